@@ -193,7 +193,7 @@ def test_invalid_file_group_is_read_as_a_writable_struct(name: str, kind: Type) 
         write([group("c", OPTIONAL, 1, logicalType=mark), leaf(name, OPTIONAL, kind)], [Column(b"", 2, [0, 1])], 2)
         for mark in (None, LogicalType(FILE=FileType()))
     )
-    with pytest.warns(AnnotationWarning, match="column c: FILE does not suit the group; it is read as a struct"):
+    with pytest.warns(AnnotationWarning, match="column c: FILE does not match the group; it is read as a struct"):
         found = read(data)
     assert found.equals(pq.read_table(io.BytesIO(plain)))  # pyarrow does not read FILE
     assert read(written(found)).equals(found)

@@ -43,7 +43,7 @@ FAULTS: dict[str, Fault | None] = {
     ),
     "ARROW-RS-GH-6229-DICTHEADER.parquet": Fault(CorruptFileError, "a page of -", ""),
     "ARROW-RS-GH-6229-LEVELS.parquet": Fault(
-        CorruptFileError, "pages hold more values than the column chunk states", "outer.list.item.c"
+        CorruptFileError, "pages have more values than the column chunk declares", "outer.list.item.c"
     ),
     "PARQUET-1481.parquet": Fault(UnsupportedError, "Handle has unknown physical type -7", "Handle"),
 }
@@ -170,7 +170,7 @@ def levels(repetition: list[int], definition: list[int], entries: int, rows: int
 
 LAID_OUT: dict[str, tuple[Callable[[], bytes], Fault]] = {
     "ARROW-RS-GH-6229-DICTHEADER.parquet": (
-        dictionary_of_negative_size, Fault(CorruptFileError, "a page declares -1 values", "c"),
+        dictionary_of_negative_size, Fault(CorruptFileError, "a page declares a negative value count: -1", "c"),
     ),
     "ARROW-GH-41321.parquet, repetition levels": (
         lambda: levels([0, 1], [3, 3, 3, 3], 4, 1), Fault(CorruptFileError, "ends before", "l.list.element"),
@@ -183,7 +183,7 @@ LAID_OUT: dict[str, tuple[Callable[[], bytes], Fault]] = {
     ),
     "ARROW-GH-45185.parquet": (
         lambda: levels([1, 0, 1], [3, 3, 3], 3, 2),
-        Fault(CorruptFileError, "a list element comes before any list", "l"),
+        Fault(CorruptFileError, "a list element precedes the first list", "l"),
     ),
     "ARROW-GH-45185.parquet, one row": (
         lambda: levels([1, 1], [3, 3], 2, 1), Fault(CorruptFileError, "", "l"),

@@ -142,7 +142,7 @@ def test_complete_file_or_file_without_checkpoint_opens_as_usual() -> None:
             pqext.open(data, recover=True)
     with pytest.raises(pqext.CorruptFileError):
         pqext.open(WHOLE[:-1])
-    with pytest.warns(pqext.RecoveredFileWarning, match=r"opened by the checkpoint at [0-9,]+, which has 360 rows"):
+    with pytest.warns(pqext.RecoveredFileWarning, match=r"opened with the checkpoint at [0-9,]+, which has 360 rows"):
         pqext.open(WHOLE[:-1], recover=True).close()
 
 
@@ -216,7 +216,7 @@ def test_encrypted_and_remote_files_have_no_checkpoints() -> None:
     keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16)
     with pytest.raises(ValueError, match="would expose encrypted data"):
         written(encryption=keys)
-    with pytest.raises(ValueError, match="object stores do not show unfinished files"):
+    with pytest.raises(ValueError, match="object stores do not keep unfinished files"):
         pqext.write_table(TABLE, "memory://a.parquet", checkpoint=1)
 
 
@@ -333,7 +333,7 @@ def test_writer_killed_at_200_moments_is_recoverable(tmp_path: Path) -> None:
 def test_recovery_of_the_target_path_reports_the_temporary_file(tmp_path: Path) -> None:
     with writers() as killed:
         left = killed(tmp_path, 0.0)
-    with pytest.raises(FileNotFoundError, match=f"an interrupted writer left .*{left.name}: recover that"):
+    with pytest.raises(FileNotFoundError, match=f"an interrupted writer left .*{left.name}: recover its rows"):
         pqext.recover(tmp_path / "a.parquet", tmp_path / "rest.parquet")
     with pytest.raises(FileNotFoundError) as told:
         pqext.recover(tmp_path / "b.parquet", tmp_path / "rest.parquet")
@@ -355,7 +355,7 @@ def test_error_for_an_unfinished_file_names_it_for_recovery(tmp_path: Path) -> N
     path = tmp_path / "t.parquet"
     left = tmp_path / f"{temporary_prefix(str(path))}0123.tmp"
     left.write_bytes(written()[:-8])
-    with pytest.raises(FileNotFoundError, match=r"left .*0123\.tmp: recover that"):
+    with pytest.raises(FileNotFoundError, match=r"left .*0123\.tmp: recover its rows"):
         pqext.open(path, recover=True)
     with pytest.raises(FileNotFoundError) as plain:
         pqext.open(path)

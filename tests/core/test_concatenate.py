@@ -166,7 +166,7 @@ def test_schema_mismatch_error_names_the_difference(other: pa.Table, message: st
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     first.write_bytes(by_pqext(numbers(0)))
     second.write_bytes(by_pqext(other, bloom_filters=False))
-    with pytest.raises(ValueError, match=f"the schema of .*second.parquet differs from the first file: .*{message}"):
+    with pytest.raises(ValueError, match=f"second.parquet differs from that of the first file: .*{message}"):
         pqext.concatenate([first, second], dest)
     assert sorted(tmp_path.iterdir()) == [first, second]
 
@@ -338,7 +338,7 @@ def test_footer_callback_may_return_new_metadata() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: setattr(m, "num_rows", 7), "the row groups have 100 rows, num_rows states 7"),
+        (lambda m: setattr(m, "num_rows", 7), "the row groups have 100 rows, but num_rows is 7"),
         (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the schema cannot be read"),
         (lambda m: setattr(m.row_groups[0], "columns", []), "has 0 column chunks, but the schema has 3 columns"),
         (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit 64 bits"),

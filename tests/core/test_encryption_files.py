@@ -307,7 +307,7 @@ def test_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
     with pytest.raises(EncryptionError, match="none of the remaining AAD prefixes"):
         verify_file_set([*files, part("else", "e", store_aad_prefix=False)], prefixes, keys)
     (tmp_path / "plain").write_bytes(written())
-    with pytest.raises(EncryptionError, match="plain: it is not encrypted"):
+    with pytest.raises(EncryptionError, match="plain: the file is not encrypted"):
         verify_file_set([*files, str(tmp_path / "plain")], prefixes, keys)
     with pytest.raises(EncryptionError, match="AAD prefix cannot be verified"):
         verify_file_set(files[2:3], prefixes[3:], FileDecryption())

@@ -231,7 +231,7 @@ def test_encrypted_column_without_an_algorithm_is_corrupt() -> None:
     footer = read_footer(open_source(data))
     footer.metadata.encryption_algorithm = None
     stripped = data[: footer.offset] + serialise_footer(footer.metadata)
-    with pqext.open(stripped) as file, pytest.raises(CorruptFileError, match="states no encryption algorithm"):
+    with pqext.open(stripped) as file, pytest.raises(CorruptFileError, match="declares no encryption algorithm"):
         file.read()
     with pytest.raises(EncryptionError, match="not encrypted"):
         pqext.open(stripped, pqext.ReadOptions(decryption=DECRYPTION))

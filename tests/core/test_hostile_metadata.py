@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
         lambda m: (setattr(chunk(m).meta_data, "data_page_offset", -1),
                    setattr(chunk(m).meta_data, "dictionary_page_offset", None)), "",
     ),
-    "a negative number of rows": (lambda m: setattr(m.row_groups[0], "num_rows", -1), "a row group declares -1 rows"),
+    "a negative number of rows": (lambda m: setattr(m.row_groups[0], "num_rows", -1), "a negative row count: -1"),
     "a name that is not text": (lambda m: setattr(m.schema[1], "name", "\udcff"), "not UTF-8"),
 }
 

@@ -148,7 +148,7 @@ def test_null_column_of_each_physical_type_is_null_or_a_typed_error(physical: st
     ]
     for call in calls:
         if values:
-            with pytest.raises(CorruptFileError, match="UNKNOWN column, which is always null, holds a value"):
+            with pytest.raises(CorruptFileError, match="UNKNOWN column, whose values must be null, contains a value"):
                 call()
         else:
             assert call() == pq.read_table(io.BytesIO(data))["v"].to_pylist() == [None, None]

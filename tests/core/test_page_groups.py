@@ -178,7 +178,7 @@ def test_dictionary_with_a_negative_count_is_corrupt() -> None:
         dictionary_page_header=DictionaryPageHeader(num_values=-5, encoding=Encoding.PLAIN),
     )
     file = build_file(FLAT, [(header, body), flat(1, 2)], rows=2, entries=2)
-    assert "a page declares -5 values" in read_error(file).message
+    assert "a page declares a negative value count: -5" in read_error(file).message
     assert remaining_rows(file) == ([], [(0, 2)])
     assert not pqext.verify(file.data).ok
 
@@ -189,7 +189,7 @@ def test_levels_in_an_invalid_encoding_lose_their_page(number: int, how: str) ->
     pages = [flat(0, 1), flat(2, 3, definition_level_encoding=number), flat(4, 5)]
     file = build_file(FLAT, pages, rows=6, entries=6)
     error = read_error(file)
-    assert (error.offset, f"encoding {number} for its levels" in error.message) == (file.at[1], True)
+    assert (error.offset, f"encoding {number}, which is invalid for levels" in error.message) == (file.at[1], True)
     assert remaining_rows(file, how) == ([0, 1, 4, 5], [(2, 4)])
 
 

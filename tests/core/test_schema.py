@@ -162,7 +162,7 @@ def test_lists_and_maps_of_every_format_version_are_read(elements: list[SchemaEl
         ([group("a", REQUIRED, 0)], "neither a type nor children"),
         ([group("a", REQUIRED, -3)], "neither a type nor children"),
         ([SchemaElement(name="a", type=Type.INT32, repetition_type=9)], "repetition type"),
-        ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY)], "FIXED_LEN_BYTE_ARRAY of length None"),
+        ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY)], "FIXED_LEN_BYTE_ARRAY with invalid length None"),
         ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY, type_length=-1)], "length -1"),
     ],
 )

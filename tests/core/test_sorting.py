@@ -72,7 +72,7 @@ def test_unsorted_rows_are_rejected_and_nothing_is_written() -> None:
     out = io.BytesIO()
     writer = pqext.ParquetWriter(out, pa.schema({"a": pa.int64()}), sorting=["a"], row_group_rows=3)
     writer.write_table(pa.table({"a": [1, 2, 3]}))
-    with pytest.raises(ValueError, match=r"row group 1 is not sorted by 'a': row 2 of it sorts before row 1"):
+    with pytest.raises(ValueError, match=r"row group 1 is not sorted by 'a': its row 2 sorts before row 1"):
         writer.write_table(pa.table({"a": [1, 5, 4]}))
 
 

@@ -126,7 +126,7 @@ def test_fsspec_open_files_are_read_by_ranges(memory: Any, tmp_path: Path) -> No
     assert pqext.read_table(
         "simplecache::memory://d/x.parquet", storage_options={"simplecache": {"cache_storage": str(tmp_path / "other")}}
     ).equals(TABLE)
-    with pytest.raises(ValueError, match="complete file is compressed"):
+    with pytest.raises(ValueError, match="the file is compressed as a whole"):
         pqext.open(fsspec.open("memory://d/x.parquet.gz", compression="gzip"))
 
 
@@ -175,7 +175,7 @@ def test_storage_options_apply_to_the_stores_they_support(tmp_path: Path, memory
         pqext.open("x", filesystem=memory, storage_options={"key": "x"})
     with pytest.raises(TypeError, match="storage_options must map names to values"):
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"filesystem must be of pyarrow\.fs, fsspec or obstore"):
+    with pytest.raises(TypeError, match=r"filesystem must be a file system of pyarrow\.fs, fsspec or obstore"):
         pqext.open("x", filesystem=3)
     with pytest.raises(TypeError, match="with a filesystem the source must be a path"):
         pqext.open(b"x", filesystem=memory)

@@ -76,7 +76,7 @@ def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
     assert len(read("x,doc,x\n1,1,1\n")) == 1
     with pytest.raises(CorruptFileError, match="two columns have the name 'doc'"):
         read(f"{'x' * 70_000},doc,doc\n1,1,1\n")
-    with pytest.raises(LimitError, match=r"names of columns cannot be read.*rows\.csv"):
+    with pytest.raises(LimitError, match=r"column names cannot be read.*rows\.csv"):
         read(f"{'x' * 200_000},doc\n1,1\n")
     with pytest.raises(ValueError, match="header has two columns called 'a'"):
         CsvFormat.parse({"header": ["a", "doc", "a"]}, "doc")

@@ -212,7 +212,7 @@ def test_converted_values_are_not_converted_again(
         pqext.concatenate([stored, again], tmp_path / "both.parquet")
     with pytest.raises(pqext.UnsupportedError, match="column day uses Spark's legacy calendar"):
         pqext.write_table(pqext.read_table(legacy[0]), stored, append=True)
-    with pytest.raises(ValueError, match="state the calendar"):
+    with pytest.raises(ValueError, match="declare the calendar"):
         pqext.concatenate([stored, stored], tmp_path / "both.parquet", key_value_metadata={"a": "b"})
     pqext.concatenate([stored, stored], tmp_path / "both.parquet")
     assert by_pqext(pqext.read_table(tmp_path / "both.parquet").slice(0, 450)) == legacy[1]

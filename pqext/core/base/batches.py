@@ -1,4 +1,4 @@
-"""Slice streams of batches: to equal row counts across streams, or to a maximum row count."""
+"""Slice streams of batches to equal row counts across streams, or to a maximum row count."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def align_batches(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Zip streams of arrays or batches, slicing them to equal row counts.
+    """Zip streams of arrays or batches, slicing them so that the items of each tuple have the same number of rows.
 
-    Raises ``ValueError`` when one stream has fewer rows than another.
+    Raises ``ValueError`` if one stream has fewer rows than another.
     """
     sources = [iter(stream) for stream in streams]
     pending: list[Any] = [None] * len(sources)

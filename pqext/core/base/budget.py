@@ -1,4 +1,4 @@
-"""Memory accounting of one call: bytes are counted before they are allocated, over all columns and threads.
+"""Memory accounting of one call: bytes are counted before they are allocated, across all columns and threads.
 
 A call (``read``, a batch of ``iter_batches``, a column that ``verify`` checks) has one :class:`Budget`. Each owner of
 decoded bytes has an :class:`Account` in it and corrects the account when it knows the final size.
@@ -17,9 +17,9 @@ ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with l
 
 
 class Budget:
-    """Bytes that a call on a file of ``file_bytes`` may hold under ``limits``, or one of ``shares`` equal shares.
+    """Memory budget of a call on a file of ``file_bytes`` bytes under ``limits``, split into ``shares`` equal shares.
 
-    ``usage`` counts what the call decodes.
+    ``usage`` counts the pages that the call decodes.
     """
 
     __slots__ = ("_held", "_limits", "_lock", "_size", "room", "usage")
@@ -33,11 +33,14 @@ class Budget:
         self._lock = threading.Lock()
 
     def max_rows(self, row_bytes: int) -> int:
-        """Return the number of rows of ``row_bytes`` for a batch; others are decoded while it is in use."""
+        """Return the maximum number of rows of ``row_bytes`` bytes per batch: a quarter of the budget."""
         return self.room // 4 // max(row_bytes, 1)
 
     def add(self, size: int) -> None:
-        """Count ``size`` more bytes, or fewer if negative. Raises ``LimitError`` if the limit would be exceeded."""
+        """Count ``size`` more bytes; a negative size releases bytes.
+
+        Raises ``MemoryLimitError`` if the limit would be exceeded.
+        """
         with self._lock:
             held = self._held + size
             if held <= self.room or size <= 0:
@@ -51,7 +54,7 @@ class Budget:
 
 
 class Account:
-    """Share of a budget that one owner of bytes holds. It belongs to one thread at a time."""
+    """Share of a budget that one owner of decoded bytes has reserved. It belongs to one thread at a time."""
 
     __slots__ = ("_budget", "held")
 
@@ -60,7 +63,7 @@ class Account:
         self.held = 0
 
     def reserve(self, size: int) -> None:
-        """Count ``size`` bytes that are about to be allocated. Raises ``LimitError`` if the budget is exceeded."""
+        """Count ``size`` bytes before their allocation. Raises ``MemoryLimitError`` if the budget is exceeded."""
         self._budget.add(size)
         self.held += size
 
@@ -75,7 +78,7 @@ class Account:
             self._budget.usage.add_pages(pages)
 
     def resize(self, size: int) -> None:
-        """Set the number of bytes held to ``size``."""
+        """Set the number of reserved bytes to ``size``."""
         if size != self.held:
             self._budget.add(size - self.held)
             self.held = size

@@ -1,6 +1,6 @@
 """Bytes in memory: read-only views of fetched, decompressed or encoded data.
 
-They are numpy arrays, not memoryviews: when an exception ties a memoryview whose bytes are in use into a cycle,
+The views are numpy arrays, not memoryviews: if an exception puts a memoryview that is in use into a reference cycle,
 CPython's garbage collector reports an error on standard error.
 """
 
@@ -17,10 +17,11 @@ Bytes = NDArray[np.uint8]
 EMPTY: Bytes = np.empty(0, np.uint8)
 
 ARRAY_BYTES = 0x7FFFFFFF
-"""Maximum bytes in one Arrow string or binary array, and elements in one list array: offsets have 32 bits."""
+"""Maximum size of one Arrow string or binary array in bytes, and of one list array in elements: offsets have 32 bits.
+"""
 
 _POOLED = 1 << 15
-"""Smaller buffers are allocated faster by numpy, and go back to the system less often."""
+"""Size from which buffers come from Arrow's memory pool. numpy allocates smaller ones faster."""
 
 
 def view(data: Any) -> Bytes:
@@ -29,14 +30,17 @@ def view(data: Any) -> Bytes:
 
 
 def numbers(buffer: Any, dtype: Any, start: int, count: int) -> NDArray[Any]:
-    """Return ``count`` numbers of a buffer from position ``start``, without a copy; the buffer may end in padding."""
+    """Return ``count`` numbers of a buffer without a copy, from item ``start``. The buffer may end in padding."""
     if not count:
         return np.empty(0, dtype)
     return np.frombuffer(buffer, dtype, count, start * np.dtype(dtype).itemsize)
 
 
 def size_of(values: pa.Array, count: int) -> int:
-    """Return ``values[:count].nbytes`` of a binary or fixed-width array without nulls, faster; ignores validity."""
+    """Return ``values[:count].nbytes`` of a binary or fixed-width array without nulls, but faster.
+
+    Validity bitmaps are not counted.
+    """
     type, start, (_, held, *_) = values.type, values.offset, values.buffers()
     if pa.types.is_boolean(type):
         return int(values[:count].nbytes)
@@ -49,10 +53,10 @@ def size_of(values: pa.Array, count: int) -> int:
 
 
 def trim(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return ``values[:count]``, copied if the view would hold more than twice that memory."""
+    """Return ``values[:count]``, copied if the view would keep more than twice its memory alive."""
     return values[:count] if count * 2 > len(values) else values[:count].copy()
 
 
 def allocate(size: int) -> Bytes:
-    """Allocate ``size`` writable bytes; large ones from Arrow's memory pool, which reuses freed memory."""
+    """Allocate ``size`` writable bytes. Large buffers come from Arrow's memory pool, which reuses freed memory."""
     return np.empty(size, np.uint8) if size < _POOLED else np.frombuffer(pa.allocate_buffer(size), np.uint8)

@@ -1,7 +1,7 @@
 """Errors that pqext raises, each with its location, and functions that issue warnings.
 
-Bad arguments are ``ValueError`` or ``TypeError``; everything that is wrong with a file, a value or a
-requested feature derives from :class:`ParquetError`. No message ever contains key material.
+Bad arguments raise ``ValueError`` or ``TypeError``. All errors about a file, a value or an unsupported feature derive
+from :class:`ParquetError`. Messages never contain key material.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pqext.core.base.text import escape_text
 _LIBRARY = __name__.partition(".")[0]
 _logger = logging.getLogger(__name__)
 _INTERNAL = (_LIBRARY, "functools", "contextlib")
-"""Packages whose frames are not the user's: the library, and cached properties and contexts within it."""
+"""Packages whose frames are not the user's: this library, and the standard modules that wrap its functions."""
 
 
 class AnnotationWarning(UserWarning):
-    """A column's logical type is unknown or does not suit the column, so the column is read as its physical type."""
+    """A column's logical type is unknown or does not match the column, so the column is read as its physical type."""
 
 
 class ParquetError(ValueError):
@@ -92,14 +92,14 @@ class CorruptFileError(ParquetError):
 
 
 class InvalidValueError(CorruptFileError):
-    """A value is out of range for its column's type; ``slot`` is its index among the converted values of ``leaf``."""
+    """A value is out of range for its column's type. ``slot`` is its index among the converted values of ``leaf``."""
 
     leaf: int | None = None
     slot: int | None = None
 
 
 class OffsetIndexError(CorruptFileError):
-    """The pages of a column chunk do not match its offset index, in position or in rows.
+    """The pages of a column chunk do not match the positions or row counts in its offset index.
 
     ``leaf`` is the column index of the chunk.
     """
@@ -126,24 +126,26 @@ class LimitError(ParquetError):
 class MemoryLimitError(LimitError):
     """The decoded data of a call exceeds ``Limits.memory_bytes``.
 
-    ``is_final``: reading fewer rows at a time would not help.
+    ``is_final`` is set if reading fewer rows at a time would not help.
     """
 
     is_final = False
 
 
 class ArrayLimitError(MemoryLimitError):
-    """More values than one Arrow array can hold; use fewer rows per array."""
+    """The values do not fit into one Arrow array; read fewer rows at a time."""
 
 
 class ExpansionError(MemoryLimitError):
-    """A page's dictionary expands to far more bytes than the requested rows need; view its entries instead."""
+    """A page's dictionary values expand to far more bytes than the requested rows need; use views of the dictionary
+    entries.
+    """
 
 
 class SourceError(ParquetError, OSError):
     """A file's bytes cannot be fetched because of a network, server or object-store failure.
 
-    ``path`` is the URL without credentials and query, ``offset`` the start of the requested bytes.
+    ``path`` is the URL without credentials and query; ``offset`` is the start of the requested bytes.
     """
 
 
@@ -158,8 +160,8 @@ class EncryptionError(ParquetError):
 class VariantError(ParquetError):
     """The bytes of a variant, or its source JSON, violate a rule.
 
-    ``rule`` is the id in the ledger (``specs/``) if there is one, ``row`` the row in the array and
-    ``offset`` the byte within the value, the metadata or the JSON text.
+    ``rule`` is the id of the rule in the ledger (``specs/``), if it has one. ``row`` is the row in the array, and
+    ``offset`` the byte offset in the value, the metadata or the JSON text.
     """
 
     def __init__(
@@ -176,9 +178,11 @@ class VariantLimitError(VariantError, LimitError):
 
 
 class GeometryError(ParquetError):
-    """A geometry's bytes or its coordinate reference system violate a rule; fields as in :class:`VariantError`.
+    """A geometry's bytes or its coordinate reference system violate a rule.
 
-    ``reason`` is the message without row and rule.
+    The attributes are those of :class:`VariantError`.
+
+    In addition, ``reason`` is the message without row and rule.
     """
 
     def __init__(
@@ -196,7 +200,7 @@ class CorruptDataWarning(UserWarning):
 
 
 class ErrorPathContext:
-    """Add the file's path to errors that pass through; turn ``RecursionError`` of deep schemas into ``LimitError``."""
+    """Context that adds the file's path to errors, and turns ``RecursionError`` of deep schemas into ``LimitError``."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Imports on first use: public names of packages, and functions of packages above that lower ones call."""
+"""Imports on first use: public names of packages, and functions of higher packages that lower packages call."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def load_object(reference: str) -> Any:
 
 
 def register_service(name: str, reference: str) -> None:
-    """Register the function at ``module:name``, which lower packages call without importing it."""
+    """Register the function at ``module:name``, so that lower packages can call it without importing it."""
     _SERVICES[name] = reference
 
 
 def load_service(name: str) -> Any:
-    """Import a registered function."""
+    """Import and return the function that is registered as ``name``."""
     return load_object(_SERVICES[name])
 
 
@@ -38,8 +38,8 @@ def attach(
     Args:
         package: Dotted name of the package.
         file: The package's ``__file__``.
-        hints: Replacements for names of other libraries, for error messages.
-        external: Modules of other packages that define further names.
+        hints: Replacement for each known name of another library, for error messages.
+        external: Modules outside the package, by the public names that they define.
     """
     load, _, stub_names = lazy_loader.attach_stub(package, file)
     elsewhere = external or {}

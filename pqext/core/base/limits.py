@@ -1,7 +1,7 @@
 """Limits on what a file may require of the reader.
 
-Nothing read from a file sizes an allocation before it was compared with the bytes that exist and with
-these limits. Each limit is an argument of ``pqext.open(..., limits=Limits(...))``.
+A size that is read from a file is compared with the available bytes and with these limits before memory is allocated
+for it. Each limit is an argument of ``pqext.open(..., limits=Limits(...))``.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ ROW_GROUP_ROWS = 1 << 19
 
 
 _MOST = (1 << 63) - 1
-"""Maximum that kernels accept for any limit but ``rows``."""
+"""Maximum value that the kernels accept for every limit except ``rows``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds on sizes and counts taken from a file; exceeding one raises ``LimitError``."""
+    """Upper bounds on the sizes and counts that a file declares. Exceeding one raises ``LimitError``."""
 
     footer_bytes: int = 512 << 20
     """Maximum length of the serialised footer."""
     metadata_elements: int = 100_000_000
     """Maximum number of structures, list elements and fields in one serialised metadata structure."""
     metadata_objects: int = 5_000_000
-    """Maximum number of list elements and unknown fields of one metadata structure that become Python objects. Each
-    takes some 100 bytes and may come from as few as two bytes in the file. Row groups, columns and the schema become
-    objects one at a time, on access."""
+    """Maximum number of list elements and unknown fields of one metadata structure that become Python objects.
+
+    An object takes some 100 bytes of memory, and only two bytes in the file may declare one. Row groups, columns and
+    the schema become objects one at a time, on access.
+    """
     metadata_depth: int = 64
     """Maximum nesting of structures and lists in the metadata."""
     schema_depth: int = 100
@@ -41,21 +43,29 @@ class Limits:
     page_bytes: int = (1 << 31) - 1
     """Maximum uncompressed size of one page."""
     memory_bytes: int = 1 << 30
-    """Maximum decoded bytes that one call holds: all columns' levels, values, dictionaries and decompressed pages. A
-    few bytes in the file can expand to any number of them. ``read`` counts the complete table; ``iter_batches`` and
-    scans count what they have not returned yet, and end batches early to stay below the limit. Pages are decoded
-    completely, except those of a few runs and those that repeat long strings of a dictionary; a page that exceeds the
-    limit by itself is an error. A scan's table counts in addition to the batches."""
+    """Maximum number of decoded bytes that one call holds.
+
+    These are the levels, values, dictionaries and decompressed pages of all columns. A few bytes in a file can expand
+    to any number of decoded bytes. ``read`` counts the complete table. ``iter_batches`` and scans count the rows that
+    they have not returned yet, and end batches early to stay below the limit. Pages are decoded completely, except
+    those of a few runs and those that repeat long strings of a dictionary. A page that exceeds the limit by itself is
+    an error. The table of a scan counts in addition to its batches.
+    """
     memory_expansion: int = 256
-    """A larger file may take more than ``memory_bytes``: this multiple of its own size."""
+    """Multiple of a file's own size that a call may hold, if this is more than ``memory_bytes``."""
 
     rows: int = 1 << 127
-    """Maximum number of rows that the row groups of a file may claim; at least 1,024 for each byte of the file. A run
-    of nulls takes a few bytes for any number of rows, and about a second for each 200 million."""
+    """Maximum number of rows that the row groups of a file may declare.
+
+    At least 1,024 rows are allowed for each byte of the file. A run of nulls takes a few bytes for any number of rows,
+    and about a second for each 200 million rows.
+    """
 
     damaged_pieces: int = 1_000_000
-    """Maximum number of corrupt pages or chunks that the reads of one open file skip with ``on_corrupt="skip"``. Each
-    takes about a millisecond."""
+    """Maximum number of corrupt pages or chunks that the reads of one open file skip with ``on_corrupt="skip"``.
+
+    Skipping one takes about a millisecond.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -67,19 +77,21 @@ class Limits:
 
     @classmethod
     def untrusted(cls, **changes: int) -> Limits:
-        """Return limits for untrusted files: 100 MiB, or sixteen times the file's own size if that is more.
+        """Return limits for untrusted files.
 
-        The commands, Spark and :func:`pqext.verify` use them by default. ``changes`` overrides fields by name;
-        ``memory_expansion=0`` makes the bound the same for files of any size.
+        A call may hold 100 MiB, or sixteen times the file's own size if that is more.
+
+        The commands, Spark and :func:`pqext.verify` use these limits by default. ``changes`` overrides fields by name.
+        With ``memory_expansion=0`` the memory limit does not depend on the size of the file.
         """
         return cls(**{**_UNTRUSTED, **changes})
 
     def memory_for(self, file_bytes: int) -> int:
-        """Return the number of bytes that a call on a file of this size may hold."""
+        """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may hold."""
         return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
     def rows_for(self, file_bytes: int) -> int:
-        """Return the number of rows that a file of this size may claim."""
+        """Return the maximum number of rows that a file of ``file_bytes`` bytes may declare."""
         return max(self.rows, _ROWS_PER_BYTE * file_bytes)
 
     def __repr__(self) -> str:
@@ -102,4 +114,4 @@ _UNTRUSTED = {
 
 DEFAULT_LIMITS = Limits()
 OWN_METADATA = Limits(metadata_elements=1 << 62, metadata_objects=1 << 62)
-"""Limits for structures that this process has serialised itself, of any size."""
+"""Limits for structures that this process has serialised itself. They may have any size."""

@@ -1,4 +1,4 @@
-"""Local file paths, and how they differ from URLs."""
+"""Local file paths, and the functions that distinguish them from URLs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from urllib.parse import SplitResult
 
 ON_WINDOWS = os.name == "nt"
-"""Paths may have drives and backslashes, folders cannot be opened, and open files cannot be replaced."""
+"""Whether paths may have drives and backslashes, folders cannot be opened, and open files cannot be replaced."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(?:::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
@@ -20,9 +20,9 @@ _URI = re.compile(
 
 
 def split_uri(uri: str) -> SplitResult:
-    """Split the URL of a file system or store; ``?`` and ``#`` may occur in its path.
+    """Split the URL of a file system or object store. ``?`` and ``#`` may occur in its path.
 
-    Only ``?name=value&...`` at the end of the URL is a query; URLs have no fragment.
+    Only ``?name=value&...`` at the end of the URL is a query. The URL has no fragment.
 
     >>> split_uri("s3://bucket/q?1#2.parquet?region=eu").path
     '/q?1#2.parquet'
@@ -34,7 +34,7 @@ def split_uri(uri: str) -> SplitResult:
 
 
 def check_path(path: str) -> None:
-    """Raise ``ValueError`` for text that cannot be a path: with a null character or lone surrogates."""
+    """Raise ``ValueError`` if ``path`` cannot be a path because it contains a null character or lone surrogates."""
     if "\0" in path:
         raise ValueError(f"{path[:300]!r} is not a valid path: it contains a null character")
     try:
@@ -46,7 +46,7 @@ def check_path(path: str) -> None:
 def with_home(path: str) -> str:
     """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder, unless a file of that name exists.
 
-    Raises ``ValueError`` as :func:`check_path` does.
+    Raises ``ValueError`` if :func:`check_path` does.
 
     >>> with_home("a/~b")
     'a/~b'
@@ -58,9 +58,9 @@ def with_home(path: str) -> str:
 
 
 def scheme_of(path: str) -> str | None:
-    """Return the lower-case scheme of a URL, ``s3`` for ``s3://bucket/key``; None for a local path.
+    """Return the lower-case scheme of a URL, such as ``s3`` for ``s3://bucket/key``; None for a local path.
 
-    A name that looks like a URL is a local path if its folder exists. A Windows drive is not a scheme.
+    Text that looks like a URL is a local path if its folder exists. A Windows drive is not a scheme.
     """
     match = _SCHEME.match(path)
     return match[1].lower() if match and not os.path.exists(os.path.dirname(path)) else None

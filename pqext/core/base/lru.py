@@ -16,11 +16,11 @@ _caches: weakref.WeakSet[LRU[Any, Any]] = weakref.WeakSet()
 
 
 class LRU(Generic[K, V]):
-    """The most recently used values by key; their total weight is at most ``limit``.
+    """Cache of the most recently used values by key, with a total weight of at most ``limit``.
 
     A value weighs 1 unless :meth:`put` states another weight, such as its size in bytes. With ``keeps_last`` the most
-    recently used value stays even if it weighs more than ``limit`` by itself. Threads may share a cache. A child that
-    is forked while another thread uses it inherits the entries and does not wait for that thread.
+    recently used value stays even if it weighs more than ``limit`` by itself. Threads may share a cache. A child
+    process that is forked while another thread uses the cache inherits its entries and does not wait for that thread.
 
     >>> cache = LRU(2)
     >>> for key in "abc":
@@ -51,7 +51,7 @@ class LRU(Generic[K, V]):
             return iter([value for value, _ in self._entries.values()])
 
     def get(self, key: K) -> V | None:
-        """Return the value of ``key`` and mark it as used; None if it has none."""
+        """Return the value of ``key`` and mark it as used; None if the key is not cached."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -60,9 +60,9 @@ class LRU(Generic[K, V]):
             return entry[0]
 
     def get_or_make(self, key: K, make: Callable[[], V], weigh: Callable[[V], int] = lambda _: 1) -> V:
-        """Return the value of ``key``, created with ``make`` if missing. Errors of ``make`` are not cached.
+        """Return the value of ``key``, or create it with ``make`` and cache it. Errors of ``make`` are not cached.
 
-        Two threads may both create the value; both get the value that was stored first.
+        If two threads create the value at the same time, both return the value that was stored first.
         """
         with self._lock:
             if (entry := self._entries.get(key)) is not None:
@@ -88,7 +88,7 @@ class LRU(Generic[K, V]):
             self._shrink()
 
     def weigh(self, key: K, weight: int) -> None:
-        """Update the weight of the value of ``key``, if it is still cached."""
+        """Set the weight of the value of ``key`` if it is still cached."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -97,7 +97,7 @@ class LRU(Generic[K, V]):
                 self._shrink()
 
     def remove(self, key: K) -> None:
-        """Remove the value of ``key``, if there is one."""
+        """Remove the value of ``key`` if it is cached."""
         with self._lock:
             self._remove(key)
 
@@ -128,7 +128,7 @@ class LRU(Generic[K, V]):
 
 
 def _unlock() -> None:
-    """Replace all locks in a forked child, where the thread that holds one may not exist."""
+    """Replace all locks in a forked child, which may not have the threads that hold them."""
     for cache in _caches:
         cache._lock = threading.Lock()
 

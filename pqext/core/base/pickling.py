@@ -1,4 +1,4 @@
-"""Pickling of objects by their constructor's arguments."""
+"""Pickle objects by the arguments of their constructor."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ else:
 
 
 class PickledByFields(Base):
-    """A dataclass that is pickled as a call of its constructor.
+    """Base of dataclasses that are pickled as a call of their constructor.
 
-    Caches, locks, open files and native objects are not fields of the constructor: a copy starts without them, at any
-    time and while other threads use the original.
+    Caches, locks, open files and native objects are not arguments of the constructor, so a copy starts without them. An
+    object can be pickled while other threads use it.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

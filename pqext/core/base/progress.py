@@ -1,4 +1,4 @@
-"""Progress of long calls: the callback that every one of them accepts as ``progress``, and its counter."""
+"""Report the progress of long calls: the type of their ``progress`` argument, and a counter of steps."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Progress(Protocol):
-    """Callback with the number of finished steps and the number of all steps, None if it is unknown.
+    """Callback with the number of finished steps and the total number of steps, which is None if it is unknown.
 
-    Each function documents its step: a row, a row group, a column chunk, a file or a task. An exception of the
-    callback ends the call; jobs of Spark continue without further reports.
+    Each function documents its step: a row, a row group, a column chunk, a file or a task. An exception in the callback
+    ends the call, but Spark jobs continue without further reports.
     """
 
     def __call__(self, finished: int, total: int | None, /) -> None: ...
 
 
 class Steps:
-    """Counts finished steps, at most ``total``, and reports them to ``progress`` unless it is None.
+    """Count finished steps, at most ``total``, and report them to ``progress`` unless it is None.
 
     >>> steps = Steps(print, 4)
     >>> steps.advance(3)
@@ -33,11 +33,11 @@ class Steps:
         self._total = total
 
     def advance(self, steps: int) -> None:
-        """Report further finished steps."""
+        """Report that ``steps`` more steps are finished."""
         self.finish(self.finished + steps)
 
     def finish(self, steps: int) -> None:
-        """Report that the first ``steps`` are finished, unless that was reported."""
+        """Report that the first ``steps`` steps are finished, unless this was already reported."""
         steps = steps if self._total is None else min(steps, self._total)
         if steps > self.finished:
             self.finished = steps

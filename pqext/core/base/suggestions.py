@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 MAX_LISTED = 30
 MAX_NAME = 200
-"""Characters of a name to which others may be close."""
+"""Maximum number of characters of a name for which similar names are searched."""
 
 _ALL_BUT = re.compile(r"\*\s*(?:exclude|except)\s*\(?(?P<names>[^()]*)\)?", re.I)
 _THREADS = "use threads: 1 disables threading, 0 is one thread per processor"
@@ -118,7 +118,7 @@ FOREIGN_MEMBERS: dict[str, dict[str, str]] = {
 
 
 def missing_attribute(owner: str, name: str, names: Iterable[str], hints: Mapping[str, str]) -> AttributeError:
-    """Create the error for a missing attribute, with the replacement from ``hints`` or a similar name from ``names``.
+    """Create the error for a missing attribute, with the replacement from ``hints`` or a similar name among ``names``.
 
     >>> str(missing_attribute("module 'pqext'", "scn", ["scan"], {}))
     "module 'pqext' has no attribute 'scn'; did you mean 'scan'?"
@@ -130,11 +130,11 @@ def missing_attribute(owner: str, name: str, names: Iterable[str], hints: Mappin
 
 
 class SuggestionMixin:
-    """Base of classes whose ``AttributeError`` suggests the name to use."""
+    """Base of classes whose ``AttributeError`` suggests a similar name or the replacement for it."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    if not TYPE_CHECKING:  # if type checkers saw this method, they would not report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
             cls = type(self)
@@ -150,7 +150,7 @@ _Result = TypeVar("_Result")
 def suggest_arguments_of(*tables: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
     """Decorate a function so that its ``TypeError`` for an unknown argument suggests the name to use.
 
-    ``tables`` are keys of :data:`FOREIGN_OPTIONS`; the first one that has the name is used.
+    ``tables`` are keys of :data:`FOREIGN_OPTIONS`. The suggestion comes from the first of these tables with the name.
     """
 
     def decorate(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
@@ -178,7 +178,7 @@ suggest_arguments = suggest_arguments_of("method", "read")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'lat'?`` if a name is similar to ``name``, ignoring case; else an empty string.
+    """Return ``; did you mean 'lat'?`` if a name is similar to ``name``, ignoring case; otherwise an empty string.
 
     >>> did_you_mean("latt", ["lon", "lat"])
     "; did you mean 'lat'?"
@@ -203,14 +203,14 @@ def closest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | 
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names with commas; a long list is truncated, with the number of the remaining names."""
+    """Join names with commas. A long list ends with the number of names that are omitted."""
     every = list(names)
     more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
     return ", ".join(every[:MAX_LISTED]) + more
 
 
 def excerpt(text: str, position: int = 0, limit: int = 300) -> str:
-    """Return ``text``, or ``limit`` characters of it around ``position``, with dots where text is omitted."""
+    """Return ``text``, or ``limit`` characters of it around ``position`` with dots where text is omitted."""
     start = max(0, min(position, len(text)) - limit // 2)
     stop = start + limit
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
@@ -243,9 +243,9 @@ def column_list_hint(columns: str) -> str:
 
 
 def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
-    """Return the end of a message for a ``name`` that is not among the dotted paths of ``leaves``.
+    """Return the end of a message about a ``name`` that is not the dotted path of one of ``leaves``.
 
-    The name is a group of leaves, or is similar to one, or all leaves are listed.
+    It lists the leaves within a group of that name, or otherwise suggests a similar leaf and lists all leaves.
     """
     every = list(leaves)
     below = [leaf for leaf in every if leaf.startswith(name + ".")]
@@ -256,7 +256,10 @@ def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
 
 
 def unknown_column_message(name: str, columns: Iterable[str]) -> str:
-    """Return the message for a name that is not among the top-level ``columns``, with similar or all names."""
+    """Return the message for a ``name`` that is not one of the top-level ``columns``.
+
+    It suggests a similar column, or lists all.
+    """
     every = list(columns)
     hint = did_you_mean(name, every) if isinstance(name, str) else ""
     return f"no column {excerpt(str(name))!r}{hint or '; the file has ' + excerpt(join_names(every), 0, 3000)}"

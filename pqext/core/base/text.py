@@ -1,4 +1,5 @@
-"""Text for people: escaped names and strings from files, numbers with nouns, sizes, and tables for notebooks."""
+"""Format text for people: escape text from files, pluralise nouns, format sizes, and render HTML tables for notebooks.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def escape_text(text: str) -> str:
-    r"""Escape every control, formatting and unassigned character of ``text``.
+    r"""Escape every control, formatting and unassigned character in ``text``.
 
-    A name in a file can contain anything: escape sequences for terminals, line breaks, marks that change the
-    direction of writing. Code that displays one calls this function, or Python's ``repr``.
+    A name in a file can contain anything, such as terminal escape sequences, line breaks and marks that change the
+    writing direction. Code that displays names calls this function or Python's ``repr``.
 
     >>> escape_text("a\nb\x1b[31m")
     'a\\nb\\x1b[31m'
@@ -29,7 +30,7 @@ def escape_text(text: str) -> str:
 
 
 def with_noun(count: int, noun: str) -> str:
-    """Return the number with its noun in singular or plural.
+    """Return the number followed by its noun in the singular or plural.
 
     >>> with_noun(1, "row"), with_noun(1200, "row")
     ('1 row', '1,200 rows')
@@ -41,12 +42,12 @@ BYTE_UNITS = {
     "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 }  # fmt: skip
-"""Bytes in each unit, as in DuckDB: powers of 1,000 in KB, powers of 1,024 in KiB."""
+"""Number of bytes in each unit, as in DuckDB: KB is a power of 1,000, and KiB a power of 1,024."""
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
 def parse_bytes(text: str) -> int:
-    """Parse a number of bytes with or without a unit; raises ``ValueError`` for other text.
+    """Parse a number of bytes, with or without a unit. Raises ``ValueError`` for other text.
 
     >>> parse_bytes("64MiB"), parse_bytes("1.5 GB"), parse_bytes("1000")
     (67108864, 1500000000, 1000)
@@ -59,7 +60,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_size(count: int) -> str:
-    """Format ``count`` bytes in the largest binary unit that yields at least 1.
+    """Format ``count`` bytes in the largest binary unit in which the number is at least 1.
 
     >>> format_size(999), format_size(123456)
     ('999 B', '120.6 KiB')
@@ -75,12 +76,12 @@ def format_size(count: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return ``text``, truncated with an ellipsis to at most ``limit`` characters."""
+    """Return ``text``, truncated to at most ``limit`` characters with an ellipsis at the end."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def render_text(report: object) -> str:
-    """Render ``report`` with rich as plain text of at most 160 columns."""
+    """Render ``report`` as plain text of at most 160 columns, using rich."""
     from io import StringIO
 
     from rich.console import Console
@@ -95,9 +96,11 @@ _CELL = f"{_LEFT};overflow-wrap:anywhere"
 
 
 def html_summary(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> str:
-    """Render an HTML table whose first column holds row headings, followed by ``further`` HTML; escapes all text.
+    """Render an HTML table whose first column contains row headings, followed by the ``further`` HTML.
 
-    It uses the colours of the page and scrolls where the page is narrow.
+    All text of the table is escaped.
+
+    The table uses the colours of the page, and scrolls if the page is narrow.
     """
     body = "".join(f"<tr>{_html_row(row)}</tr>" for row in rows)
     caption = f'<caption style="{_LEFT};font-weight:bold">{_html_text(title)}</caption>'
@@ -106,7 +109,7 @@ def html_summary(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> 
 
 
 def html_details(title: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
-    """Render an HTML table with column headings that is collapsed below its ``title``."""
+    """Render an HTML table with column headings that is collapsed under its ``title``."""
     return f"<details><summary>{_html_text(title)}</summary>{html_table(heads, rows)}</details>"
 
 

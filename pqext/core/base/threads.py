@@ -1,8 +1,8 @@
 """Thread safety: values private to a thread, and methods of an object that run one at a time.
 
-A prepared GEOS geometry builds its indexes while it is evaluated. Before GEOS 3.12 (shapely 2.0 carries 3.11) every
-geometry also computes its envelope when it is first evaluated. Neither is safe when two threads evaluate one object.
-pyproj's CRS and Transformer (from 3.1) hold an object of PROJ for each thread themselves, and a Geod does not change.
+A prepared GEOS geometry builds its indexes while it is evaluated. Before GEOS 3.12 (shapely 2.0 bundles 3.11) every
+geometry also computes its envelope when it is first evaluated. Neither is safe if two threads evaluate the same object.
+pyproj's CRS and Transformer (from 3.1) create a PROJ object for each thread, and a Geod is immutable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PerThread(Generic[T]):
     The value lasts as long as both the thread and this object.
 
     Args:
-        make: Returns a value that no other thread holds. It may run in several threads at the same time.
+        make: Function that creates a new value. It may run in several threads at the same time.
     """
 
     __slots__ = ("_local", "_make")
@@ -46,7 +46,8 @@ class PerThread(Generic[T]):
 
 
 def synchronized(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Run a method only while no other synchronized method of its object runs, using the object's ``_method_lock``."""
+    """Decorate a method so that only one synchronized method of an object runs at a time, using its ``_method_lock``.
+    """
 
     @wraps(method)
     def call_locked(*arguments: _P.args, **keywords: _P.kwargs) -> _T:

@@ -1,4 +1,4 @@
-"""Counters of reading: requests, bytes, pages and time, counted where data is fetched and decoded."""
+"""Count requests, bytes, pages and time where data is fetched and decoded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from time import perf_counter
 
 Chunk = tuple[str | None, int]
-"""A column chunk: the path of its file, None for the file with the footer, and its offset there."""
+"""Location of a column chunk: the path of its file (None if it is the file with the footer), and its offset there."""
 
 
 class Usage:
-    """Counters of what the threads that share a source have read so far."""
+    """Counters of the data that the threads that share a source have read."""
 
     __slots__ = (
         "_lock", "_repeated_chunks", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds",
@@ -41,22 +41,23 @@ class Usage:
         self._lock = threading.Lock()
 
     def add_fetch(self, size: int, seconds: float, requests: int = 1) -> None:
-        """Count ``size`` bytes that were read with ``requests`` requests."""
+        """Count ``size`` bytes that were fetched with ``requests`` requests in ``seconds``."""
         with self._lock:
             self.requests += requests
             self.bytes += size
             self.fetch_seconds += seconds
 
     def add_pages(self, pages: int) -> None:
-        """Count decoded data pages."""
+        """Add ``pages`` to the number of decoded data pages."""
         with self._lock:
             self.pages += pages
 
     def count_shared(self, chunk: Chunk, group: int, rows: int, leaves: int) -> tuple[int, int]:
-        """Count the ``rows`` and ``leaves`` of row group ``group``, whose first chunk is ``chunk``, once.
+        """Record a row group with ``rows`` rows, ``leaves`` columns and first chunk ``chunk``, unless it is recorded
+        already.
 
-        If several row groups share the chunk, return the rows of these, and the column chunks of the file that repeat
-        the chunks of an earlier row group; otherwise 0 and 0.
+        If several row groups share the chunk, return their total number of rows, and the number of column chunks in the
+        file that repeat chunks of an earlier row group. Otherwise return 0 and 0.
         """
         with self._lock:
             groups = self._shared.setdefault(chunk, {})
@@ -70,13 +71,13 @@ class Usage:
             return self._shared_rows[chunk], self._repeated_chunks
 
     def add_invalid_values(self, values: int) -> None:
-        """Count values that became null because they are invalid."""
+        """Add ``values`` to the number of invalid values that became null."""
         with self._lock:
             self.invalid_values += values
 
     @contextmanager
     def time_filter(self, rows: int = 0) -> Iterator[None]:
-        """Measure the time within the context, and count ``rows`` that were not evaluated before."""
+        """Measure the time within the context, and count ``rows`` that are evaluated for the first time."""
         started = perf_counter()
         try:
             yield

@@ -1,7 +1,7 @@
-"""Run jobs in parallel on shared thread pools, or on the calling thread if there is only one.
+"""Run jobs in parallel on shared thread pools, or on the calling thread if there is only one thread.
 
-The pools outlive a file: a new thread's first allocations are fresh memory, which costs more than the work on a small
-column.
+The pools are reused across files: the first allocations of a new thread use fresh memory, which costs more than
+decoding a small column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ import pyarrow as pa
 T = TypeVar("T")
 
 BATCH_BYTES = 1 << 20
-"""Minimum work per batch of calls: threads spend more time waiting for one another than working on less."""
+"""Minimum number of bytes per batch of calls.
+
+For less work, threads spend more time waiting for one another than working.
+"""
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
@@ -29,7 +32,7 @@ _thread = threading.local()
 _forks = 0
 """Number of forks between the original process and this one."""
 MIN_JOB_BYTES = 256 << 10
-"""Minimum work that is worth a thread: each thread learns keys and shapes for itself."""
+"""Minimum number of bytes that justify a thread, because each thread collects keys and shapes separately."""
 
 
 def _get_pool(threads: int) -> ThreadPoolExecutor:
@@ -40,7 +43,7 @@ def _get_pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _run(pool: ThreadPoolExecutor, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Make a call on a thread of ``pool``, and record the pool for nested jobs."""
+    """Call ``function`` on a thread of ``pool``, and record the pool for nested jobs."""
     _thread.pool = pool
     return function(*arguments)
 
@@ -67,14 +70,14 @@ def _processors() -> int:
 
 
 def thread_count(threads: int) -> int:
-    """Return ``threads``, or the number of processors if 0; raises ``ValueError`` if negative."""
+    """Return ``threads``, or the number of processors if it is 0. Raises ``ValueError`` if it is negative."""
     if threads < 0:
         raise ValueError(f"threads must be 0 (one per processor) or more, got {threads}")
     return threads or _processors()
 
 
 def _batch(calls: Iterable[tuple[Any, ...]], sizes: Sequence[int]) -> tuple[list[list[tuple[Any, ...]]], list[int]]:
-    """Group calls into batches of at least ``BATCH_BYTES``; return the batches and their sizes."""
+    """Group calls into batches of at least ``BATCH_BYTES``; return the batches and their total sizes."""
     batches: list[list[tuple[Any, ...]]] = []
     totals: list[int] = []
     for call, size in zip(calls, sizes, strict=True):
@@ -91,15 +94,16 @@ def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 class Workers:
-    """A context with at most ``threads`` threads, 0 for one per processor; no threads if ``jobs`` is 1.
+    """Context that runs jobs on at most ``threads`` threads (0 is one thread per processor), or without threads if
+    ``jobs`` is 1.
 
-    Workers with equal thread counts share a pool. When the context ends, running jobs are awaited and jobs that have
-    not started are cancelled.
+    Workers with equal thread counts share a pool. When the context ends, it waits for running jobs and cancels jobs
+    that have not started.
     """
 
     def __init__(self, threads: int, jobs: int) -> None:
         count = min(thread_count(threads), jobs)
-        # Nested jobs use the pool of the outer job, which itself runs the jobs it waits for that have not started.
+        # Nested jobs use the pool of the outer job. While that waits, it runs nested jobs that have not started.
         self._outer: ThreadPoolExecutor | None = getattr(_thread, "pool", None)
         self._pool = None if count < 2 else _get_pool(thread_count(threads)) if self._outer is None else self._outer
         self._forks = _forks
@@ -115,10 +119,12 @@ class Workers:
     def map(
         self, function: Callable[..., T], *items: Iterable[Any], sizes: Sequence[int] | None = None
     ) -> Iterator[T]:
-        """Return the results in the order of the items; all jobs start immediately if there are threads.
+        """Return the results of ``function`` in the order of the items.
 
-        ``sizes`` are the approximate bytes of the items. Small items are batched, and the largest batches start first,
-        so that the threads finish at about the same time.
+        All jobs start immediately if there are threads.
+
+        ``sizes`` are the approximate sizes of the items in bytes. Small items are batched. The largest batches start
+        first, so that the threads finish at about the same time.
         """
         calls = zip(*items, strict=False)  # stops at the shortest, like map
         if self._pool is None:
@@ -139,7 +145,7 @@ class Workers:
     ) -> Iterator[T]:
         """Split each item into calls of ``function`` and return their results in order.
 
-        Both the split and the calls run on the threads, if there are any.
+        Both ``split`` and the calls run on the threads if there are any.
         """
         pairs = zip(*items, strict=False)
         if self._pool is None:
@@ -161,7 +167,7 @@ class Workers:
         return (result for _ in range(len(futures)) for result in self._finish(futures.popleft()))
 
     def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], lookahead: int) -> Generator[T, None, None]:
-        """Like :meth:`map`, but consume items lazily, at most ``lookahead`` items before the requested result."""
+        """Like :meth:`map`, but consume items lazily, at most ``lookahead`` items ahead of the requested result."""
         if self._pool is None:
             yield from map(function, items)
             return
@@ -174,7 +180,10 @@ class Workers:
             yield self._finish(started.popleft())
 
     def start(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
-        """Start one call; return a function that returns its result and may be called once."""
+        """Start one call; return a function that waits for its result and returns it.
+
+        That function can be called once.
+        """
         if self._pool is None:
             return partial(function, *arguments)
         return partial(self._finish, self._start(function, *arguments))
@@ -193,7 +202,7 @@ class Workers:
     def _finish(self, future: Future[T]) -> T:
         self._check_process()
         if self._outer is not None:
-            # A waiting thread runs jobs that have not started, first the one it waits for.
+            # A waiting thread runs jobs that have not started, beginning with the job that it waits for.
             for job in (future, *self._pending):
                 if future.done():
                     break
@@ -228,13 +237,13 @@ class Workers:
         wait([future for future in self._pending if future not in self._inline])
 
     def abandon(self) -> None:
-        """Wait for running jobs and cancel the others; all results are lost."""
+        """Wait for running jobs and cancel the others. All results are discarded."""
         if self._forks != _forks:  # the jobs belong to the parent process
             self._pending.clear()
             return
-        while pending := list(self._pending):  # a running job may start others
+        while pending := list(self._pending):  # a running job may start further jobs
             running = [future for future in pending if not future.cancel()]
-            # A pool drops cancelled jobs only when it reaches them, which it may never do while its threads wait.
+            # A pool drops cancelled jobs only when it reaches them. While its threads wait, this may never happen.
             wait(pending if self._outer is None else running)
             for future in pending:
                 self._pending.pop(future, None)
@@ -242,7 +251,7 @@ class Workers:
 
 
 def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
-    """Split the rows of a chunk into ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+    """Split the rows of a chunk into at most ``threads`` ranges, each of about ``MIN_JOB_BYTES`` or more."""
 
     rows = len(chunk)
     jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1

@@ -1,4 +1,4 @@
-"""Parquet modular encryption: keys and AADs, modules, footers, and the key tools that wrap keys by a KMS.
+"""Parquet modular encryption: keys and AADs, modules, footers, and key tools that wrap keys with a KMS.
 
-``properties`` holds what users pass; everything that needs AES is imported when a file is encrypted.
+``properties`` contains the classes that users pass. Modules that need AES are imported only for encrypted files.
 """

@@ -1,8 +1,8 @@
-"""AES as Parquet uses it: modules sealed and opened under one key.
+"""Encrypt and decrypt Parquet modules with AES.
 
-A sealed module is its length (4 bytes, little-endian), a nonce (12 bytes), the ciphertext and, under GCM, a tag
-(16 bytes). Spec: "Parquet Modular Encryption", sections 4.1, 4.2 and 5.1. The ``cryptography`` package does the AES;
-it is imported when a key is used, since readers of plaintext files need not wait for it.
+A sealed module consists of its length (4 bytes, little-endian), a nonce (12 bytes), the ciphertext and, with GCM, a tag
+(16 bytes). Spec: "Parquet Modular Encryption", sections 4.1, 4.2 and 5.1. AES comes from the ``cryptography`` package,
+which is imported when a key is first used, so that readers of plaintext files do not load it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODULE_BYTES_MAX = (1 << 31) - 1
 
 
 class AesKey:
-    """One key. Safe to use from several threads; never shows the key's bytes."""
+    """AES key that several threads can use. Its ``repr`` does not show the key's bytes."""
 
     __slots__ = ("_aes", "_gcm", "_invocations")
 
@@ -31,18 +31,18 @@ class AesKey:
         from cryptography.hazmat.primitives.ciphers import algorithms
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        self._gcm: Any = AESGCM(key)  # takes any buffer, whatever its annotations say
+        self._gcm: Any = AESGCM(key)  # accepts any buffer, contrary to its annotations
         self._aes = algorithms.AES(key)
-        self._invocations = itertools.count(1)  # counts under the interpreter's lock
+        self._invocations = itertools.count(1)  # increments atomically under the interpreter's lock
 
     def seal(self, plaintext: Bytes | bytes, aad: bytes) -> bytes:
-        """A module encrypted and authenticated with GCM."""
+        """Encrypt and authenticate a module with GCM."""
         nonce = self._nonce(len(plaintext) + SIGNATURE_BYTES)
         ciphertext = self._gcm.encrypt(nonce, plaintext, aad)
         return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
 
     def open(self, module: Bytes, aad: bytes) -> Bytes:
-        """The plaintext of a module sealed with GCM. Raises ``EncryptionError`` when it is not authentic."""
+        """Decrypt a module sealed with GCM. Raises ``EncryptionError`` if it is not authentic."""
         from cryptography.exceptions import InvalidTag
 
         body = _body(module, SIGNATURE_BYTES)
@@ -54,23 +54,23 @@ class AesKey:
             ) from None
 
     def seal_unauthenticated(self, plaintext: Bytes | bytes) -> bytes:
-        """A module encrypted with CTR."""
+        """Encrypt a module with CTR, without authentication."""
         nonce = self._nonce(len(plaintext) + NONCE_BYTES)
         ciphertext = self._ctr(nonce, plaintext)
         return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
 
     def open_unauthenticated(self, module: Bytes) -> Bytes:
-        """The plaintext of a module encrypted with CTR, which shows nothing of tampering."""
+        """Decrypt a module encrypted with CTR, which does not reveal tampering."""
         body = _body(module, NONCE_BYTES)
         return view(self._ctr(body[:NONCE_BYTES].tobytes(), body[NONCE_BYTES:]))
 
     def sign(self, plaintext: Bytes | bytes, aad: bytes) -> bytes:
-        """The nonce and the tag that GCM gives ``plaintext``, 28 bytes."""
+        """Return the GCM signature of ``plaintext``: the nonce and the tag, 28 bytes."""
         sealed = self.seal(plaintext, aad)
         return sealed[LENGTH_BYTES : LENGTH_BYTES + NONCE_BYTES] + sealed[-TAG_BYTES:]
 
     def verify(self, plaintext: Bytes, signature: bytes, aad: bytes) -> None:
-        """Raise ``EncryptionError`` unless ``signature`` was made by :meth:`sign` of the same text and AAD."""
+        """Raise ``EncryptionError`` unless :meth:`sign` created ``signature`` for the same text and AAD."""
         tag = self._gcm.encrypt(signature[:NONCE_BYTES], plaintext, aad)[-TAG_BYTES:]
         if not hmac.compare_digest(tag, signature[NONCE_BYTES:]):
             raise EncryptionError(
@@ -79,7 +79,7 @@ class AesKey:
             )
 
     def _ctr(self, nonce: bytes, data: Bytes | bytes) -> bytes:
-        """``data`` XORed with the key stream of ``nonce``, which encrypts and decrypts."""
+        """Return ``data`` XORed with the key stream of ``nonce``, which both encrypts and decrypts."""
         from cryptography.hazmat.primitives.ciphers import Cipher, modes
 
         stream: Any = Cipher(self._aes, modes.CTR(nonce + _FIRST_COUNTER)).encryptor()
@@ -100,15 +100,15 @@ class AesKey:
 
 
 def module_length(prefix: Bytes, left: int, max_length: int) -> int:
-    """Bytes of the module that ``prefix`` begins, with its length prefix, where ``left`` bytes remain.
+    """Return the length of the module that begins with ``prefix``, including its length field.
 
-    Raises ``EncryptionError`` when there are fewer than that, or it has more than ``max_length``.
+    Raises ``EncryptionError`` if the module is longer than ``max_length`` or the ``left`` remaining bytes.
     """
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
     if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, max_length):
         raise EncryptionError(
             f"an encrypted module declares {length - LENGTH_BYTES} bytes, but only {max(left - LENGTH_BYTES, 0)} "
-            "are left: the file is damaged, or the column is not encrypted as its metadata says"
+            "remain: the file is damaged, or the column is not encrypted as its metadata declares"
         )
     return length
 
@@ -118,10 +118,13 @@ def _length(length: int) -> bytes:
 
 
 def _body(module: Bytes, min_length: int) -> Bytes:
-    """Return a module without its length field, after checking that it states the length of ``module``."""
+    """Return a module without its length field.
+
+    Raises ``EncryptionError`` if the field is not the length of ``module``.
+    """
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
     if length != len(module) - LENGTH_BYTES or length < min_length:
         raise EncryptionError(
-            f"an encrypted module declares {length} bytes and has {len(module) - LENGTH_BYTES}: the file is damaged"
+            f"an encrypted module declares {length} bytes but has {len(module) - LENGTH_BYTES}: the file is damaged"
         )
     return module[LENGTH_BYTES:]

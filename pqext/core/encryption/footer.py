@@ -1,4 +1,4 @@
-"""Footers of encrypted files: encrypted footers, and plaintext footers with a signature.
+"""Read the footers of encrypted files: encrypted footers, and plaintext footers with a signature.
 
 Spec: "Parquet Modular Encryption", sections 5.4 and 5.5.
 """
@@ -18,10 +18,10 @@ from pqext.core.options.encryption import FileDecryption
 def open_encrypted(
     raw: Bytes, decryption: FileDecryption | None, limits: Limits, offset: int, path: str | None
 ) -> tuple[Bytes, FileDecryptor]:
-    """The serialised FileMetaData within ``raw``, the bytes before the length of a file that ends in ``PARE``.
+    """Decrypt the footer of a file that ends in ``PARE``; return the serialised FileMetaData and the file's decryptor.
 
-    ``offset`` is where they begin in the file. Raises ``EncryptionError`` when the key is missing or wrong, and
-    when anything was tampered with.
+    ``raw`` contains the crypto metadata and the encrypted footer, which begin at ``offset`` in the file. Raises
+    ``EncryptionError`` if the key is missing or wrong, or if the bytes were tampered with.
     """
     crypto, end = decode(FileCryptoMetaData, raw, limits=limits, base=offset, path=path)
     try:
@@ -42,9 +42,9 @@ def check_plaintext(
 ) -> FileDecryptor | None:
     """Return the decryptor of a file with a plaintext footer; None if nothing in the file is encrypted.
 
-    ``length`` of the ``raw`` bytes, which begin at ``offset``, are the FileMetaData, the rest its signature. Raises
-    ``EncryptionError`` when the signature does not fit, and for a file without encryption where ``decryption`` does
-    not allow one.
+    The first ``length`` bytes of ``raw`` are the FileMetaData, and the rest is its signature; ``raw`` begins at
+    ``offset`` in the file. Raises ``EncryptionError`` if the signature is wrong, or if the file is not encrypted and
+    ``decryption`` does not allow plaintext files.
     """
     try:
         if metadata.encryption_algorithm is None:
@@ -61,5 +61,5 @@ def check_plaintext(
 
 
 def no_decryptor(column: str) -> CorruptFileError:
-    """The error of a column that is said to be encrypted in a file that is not."""
-    return CorruptFileError("a column is encrypted, but the file states no encryption algorithm", column=column)
+    """Create the error for a column that is declared encrypted in a file without an encryption algorithm."""
+    return CorruptFileError("a column is encrypted, but the file declares no encryption algorithm", column=column)

@@ -1,4 +1,4 @@
-"""Modules that a file is encrypted in, and the AAD that binds each to its position.
+"""Modules of encrypted files, and the AAD that binds each module to its position.
 
 Spec: "Parquet Modular Encryption", sections 4.4 (additional authenticated data) and 5.1 (serialisation).
 """
@@ -11,7 +11,10 @@ from enum import IntEnum
 from pqext.core.base.errors import EncryptionError
 
 ORDINAL_MAX = (1 << 15) - 1
-"""Ordinals are signed 16-bit numbers; writers keep to this *count* of row groups, columns and pages."""
+"""Maximum ordinal of a signed 16-bit number.
+
+Writers also use it as the maximum *count* of row groups, columns and pages.
+"""
 
 LENGTH_BYTES = 4
 NONCE_BYTES = 12
@@ -20,7 +23,7 @@ SIGNATURE_BYTES = NONCE_BYTES + TAG_BYTES
 
 
 class Module(IntEnum):
-    """Type of a module, as in its AAD."""
+    """Module types, with the values that the AAD contains."""
 
     FOOTER = 0
     COLUMN_METADATA = 1
@@ -35,7 +38,7 @@ class Module(IntEnum):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is the body of a page, which AES_GCM_CTR_V1 encrypts without authentication."""
+        """Whether the module is the body of a page, which AES_GCM_CTR_V1 encrypts without authentication."""
         return self in (Module.DATA_PAGE, Module.DICTIONARY_PAGE)
 
     @property
@@ -45,23 +48,23 @@ class Module(IntEnum):
 
     @property
     def text(self) -> str:
-        """The module's name in messages."""
+        """Name of the module type in messages."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class FileAad:
-    """The part of the AAD that all modules of a file share."""
+    """Part of the AAD that all modules of a file share."""
 
     prefix: bytes
     file_unique: bytes
 
     def footer(self) -> bytes:
-        """The AAD of the footer."""
+        """Return the AAD of the footer."""
         return self.prefix + self.file_unique + bytes([Module.FOOTER])
 
     def chunk(self, module: Module, row_group: int, column: int, page: int | None) -> bytes:
-        """The AAD of one module of a column chunk; ``page`` counts the chunk's data pages."""
+        """Return the AAD of one module of a column chunk. ``page`` is the index of the data page in the chunk."""
         ordinals = _ordinal(row_group, "row groups") + _ordinal(column, "columns")
         if module.has_page_ordinal:
             if page is None:

@@ -1,4 +1,4 @@
-"""Decrypting a file: which keys it needs, which the reader has, and the modules of its column chunks.
+"""Decrypt a file: find the required keys, and decrypt the footer and the modules of column chunks.
 
 Spec: "Parquet Modular Encryption", sections 4.3, 4.4 and 5.
 """
@@ -21,7 +21,7 @@ from pqext.core.options.encryption import FileDecryption, KeyRetriever, check_ke
 
 @dataclass(frozen=True, slots=True)
 class ChunkDecryptor:
-    """Decrypts the modules of one column chunk. Safe to use from several threads."""
+    """Decrypts the modules of one column chunk. Several threads can use it."""
 
     key: AesKey
     aad: FileAad
@@ -30,9 +30,11 @@ class ChunkDecryptor:
     authenticate_pages: bool
 
     def decrypt(self, module: Module, data: Bytes, page: int | None = None) -> Bytes:
-        """The plaintext of one module, given with its length prefix; ``page`` counts data pages and their headers.
+        """Return the plaintext of one module.
 
-        Raises ``EncryptionError`` when the module is damaged, or does not belong here.
+        ``data`` includes the length prefix, and ``page`` is the index of the data page.
+
+        Raises ``EncryptionError`` if the module is corrupt or belongs to another position.
         """
         try:
             aad = self.aad.chunk(module, self.row_group, self.column, page)
@@ -45,11 +47,11 @@ class ChunkDecryptor:
 
 
 class MissingKeyError(EncryptionError):
-    """The reader was not given a key that it needs."""
+    """The file needs a key that was not passed to the reader."""
 
 
 class MissingPrefixError(EncryptionError):
-    """The file needs an AAD prefix that it does not store and that was not supplied."""
+    """The file needs an AAD prefix that is neither stored in it nor passed to the reader."""
 
 
 class Algorithm(NamedTuple):
@@ -62,7 +64,7 @@ class Algorithm(NamedTuple):
 
     @classmethod
     def from_footer(cls, algorithm: EncryptionAlgorithm) -> Algorithm:
-        """Raises ``UnsupportedError`` for an algorithm that is not known."""
+        """Return the fields of the structure in the footer. Raises ``UnsupportedError`` for an unknown algorithm."""
         if algorithm.member is None:
             raise UnsupportedError("the file is encrypted with an unknown algorithm", feature="encryption")
         fields = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
@@ -76,8 +78,8 @@ class Algorithm(NamedTuple):
 class FileDecryptor:
     """Decrypts one file with the keys of ``decryption``.
 
-    ``key_metadata`` belongs to the footer key. ``authentic`` is true if the footer was decrypted or its signature was
-    verified.
+    ``key_metadata`` is the key metadata of the footer key. ``authentic`` is true after the footer was decrypted or its
+    signature was verified.
     """
 
     def __init__(
@@ -95,7 +97,10 @@ class FileDecryptor:
 
     @cached_property
     def aad(self) -> FileAad:
-        """The AAD's part for the whole file. Raises ``EncryptionError`` when the prefix is not the one expected."""
+        """The part of the AAD that all modules share.
+
+        Raises ``EncryptionError`` if the AAD prefix is not the expected one.
+        """
         if not self.algorithm.file_unique:
             raise EncryptionError(
                 "the file has no identifier (aad_file_unique), which binds encrypted modules to their file; DuckDB "
@@ -116,7 +121,7 @@ class FileDecryptor:
         return FileAad(expected or stored or b"", self.algorithm.file_unique)
 
     def decrypt_footer(self, module: Bytes) -> Bytes:
-        """The serialised footer of a file whose footer is encrypted."""
+        """Decrypt an encrypted footer; return the serialised footer."""
         key = self.footer_key
         if key is None:
             raise MissingKeyError(
@@ -132,10 +137,10 @@ class FileDecryptor:
         return footer
 
     def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
-        """Check the signature of a plaintext footer when its key is known and the check is wanted."""
+        """Verify the signature of a plaintext footer if its key is available and verification is requested."""
         if len(signature) != SIGNATURE_BYTES:
             raise EncryptionError(
-                f"the footer is followed by {len(signature)} bytes instead of the {SIGNATURE_BYTES} of its signature"
+                f"the footer is followed by {len(signature)} bytes instead of a signature of {SIGNATURE_BYTES} bytes"
             )
         if self._decryption is None or not self._decryption.check_footer_signature:
             return
@@ -150,7 +155,7 @@ class FileDecryptor:
 
     @cached_property
     def footer_key(self) -> AesKey | None:
-        """The footer key, ``None`` when the reader does not have it."""
+        """The footer key; None if the reader does not have it."""
         if self._decryption is None:
             return None
         if self._decryption.footer_key is not None:
@@ -158,7 +163,7 @@ class FileDecryptor:
         return self._retrieve(self._key_metadata, "the footer key")
 
     def column_key(self, chunk: ColumnChunk, path: str) -> AesKey | None:
-        """The key of an encrypted column chunk, ``None`` when the reader does not have it."""
+        """Return the key of an encrypted column chunk; None if the reader does not have it."""
         crypto = chunk.crypto_metadata
         if crypto is None or crypto.member is None:
             raise UnsupportedError("the column's crypto metadata is of an unknown type", feature="encryption")
@@ -175,7 +180,7 @@ class FileDecryptor:
     def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:
         """Return the decryptor of a column chunk; None for a plaintext column.
 
-        ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` when the key is missing.
+        ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` if the key is missing.
         """
         if chunk.crypto_metadata is None:
             keys = self._decryption.column_keys if self._decryption is not None else {}
@@ -202,18 +207,18 @@ class FileDecryptor:
         return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
 
     def ordinal(self, group: RowGroup, index: int) -> int:
-        """Return the ordinal of the row group at ``index`` of the footer.
+        """Return the ordinal of the row group at position ``index`` in the footer.
 
-        The footer is trusted only if it is authentic.
+        The ordinal in the footer is used only if the footer is authentic.
         """
         return group.ordinal if self.authentic and group.ordinal is not None else index
 
     def column_metadata(
         self, chunk: ColumnChunk, path: str, row_group: int, column: int, limits: Limits
     ) -> ColumnMetaData | None:
-        """The encrypted metadata of a column chunk; ``None`` if its metadata is plaintext.
+        """Return the decrypted metadata of a column chunk; None if its metadata is plaintext.
 
-        Raises ``EncryptionError`` when the key is missing.
+        Raises ``EncryptionError`` if the key is missing.
         """
         sealed = chunk.encrypted_column_metadata
         decryptor = self.chunk(chunk, path, row_group, column)
@@ -253,14 +258,17 @@ class FileDecryptor:
 
 
 def _bound(decryption: FileDecryption | None, path: str | None) -> KeyRetriever | None:
-    """Return the key retriever; if ``decryption`` creates one per file, the one for the file at ``path``."""
+    """Return the key retriever for the file at ``path``; None if there is none."""
     retriever = decryption.key_retriever if decryption is not None else None
     for_file = getattr(retriever, "for_file", None)
     return for_file(path) if for_file is not None else retriever
 
 
 def check_plaintext_allowed(decryption: FileDecryption | None) -> None:
-    """Raise ``EncryptionError`` when the reader expects encrypted files and this one is not."""
+    """Raise ``EncryptionError`` if the reader does not allow plaintext files.
+
+    Called for a file that is not encrypted.
+    """
     if decryption is not None and not decryption.plaintext_files_allowed:
         raise EncryptionError(
             "the file is not encrypted, but keys were passed: it may not be the expected file; "

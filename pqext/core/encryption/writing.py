@@ -1,4 +1,4 @@
-"""Encrypting a file: its column chunks, the metadata of the encrypted ones, and the footer.
+"""Encrypt a file: its column chunks, the metadata of encrypted columns, and the footer.
 
 Spec: "Parquet Modular Encryption", sections 5.2 to 5.5.
 """
@@ -34,7 +34,7 @@ FILE_UNIQUE_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class ChunkEncryptor:
-    """Encrypts the modules of one column chunk. Safe to use from several threads."""
+    """Encrypts the modules of one column chunk. Several threads can use it."""
 
     key: AesKey
     aad: FileAad
@@ -43,7 +43,7 @@ class ChunkEncryptor:
     authenticate_pages: bool
 
     def encrypt(self, module: Module, data: Bytes | bytes, page: int | None = None) -> bytes:
-        """The stored form of one module, its length prefix included; ``page`` counts data pages and their headers."""
+        """Return an encrypted module with its length prefix. ``page`` is the index of the data page."""
         aad = self.aad.chunk(module, self.row_group, self.column, page)
         if module.is_page and not self.authenticate_pages:
             return self.key.seal_unauthenticated(data)
@@ -51,10 +51,12 @@ class ChunkEncryptor:
 
 
 class FileEncryptor:
-    """Encrypts one file of ``schema`` as ``encryption`` says; columns without a word of their own as their source.
+    """Encrypts one file with ``schema`` using ``encryption``.
 
-    Raises ``ValueError`` for a key that names no column of the schema, and ``EncryptionError`` for more columns
-    than ordinals can count.
+    A column without a setting uses that of its column in ``sources``.
+
+    Raises ``ValueError`` if a key's column is not in the schema, and ``EncryptionError`` if there are more columns than
+    ordinals.
     """
 
     def __init__(
@@ -80,13 +82,13 @@ class FileEncryptor:
         return not self._encryption.plaintext_footer
 
     def hides(self, column: int) -> bool:
-        """Whether a column is encrypted."""
+        """Return whether the column at this index is encrypted."""
         return self._columns[column] is not None
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryptor | None:
         """Return the encryptor of one column chunk; None for a plaintext column.
 
-        Raises ``EncryptionError`` for a row group beyond the ordinals.
+        Raises ``EncryptionError`` if the index of the row group exceeds the maximum ordinal.
         """
         if row_group >= ORDINAL_MAX:
             raise EncryptionError(
@@ -100,10 +102,10 @@ class FileEncryptor:
         return ChunkEncryptor(key, self._aad, row_group, column, self._encryption.algorithm == "AES_GCM_V1")
 
     def seal_column(self, chunk: ColumnChunk, row_group: int, column: int) -> None:
-        """Remove from ``chunk`` the metadata of an encrypted column, once it is complete.
+        """Encrypt the complete metadata of an encrypted column, and remove it from ``chunk``.
 
-        Its metadata becomes a module of its own wherever the footer is not encrypted with the same key; a plaintext
-        footer keeps of it what is needed to find the data.
+        The metadata becomes a separate module unless the footer is encrypted with the same key. A plaintext footer
+        retains only the fields that are needed to find the data.
         """
         choice, encryptor = self._columns[column], self.chunk(row_group, column)
         if choice is None or encryptor is None:
@@ -129,7 +131,7 @@ class FileEncryptor:
         chunk.meta_data = None if self.has_encrypted_footer else redact_metadata(chunk.meta_data)
 
     def footer(self, metadata: FileMetaData) -> bytes:
-        """Return the end of the file before the length: crypto metadata and encrypted footer, or the signed footer."""
+        """Return the bytes before the footer length: crypto metadata and the encrypted footer, or the signed footer."""
         key_metadata = to_bytes(self._encryption.footer_key_metadata, "key metadata")
         if self.has_encrypted_footer:
             crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=key_metadata)
@@ -168,7 +170,7 @@ class FileEncryptor:
         return ColumnKey() if result is None and self._encryption.encrypt_columns == "all" else result
 
     def _cipher(self, key: bytes) -> AesKey:
-        # One a key, for as long as the user's object lives, so that its encryptions are counted together.
+        # One cipher per key, cached in the user's object, so that all encryptions with the key are counted together.
         ciphers: dict[bytes, AesKey] = self._encryption._ciphers
         if key not in ciphers:
             ciphers.setdefault(key, AesKey(key))
@@ -176,7 +178,10 @@ class FileEncryptor:
 
 
 def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
-    """Return the metadata of an encrypted column for a plaintext footer: the position of its data, but no values."""
+    """Return the metadata of an encrypted column for a plaintext footer.
+
+    It contains the position of the data but no values.
+    """
     return ColumnMetaData(
         type=metadata.type,
         encodings=metadata.encodings,
@@ -191,12 +196,14 @@ def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
 
 
 def page_rows_for(rows: int, page_rows: int) -> int:
-    """Rows a page so that ``rows`` rows fill no more pages than ordinals can count, ``page_rows`` at least."""
+    """Return the number of rows per page, at least ``page_rows``, with which ``rows`` rows need no more pages than
+    ordinals.
+    """
     return max(page_rows, -(-rows // ORDINAL_MAX))
 
 
 def seal_columns(encryptor: FileEncryptor, row_groups: Sequence[Sequence[ColumnChunk]]) -> None:
-    """Seal all column chunks of a file."""
+    """Encrypt the metadata of all encrypted column chunks of a file."""
     for group, chunks in enumerate(row_groups):
         for column, chunk in enumerate(chunks):
             encryptor.seal_column(chunk, group, column)

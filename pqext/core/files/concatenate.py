@@ -42,16 +42,17 @@ def concatenate(
     """Concatenate Parquet files with the same schema into ``dest``, a path or a binary file object.
 
     Returns the number of rows written. The schemas must be equal apart from the name of the root. Pages, statistics,
-    page indexes, Bloom filters and sorting columns are preserved. If a file orders a column's bounds differently
-    from the first file, its bounds of that column are dropped. ``key_value_metadata``: ``"merge"`` keeps all pairs,
-    with the value of the first file that has the key, ``"first"`` keeps the first file's, ``"equal"`` requires
-    equal pairs, and a mapping replaces them. ``extensions`` applies to extensions and to unknown fields, which may
-    contain offsets that become wrong: ``"reject"`` raises, ``"drop"`` removes them, ``"keep"`` copies them
-    unchanged from the row groups and from the footer of the first file. Boxes of pages
-    (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
+    page indexes, Bloom filters and sorting columns are preserved. If a file orders a column's bounds differently from
+    the first file, its bounds of that column are dropped. For ``key_value_metadata``, ``"merge"`` retains all pairs,
+    with the value of the first file that has the key; ``"first"`` retains the pairs of the first file; ``"equal"``
+    requires equal pairs; and a mapping replaces the pairs. ``extensions`` applies to extensions and to unknown fields,
+    which may contain offsets that become wrong: ``"reject"`` raises an error, ``"drop"`` removes them, and ``"keep"``
+    copies them unchanged from the row groups and from the footer of the first file. Page boxes
+    (:mod:`pqext.geo.page_boxes`) contain no offsets and are always preserved.
 
-    Raises ``ValueError`` if the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
-    with chunks in other files, and ``CorruptFileError`` for corrupt footers; no file then remains at ``dest``.
+    Raises ``ValueError`` if the files cannot be combined, ``UnsupportedError`` for files that are partly encrypted or
+    have chunks in other files, and ``CorruptFileError`` for corrupt footers. No file remains at ``dest`` after an
+    error.
     """
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
@@ -68,14 +69,14 @@ def concatenate(
                 job.append(opened, sink)
         metadata = job.finish(sink)
         if metadata.num_rows >= 1 << 63:
-            raise CorruptFileError(f"the files state {metadata.num_rows} rows in total, more than a footer can record")
+            raise CorruptFileError(f"the files have {metadata.num_rows} rows in total, more than a footer can record")
         sink.write(serialise_footer(metadata))
     return metadata.num_rows
 
 
 @dataclass
 class _Indexes:
-    """A chunk's page index, to be written before the footer."""
+    """Serialised page index of a chunk, to be written before the footer."""
 
     chunk: ColumnChunk
     column: bytes | None
@@ -121,7 +122,7 @@ class _Concatenation:
         copy_bytes(source, len(MAGIC), end, sink)
 
     def finish(self, sink: Sink) -> FileMetaData:
-        """Write the page indexes; returns the footer."""
+        """Write the page indexes, and return the merged footer."""
         for group in self._indexes:
             for item in group:
                 item.chunk.column_index_offset, item.chunk.column_index_length = _write(sink, item.column)
@@ -164,7 +165,7 @@ def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
 
 
 def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
-    """The end of the bytes to copy: the start of the page index, unless other structures follow it."""
+    """Return the end of the bytes to copy: the start of the page index, unless other structures follow it."""
     indexes, data = [footer.offset], [len(MAGIC)]
     for chunk in chunks:
         about = _metadata(chunk)
@@ -182,9 +183,12 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 
 def _move_offset(offset: int, shift: int, end: int) -> int:
-    """``offset``, which must be before ``end``, in the new file; a negative one is unset and stays unchanged."""
+    """Return ``offset`` moved by ``shift``.
+
+    It must not be after ``end``; an offset that is not positive is unset and is not moved.
+    """
     if offset > end:
-        raise CorruptFileError(f"the offset {offset} is outside the data of its file, which end at {end}")
+        raise CorruptFileError(f"offset {offset} is outside the data of its file, which ends at {end}")
     return offset + shift if offset > 0 else offset
 
 
@@ -197,7 +201,10 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
 
 
 def _unknown(struct: Struct) -> bool:
-    """Whether the structure has unknown content, possibly offsets. An unknown union member is its only value."""
+    """Return whether the structure has an extension or unknown fields.
+
+    An unknown union member is preserved as the union's value.
+    """
     return extensions_of(struct) is not None if type(struct).is_union else _parts(struct)[1]
 
 
@@ -211,7 +218,9 @@ def _forget(struct: Struct) -> None:
 
 
 def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
-    """The parts of a chunk's extension that stay valid when the chunk is moved, and whether it has others."""
+    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether it has other
+    entries.
+    """
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:
         result = None if stored is None else extension_parts(stored)
@@ -224,7 +233,7 @@ def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
 
 
 def _all(struct: Struct) -> Iterator[Struct]:
-    """The structure and all structures in it."""
+    """Yield the structure and all structures nested in it."""
     remaining = [struct]
     while remaining:
         struct = remaining.pop()
@@ -237,7 +246,7 @@ def _all(struct: Struct) -> Iterator[Struct]:
 
 @cache
 def _nested_fields(struct_type: type[Struct]) -> tuple[tuple[str, bool], ...]:
-    """The fields that contain structures, and whether each is a list."""
+    """Return the names of the fields that contain structures, and whether each is a list."""
     return tuple(
         (field.name, field.is_list)
         for field in struct_type.fields

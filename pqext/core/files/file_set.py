@@ -21,14 +21,14 @@ def verify_file_set(
     sources: Iterable[Any], prefixes: Iterable[bytes | str], decryption: FileDecryption,
     *, limits: Limits = DEFAULT_LIMITS,
 ) -> dict[bytes, Any]:
-    """Check that ``sources`` are exactly the files whose AAD prefixes are ``prefixes``, each once.
+    """Check that ``sources`` are exactly the files with the AAD prefixes ``prefixes``, each of them once.
 
-    Returns the source of each prefix. ``sources`` are inputs of :func:`pqext.open`, in any order; a table of N
-    partitions is complete if ``prefixes`` are all of ``f"employees_23May2018.part{n}" for n in range(N)``. The footer
-    of each file proves its prefix, so ``decryption`` must have the footer keys; its own ``aad_prefix`` is not used.
-    Files that do not store their prefix are tried with the prefixes that no other file has.
+    Returns a mapping of prefixes to sources. ``sources`` are inputs of :func:`pqext.open`, in any order. For example, a
+    table of N partitions is complete if ``prefixes`` are ``f"employees_23May2018.part{n}" for n in range(N)``. The
+    footer of each file authenticates its prefix, so ``decryption`` must have the footer keys; its ``aad_prefix`` is not
+    used. For files that do not store their prefix, all prefixes that no other file has are tried.
 
-    Raises ``EncryptionError`` that lists missing, foreign and duplicate files.
+    Raises an ``EncryptionError`` that lists missing, unexpected and duplicate files.
     """
     requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(requested)) != len(requested) or b"" in requested:
@@ -43,9 +43,9 @@ def verify_file_set(
         with open_source(source) as opened:
             footer = read_footer(opened, limits, known)
         if footer.decryptor is None:
-            raise EncryptionError("it is not encrypted")
+            raise EncryptionError("the file is not encrypted")
         if not footer.decryptor.authentic:
-            raise EncryptionError("its AAD prefix cannot be verified without its footer key")
+            raise EncryptionError("the AAD prefix cannot be verified without the footer key; pass footer_key")
         return footer.decryptor.aad.prefix
 
     for position, source in enumerate(sources):

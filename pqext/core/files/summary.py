@@ -1,4 +1,4 @@
-"""Write summary files: one footer for the row groups of many files, whose chunks refer to files by ``file_path``.
+"""Write summary files: one footer for the row groups of many files. Its chunks refer to the files by ``file_path``.
 
 ``_metadata`` lists the row groups of all files, ``_common_metadata`` only the schema. Spec: "File format" (columns in
 several files, one metadata file for several) and the format's definition of ``file_path``.
@@ -30,16 +30,17 @@ def write_summary(
     paths: Iterable[str | os.PathLike[str]], folder: str | os.PathLike[str], *,
     key_value_metadata: Merge = "merge", limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[str, str]:
-    """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
+    """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; return the two paths.
 
-    The files must be in ``folder`` or below it and have one schema; their row groups are listed in the given order, and
-    not read. Size and modification time of each file and the CRC of its footer are recorded, so that a scan of the
-    folder uses the metadata of unchanged files from ``_metadata``; not if writers differ, or a file has only a
-    FlatBuffers footer. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
-    groups are preserved, since their offsets stay valid in their files. In footers they are dropped.
+    The files must be in ``folder`` or below it, and have the same schema. Their row groups are listed in the order of
+    ``paths``, and are not read. The size, modification time and footer CRC of each file are recorded, so that a scan of
+    the folder can use the metadata of unchanged files from ``_metadata``. They are not recorded if the writers of the
+    files differ or a file has only a FlatBuffers footer. ``key_value_metadata`` has the same values as for
+    :func:`pqext.concatenate`. Extensions and unknown fields of row groups are preserved, since their offsets stay
+    valid; those of footers are dropped.
 
-    Raises ``ValueError`` if a file is elsewhere or the schemas differ, and ``UnsupportedError`` for files with
-    encrypted parts or with chunks in other files.
+    Raises ``ValueError`` if a file is outside ``folder`` or the schemas differ, and ``UnsupportedError`` for files that
+    are partly encrypted or have chunks in other files.
     """
     if isinstance(paths, (str, bytes)):
         raise TypeError("paths must be a list of paths")
@@ -88,11 +89,11 @@ def write_summary(
 
 
 def _name_row_groups(metadata: FileMetaData, name: str) -> list[RowGroup]:
-    """The row groups of one file, with its name in each chunk."""
+    """Return the row groups of one file, with ``name`` as the file path of each chunk."""
     groups = list(metadata.row_groups)
     for group in groups:
         group.columns = list(group.columns)
-        group.ordinal = None  # it counts within a file
+        group.ordinal = None  # an ordinal is relative to one file
         for chunk in group.columns:
             if chunk.file_path is not None:
                 raise UnsupportedError(

@@ -1,8 +1,8 @@
-"""The files that a summary refers to, each opened with its metadata from the summary.
+"""Open the files that a summary refers to, each with its metadata from the summary.
 
-An extension of the footer of ``_metadata`` records, as JSON, for each file its size and modification time in
-nanoseconds when its footer was read, the length and CRC-32 of that footer, and its key-value metadata, as a position in
-a list of the distinct ones. The summary is trusted only for files that have not changed since.
+An extension of the footer of ``_metadata`` contains a JSON record of each file: its size and modification time in
+nanoseconds when its footer was read, the length and CRC-32 of that footer, and the position of its key-value metadata
+in a list of distinct metadata. The summary is trusted only for files that have not changed since it was written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pqext.core.read.reader import ParquetFile
 
 SUMMARY_NOTE = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
-"""Identifies the extension."""
+"""UUID of the extension."""
 _MOST_BYTES = 64 << 20
 """Maximum size of the extension."""
 Stamp = tuple[int, int]
@@ -46,7 +46,7 @@ _SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class NotedFile:
-    """A file as it was when its footer was read; ``pairs`` is None if it had no key-value metadata."""
+    """Recorded state of a file when its footer was read. ``pairs`` is None if it had no key-value metadata."""
 
     size: int
     mtime_ns: int
@@ -56,12 +56,12 @@ class NotedFile:
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """Size and modification time."""
+        """Size and modification time in nanoseconds."""
         return self.size, self.mtime_ns
 
 
 def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
-    """Record ``files``, by name, in the footer of their summary."""
+    """Record ``files``, a mapping by name, in the footer of their summary."""
     positions: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
     records = []
     for name, file in files.items():
@@ -74,7 +74,7 @@ def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
 
 
 def read_record(metadata: FileMetaData) -> dict[str, NotedFile] | None:
-    """Return the recorded files of a summary by name; None without a valid record."""
+    """Return the recorded files of a summary by name; None if it has no valid record."""
     try:
         payload = entry(metadata, SUMMARY_NOTE)
         if payload is None:
@@ -117,13 +117,13 @@ def _position(value: Any) -> int:
 
 
 class NotByFileError(Exception):
-    """A summary that does not assign each row group to one file."""
+    """A summary does not assign each row group to exactly one file."""
 
 
 class Summary:
-    """The summary at ``path``, which looks up the row groups of each file in ``groups`` by file name.
+    """Summary file at ``path``. It looks up the row groups of each file in ``groups`` by file name.
 
-    Raises ``NotByFileError``, ``OSError``, and ``ParquetError`` if it is corrupt.
+    Raises ``NotByFileError``, ``OSError`` if it cannot be read, and ``ParquetError`` if it is corrupt.
     """
 
     def __init__(self, path: str, limits: Limits) -> None:
@@ -134,37 +134,37 @@ class Summary:
             self._mtime_ns = source.stamp[1]
         self._limits = limits
         if self._footer.decryptor is not None:
-            raise NotByFileError("it is encrypted")
+            raise NotByFileError("the summary is encrypted")
         self._all = self.metadata.row_groups
         index = self._all.undecoded_index if isinstance(self._all, LazyStructs) else None
         result = None if index is None else read_row_group_files(index)
         if result is None:
-            raise NotByFileError("it has row groups that span several files")
+            raise NotByFileError("the summary has row groups that span several files")
         self._rows = result[1]
         self._starts = result[2]
         self.groups: dict[str, list[int]] = {}
         for position, name in enumerate(result[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
         if not all(map(is_plain_path, self.groups)):
-            raise NotByFileError("it names files outside its folder")
+            raise NotByFileError("the summary names files outside its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
         return Summary, (self.path, self._limits)  # the copy reads the file again
 
     @property
     def metadata(self) -> FileMetaData:
-        """The footer of all files."""
+        """Footer with the row groups of all files."""
         return self._footer.metadata
 
     @cached_property
     def records(self) -> dict[str, NotedFile] | None:
-        """The recorded files; None without a record, or if they contradict the summary's files or rows."""
+        """Recorded files; None if the summary has no record, or if the record contradicts its files or rows."""
         record = read_record(self.metadata)
         is_whole = record is not None and self.groups.keys() <= record.keys()
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
-        """An impossible statement of the summary: negative rows, missing rows, or a repeated row group."""
+        """Return an error if the summary has negative row counts, lacks rows or repeats a row group; otherwise None."""
         total = sum(self._rows)
         message = None
         if any(rows < 0 for rows in self._rows):
@@ -183,9 +183,9 @@ class Summary:
     def trusted_source(self, name: str, location: str) -> SummarisedSource:
         """Return the file ``name`` at ``location`` with its metadata from the summary.
 
-        The file must have the recorded size, and the recorded modification time or footer CRC. Without a record, the
-        footer of a file that changed when the summary was written or later must be equivalent. Raises
-        ``CorruptFileError`` if there is no file, and ``ChangedFileError`` for a different one.
+        The file must have the recorded size, and the recorded modification time or footer CRC. If there is no record, a
+        file that is not older than the summary must have an equivalent footer. Raises ``CorruptFileError`` if the file
+        does not exist, and ``ChangedFileError`` if it has changed.
         """
         resolver = FileResolver(self.path, "folder")
         try:
@@ -205,7 +205,7 @@ class Summary:
         else:
             is_sure = file.stamp == stamp and self._can_detect_change(file)
         source = self._source(name, location, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
-        if not is_sure:  # a copy, or rewritten
+        if not is_sure:  # the file was copied or rewritten
             source.check()
         return source
 
@@ -223,9 +223,9 @@ class Summary:
         return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
     def _can_detect_change(self, file: NotedFile) -> bool:
-        """Whether a change of ``file`` after it was recorded would change its modification time.
+        """Return whether a change of ``file`` after it was recorded would change its modification time.
 
-        Not if times are in full seconds and the summary is hardly younger.
+        This is uncertain if the time is in whole seconds and the summary was written within two seconds of it.
         """
         return file.mtime_ns % _SECOND != 0 or self._mtime_ns - file.mtime_ns > 2 * _SECOND
 
@@ -245,7 +245,7 @@ class Summary:
         return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
     def _check(self, location: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
-        """Return the CRC of the file's footer after checking that it is the recorded one or of an equivalent footer."""
+        """Check that the file's footer is the recorded footer, or is equivalent to the summary; return its CRC."""
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes
@@ -263,17 +263,17 @@ class Summary:
         return crc32(own.raw.data)
 
     def _changed_file_error(self, subject: str, location: str) -> ChangedFileError:
-        advice = "pqext.write_summary updates the summary, and a scan of the folder needs none"
+        advice = "pqext.write_summary updates the summary, and a scan of the folder needs no summary"
         return ChangedFileError(f"{subject}: {advice}", path=location)
 
 
 _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
-"""The fields of a column chunk that must be equal in a summary and a file."""
+"""Fields of a column chunk that must be equal in the summary and the file."""
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
 def _differ(summary_groups: Sequence[RowGroup], row_groups: Sequence[RowGroup]) -> bool:
-    """Whether a summary and a file list different row groups, or the summary bounds values differently."""
+    """Return whether a summary and a file list different row groups, or the summary has different bounds."""
     if len(summary_groups) != len(row_groups):
         return True
     pairs = zip(sorted(summary_groups, key=_start), sorted(row_groups, key=_start), strict=True)
@@ -301,13 +301,16 @@ def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
 
 
 def _adds_field(summary_value: object, own: object, name: str) -> bool:
-    """Whether a summary has a field value that the file lacks. It may omit optional ones."""
+    """Return whether a summary has a value for the field that the file does not have.
+
+    A summary may omit optional fields.
+    """
     value = getattr(summary_value, name, None)
     return value is not None and value != getattr(own, name, None)
 
 
 class SummarisedSource(FootedSource):
-    """A file whose footer comes from a summary; it is opened on the first read, if it is unchanged."""
+    """File whose footer comes from a summary. It is opened on the first read, if it has not changed."""
 
     merge_gap = PathSource.merge_gap
     batched_bytes = PathSource.batched_bytes
@@ -327,7 +330,7 @@ class SummarisedSource(FootedSource):
         self._file: PathSource | None = None
 
     def check(self) -> None:
-        """Open the file, which must be the one that the summary describes. Raises ``ChangedFileError``."""
+        """Open the file and check that the summary describes it. Raises ``ChangedFileError`` if it does not."""
         with self._lock:
             if self._file is not None:
                 return
@@ -358,7 +361,7 @@ class SummarisedSource(FootedSource):
 def footer_crc(file: ParquetFile) -> int:
     """Return the CRC-32 of the stored footer of an open file.
 
-    Raises ``ChangedFileError`` if the metadata comes from a summary without a record that contradicts the file.
+    Raises ``ChangedFileError`` if the metadata comes from a summary without records and contradicts the file.
     """
     source = file.source
     if not isinstance(source, SummarisedSource):
@@ -369,7 +372,7 @@ def footer_crc(file: ParquetFile) -> int:
 
 
 class _RowGroups(Sequence[RowGroup]):
-    """Row groups of one file in the list of all row groups, built on access."""
+    """Row groups of one file, taken from the list of all row groups on access."""
 
     __slots__ = ("_all", "_positions", "rows")
 
@@ -382,7 +385,8 @@ class _RowGroups(Sequence[RowGroup]):
         return len(self._positions)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return the list and position of a row group, if none was decoded."""
+        """Return the index and the position in it of a row group that has not been decoded; None if there is no index.
+        """
         return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload

@@ -11,8 +11,8 @@ footer of all row groups so far, and a tail:
         4 bytes  length of the preceding frame
     4 bytes  CRC-32 of these 25 bytes
 
-All numbers are little-endian. Each footer is complete in itself; the tail refers to the preceding one, even if the
-footer is corrupt. Rules: ``specs/error-recovery.md``.
+All numbers are little-endian. Each checkpoint contains a complete footer. Its tail refers to the preceding checkpoint,
+so that this can be found even if the footer is corrupt. Rules: ``specs/error-recovery.md``.
 """
 
 from __future__ import annotations
@@ -56,24 +56,25 @@ _TAIL = struct.Struct("<BIQQII")
 _VERSION = 1
 _LEVEL = 1
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a checkpoint's payload."""
+"""First bytes of a checkpoint's payload."""
 _MOST_RATIO = 512
-"""Maximum compression ratio of a checkpoint; real footers reach about 40."""
+"""Maximum compression ratio of a checkpoint; that of real footers is at most about 40."""
 _BETWEEN = 64 << 10
-"""Bytes that writers may leave between the last structure and the footer: copies of metadata, and filters."""
+"""Maximum gap that writers may leave between the last structure and the footer, for copies of metadata and for filters.
+"""
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
 _ROW_GROUPS = 4
-"""The field of FileMetaData that lists row groups."""
+"""Field id of the row groups in FileMetaData."""
 
 
 class RecoveredFileWarning(UserWarning):
-    """A file without a complete footer was opened from a checkpoint: rows may be missing at its end."""
+    """A file without a complete footer was opened from a checkpoint; rows at its end may be missing."""
 
 
 class Checkpoints:
-    """The checkpoints of one file being written."""
+    """Checkpoints of one file that is being written."""
 
     def __init__(self, interval: Checkpoint) -> None:
         self._every = interval
@@ -82,7 +83,7 @@ class Checkpoints:
         self._before = (0, 0)
 
     def is_due(self, row_groups: int, offset: int) -> bool:
-        """Whether a checkpoint is due after ``row_groups`` row groups and ``offset`` bytes."""
+        """Return whether a checkpoint is due after ``row_groups`` row groups and ``offset`` bytes."""
         every = self._every
         return (
             (every.row_groups is not None and row_groups - self._row_groups >= every.row_groups)
@@ -91,9 +92,9 @@ class Checkpoints:
         )
 
     def build_frame(self, footer: bytes, row_groups: int, offset: int) -> bytes:
-        """Return the frame of a serialised ``footer`` of ``row_groups`` row groups, for ``offset`` of the file.
+        """Return the frame of a serialised ``footer`` of ``row_groups`` row groups, to be written at ``offset``.
 
-        Empty if the footer is too large for a frame.
+        Return empty bytes if the footer is too large for a frame.
         """
         body = bytes(compress(CompressionCodec.ZSTD, footer, _LEVEL))
         self._row_groups, self._time = row_groups, time.monotonic()
@@ -107,7 +108,7 @@ class Checkpoints:
 
 
 def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
-    """Serialise ``metadata``, which has no row groups, with these serialised row groups."""
+    """Serialise ``metadata``, which has no row groups, together with the serialised row groups ``groups``."""
     raw = encode(metadata)
     fields, _ = scan_fields(raw, limits=OWN_METADATA)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
@@ -118,7 +119,7 @@ def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SavedFooter:
-    """The footer of a checkpoint whose frame has ``length`` bytes at ``offset``."""
+    """Footer of a checkpoint, whose frame has ``length`` bytes and begins at ``offset``."""
 
     offset: int
     length: int
@@ -127,9 +128,9 @@ class SavedFooter:
 
 
 def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
-    """Iterate over the valid checkpoints of a file, the last first.
+    """Yield the valid checkpoints of a file, from the last to the first.
 
-    Others are skipped. At most a few times the size of the file is read in vain.
+    Invalid checkpoints are skipped. The search reads at most a few times the size of the file.
     """
     left = max(_EFFORT * source.size, _LEAST_EFFORT)
     stop = source.size
@@ -139,7 +140,7 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
         at = len(data)
         left -= at
         while left > 0 and (at := data.rfind(CHECKPOINT.bytes, 0, at)) >= 0:
-            at += 15  # the next frame ends before the last byte of this one
+            at += 15  # the next frame ends before the end of this one
             position, length = start + at + 1, 0
             while position:  # follow the chain as long as it is valid
                 result, before, length = _ending_at(source, position, limits)
@@ -157,8 +158,9 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
 
 
 def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
-    """The checkpoint whose frame ends at ``end``, the end of the preceding one (0 for the first; None: unknown),
-    and the number of bytes read."""
+    """Return the checkpoint whose frame ends at ``end``, the end of the preceding checkpoint, and the number of bytes
+    read. The second value is 0 for the first checkpoint, and None if it is unknown.
+    """
     least = FRAME_BYTES + _TAIL.size
     if end < least:
         return None, None, 0
@@ -187,7 +189,9 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
 
 
 def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
-    """The footer followed by an incomplete checkpoint: the first bytes of an append."""
+    """Return the footer that precedes an incomplete checkpoint, which an interrupted append wrote; None if there is
+    none.
+    """
     start = max(source.size - _WINDOW, 0)
     data = source.read(start, source.size - start).tobytes()
     at, left = len(data), _LEAST_EFFORT
@@ -216,15 +220,16 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
 
 
 def ask_schema(schema: Schema) -> None:
-    """Resolve all columns; raises ``CorruptFileError`` or ``UnsupportedError`` if one is invalid."""
+    """Resolve all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if one is invalid."""
     for leaf in schema.leaves:
         _ = leaf.leaf_type
 
 
 def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> bool:
-    """Whether the footer at ``position`` directly follows the structures it refers to, or its own checkpoint does.
+    """Return whether the footer at ``position`` directly follows the last structure it refers to, or a checkpoint after
+    it.
 
-    Otherwise bytes are missing before it, or were inserted, or its writer leaves a gap.
+    If not, bytes before the footer are missing or were inserted, or its writer leaves a gap.
     """
     end = structures_end(metadata)
     if position - end < FRAME_BYTES:
@@ -234,10 +239,10 @@ def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> b
 
 
 def is_of_a_value(source: Source, metadata: FileMetaData, position: int) -> bool:
-    """Whether the footer at ``position`` belongs to a Parquet file that is stored as a value.
+    """Return whether the footer at ``position`` belongs to a Parquet file that is stored as a value in this file.
 
-    Such a file begins with its magic number, at the distance before the footer that its last structure implies, apart
-    from gaps that some writers leave.
+    The embedded file begins with its magic number. The end of its last structure implies the distance from there to the
+    footer, apart from gaps that some writers leave.
     """
     begun = position - structures_end(metadata)
     first = max(begun - _BETWEEN, 1)
@@ -245,7 +250,7 @@ def is_of_a_value(source: Source, metadata: FileMetaData, position: int) -> bool
 
 
 def structures_end(metadata: FileMetaData) -> int:
-    """Return the end of the last structure that a footer refers to; an ordinary footer begins there."""
+    """Return the end of the last structure that a footer refers to, where the footer usually begins."""
     end = len(MAGIC)
     for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for chunk in map(partial(peek, group.columns), range(len(group.columns))):
@@ -261,7 +266,7 @@ def structures_end(metadata: FileMetaData) -> int:
 
 
 def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
-    """Open the source; if the file is missing, the error names an unfinished file that a crashed writer left."""
+    """Open the source. If the file is missing, the error names an unfinished file that a crashed writer left."""
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
@@ -272,7 +277,9 @@ def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
 ) -> Footer:
-    """Read the footer as :func:`pqext.core.footer.reading.read_footer`, or the last checkpoint if options allow it."""
+    """Read the footer, like :func:`pqext.core.footer.reading.read_footer`, or the last checkpoint if ``options`` allow
+    it.
+    """
     try:
         footer = read_footer(source, limits, options.decryption, by_table)
         if options.recover:
@@ -296,7 +303,7 @@ def footer_or_checkpoint(
         kind = "footer" if saved is torn else "checkpoint"
         warn_about_file(
             source.path,
-            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {with_noun(rows, 'row')}",
+            f"{error.message}; opened with the {kind} at {saved.offset:,}, which has {with_noun(rows, 'row')}",
             RecoveredFileWarning,
         )
         return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -1,6 +1,6 @@
-"""Read bounds and sizes of column chunks straight from footer bytes, without building structures.
+"""Read the bounds and sizes of column chunks directly from footer bytes, without building structures.
 
-Planning prunes most row groups of many files by the bounds of one column.
+Planning uses these to prune most row groups of many files by the bounds of one column.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from pqext.core.schema import statistics
 from pqext.core.schema.nodes import SchemaNode
 
 Location = tuple[StructIndex, int]
-"""A list of row groups in a footer, and a position in it."""
+"""Location of a row group: an index of row groups in a footer, and the position in it."""
 
 
 def bounds_at(
     location: Location, leaves: int, leaf: SchemaNode, orders: Sequence[ColumnOrder] | None
 ) -> tuple[int, Bounds] | None:
-    """Return the rows of a row group of ``leaves`` leaves and the bounds of one; None if anything is unusual."""
+    """Return the number of rows of a row group with ``leaves`` leaves, and the bounds of ``leaf``.
+
+    Return None if the serialised metadata has an unusual layout.
+    """
     result = read_statistics(*location, leaves, leaf.stored_place, Statistics.plan)
     if result is None:
         return None
@@ -31,14 +34,14 @@ def bounds_at(
 
 
 def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
-    """Return the size of the pages of ``leaves`` in total; None if anything is unusual."""
+    """Return the total size of the pages of ``leaves``; None if the serialised metadata has an unusual layout."""
     return chunk_bytes(*location, leaf_count, [leaf.stored_place for leaf in leaves])
 
 
 def proven(
     leaf: SchemaNode, chunk_statistics: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
-    """Return the bounds in a chunk's statistics; unknown if its value count contradicts its row group."""
+    """Return the bounds in a chunk's statistics. They are unknown if the value count contradicts the row group."""
     if rows is None or values == rows or (0 < rows < values and leaf.max_repetition_level > 0):
         return statistics.to_bounds(leaf.leaf_type, chunk_statistics, values, order)
     return Bounds(has_nan=None)

@@ -1,4 +1,4 @@
-"""Detect overlapping column chunks: the footer has a wrong offset or size of one of them (File Layout)."""
+"""Detect overlapping column chunks, for one of which the footer has a wrong offset or size (File Layout)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
 
 Place = tuple[int, int]
-"""(row group, leaf)."""
+"""Row group and leaf of a chunk."""
 _Extent = tuple[int, int]
 _NOWHERE = (-1, -1)
 
 
 class _GroupLayout(NamedTuple):
-    """The first and last bytes of the chunks of a row group, and the first byte of their indexes and filters."""
+    """First and last bytes of the chunks of a row group, and first bytes of their indexes and filters."""
 
     extents: tuple[_Extent, ...] = ()
     sections: frozenset[int] = frozenset()
 
 
 class ChunkRanges:
-    """The byte ranges of the chunks of a file with its footer at ``end``, except encrypted and external chunks.
+    """Byte ranges of the chunks of a file whose footer is at ``end``, except encrypted and external chunks.
 
-    Row groups whose chunks all have the same ranges are one row group listed several times; they do not overlap.
+    Row groups whose chunks all have the same ranges are repetitions of one row group, and do not overlap.
     """
 
     def __init__(self, metadata: FileMetaData, end: int) -> None:
@@ -36,16 +36,19 @@ class ChunkRanges:
         self._end = end
 
     def overlapping_chunk(self, group: int, leaf: int) -> Place | None:
-        """Return another chunk that overlaps this one, if this one adjoins neither the preceding nor the following
-        bytes.
+        """Return another chunk that overlaps this chunk, if this chunk adjoins neither the preceding nor the following
+        bytes. Return None otherwise.
 
-        If it adjoins either, the other chunk has a wrong offset or size.
+        If this chunk adjoins other bytes, the other chunk has the wrong offset or size.
         """
         other = self._sharing.get((self._first_equal_groups[group], leaf))
         return None if other is None or self._joins(group, leaf) else other
 
     def iter_overlaps(self) -> Iterator[tuple[Place, Place]]:
-        """Iterate over pairs of overlapping chunks, the suspect first: misplaced, or else too long."""
+        """Yield pairs of overlapping chunks.
+
+        The first of a pair is the suspect: it is misplaced, or otherwise too long.
+        """
         reported = set()
         for pair in self._sharing.items():
             first, second = sorted(pair, key=lambda place: (self._joins(*place), self._extent(*place)))
@@ -54,7 +57,7 @@ class ChunkRanges:
                 yield first, second
 
     def repeated_groups(self) -> dict[int, list[int]]:
-        """Return the positions of repeated row groups, by the first row group with the same ranges."""
+        """Return the positions of repeated row groups, by the position of the first row group with the same ranges."""
         result: dict[int, list[int]] = {}
         for group, first in enumerate(self._first_equal_groups):
             if first != group and any(extent != _NOWHERE for extent in self._layouts[group].extents):
@@ -74,9 +77,10 @@ class ChunkRanges:
         return frozenset(results)
 
     def _joins(self, group: int, leaf: int) -> bool:
-        """Whether the chunk begins where the preceding one ends, or ends where the following bytes begin.
+        """Return whether the chunk begins where the preceding chunk ends, or ends where the following bytes begin.
 
-        Also true between both without a gap. Sizes that are too large make chunks extend into the next ones.
+        Also return True if the chunk overlaps both neighbours, because too large sizes extend chunks into the next
+        ones.
         """
         extents = self._layouts[group].extents
         start, stop = extents[leaf]
@@ -100,7 +104,7 @@ class ChunkRanges:
 
     @cached_property
     def _layouts(self) -> list[_GroupLayout]:
-        """Layouts of all row groups; empty for one with corrupt metadata."""
+        """Layouts of all row groups. The layout of a row group with corrupt metadata is empty."""
         results = []
         for number in range(len(self._metadata.row_groups)):
             laid = _GroupLayout()
@@ -111,13 +115,13 @@ class ChunkRanges:
 
     @cached_property
     def _first_equal_groups(self) -> list[int]:
-        """Return the first of the row groups with the same ranges, for each row group."""
+        """For each row group, the position of the first row group with the same ranges."""
         seen: dict[tuple[_Extent, ...], int] = {}
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._layouts)]
 
     @cached_property
     def _sharing(self) -> dict[Place, Place]:
-        """Overlapping chunks, each with the chunk that it overlaps."""
+        """Overlapping chunks, each mapped to the chunk that it overlaps."""
         chunks = sorted(
             (extent, (group, leaf))
             for group, first in enumerate(self._first_equal_groups)
@@ -148,7 +152,7 @@ def _lay_out_group(group: RowGroup) -> _GroupLayout:
 
 
 def _extent_of(chunk: ColumnChunk) -> _Extent:
-    """The byte range of a chunk; without information if it has no values."""
+    """Return the byte range of a chunk, or ``_NOWHERE`` if it has no values, no metadata, or is in another file."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
@@ -157,7 +161,7 @@ def _extent_of(chunk: ColumnChunk) -> _Extent:
 
 
 def start_of(chunk: ColumnMetaData) -> int:
-    """Return the offset of the first page of a chunk. Writers store 0 for a missing dictionary or data page."""
+    """Return the offset of the first page of a chunk. Writers store 0 if there is no dictionary page or data page."""
     start = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset
     return dictionary if dictionary is not None and dictionary > 0 and (dictionary < start or start == 0) else start

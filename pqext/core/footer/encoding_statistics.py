@@ -10,13 +10,14 @@ from pqext.core.format.metadata import ColumnMetaData, Encoding
 
 DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 _OF_OTHERS = frozenset(map(int, (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.PLAIN_DICTIONARY)))
-"""Encodings listed for levels and dictionaries, whatever the data pages use."""
+"""Encodings that may be listed for levels and dictionaries, independently of the encodings of data pages."""
 
 
 def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> bool:
-    """Whether the metadata's encodings and page counts agree with the data pages ``page_counts`` for each encoding.
+    """Return whether the encodings and page counts in the metadata agree with ``page_counts``, the data pages per
+    encoding.
 
-    Counts that contradict the list are ignored.
+    Page counts in the metadata that contradict its list of encodings are ignored.
     """
     said, pages = count_pages(chunk), _by_name(page_counts)
     is_counted = not said or said == pages or not _lists(chunk, said)
@@ -26,8 +27,8 @@ def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
     """Return encodings with more data pages than the metadata counts, if the pages are probably wrong.
 
-    Empty if the counts belong to other pages, or if the list of encodings contradicts the counts but not the pages.
-    Both names of the dictionary encoding are equivalent.
+    The result is empty if the total number of pages differs, or if the list of encodings contradicts the counts but not
+    the pages. Both names of the dictionary encoding are equivalent.
     """
     said, pages = count_pages(chunk), _by_name(page_counts)
     if said.total() != pages.total() or (_lists(chunk, pages) and not _lists(chunk, said)):
@@ -37,12 +38,12 @@ def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 
 
 def current_name(encoding: int) -> int:
-    """Map the older name of RLE_DICTIONARY to it; the older name is also used for PLAIN dictionary pages."""
+    """Map PLAIN_DICTIONARY, the older name of RLE_DICTIONARY in data pages, to RLE_DICTIONARY."""
     return int(Encoding.RLE_DICTIONARY) if encoding == Encoding.PLAIN_DICTIONARY else int(encoding)
 
 
 def count_pages(chunk: ColumnMetaData) -> Counter[int]:
-    """Return the number of data pages of each encoding in the metadata."""
+    """Return the number of data pages of each encoding according to the metadata."""
     page_counts: Counter[int] = Counter()
     for encoding_stat in chunk.encoding_stats or ():
         if encoding_stat.page_type in DATA_PAGES:
@@ -58,7 +59,9 @@ def _by_name(page_counts: Mapping[int, int]) -> Counter[int]:
 
 
 def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
-    """Whether the metadata lists all encodings of ``pages``, and no others except those of levels and dictionaries."""
+    """Return whether the metadata lists all encodings of ``pages``, and no others except those of levels and
+    dictionaries.
+    """
     listed = {int(encoding) for encoding in chunk.encodings}
     every = set(map(current_name, listed))
     others = set(map(current_name, listed - _OF_OTHERS))

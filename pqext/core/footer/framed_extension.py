@@ -16,11 +16,11 @@ from pqext.core.io.sources.locations import open_source
 
 
 def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
-    """Return the payload of the framed extension at the end of a file's footer, read from the end backwards.
+    """Return the payload of the framed extension at the end of a file's footer, reading backwards from the end.
 
-    ``source`` is any input of :func:`pqext.open`. No Thrift is parsed, and 37 bytes are read if the footer does not end
-    in a frame of ``uuid``; the result is then None. Raises ``CorruptFileError`` if the file is not Parquet or the frame
-    is corrupt, and ``LimitError`` for a frame beyond ``footer_bytes``.
+    ``source`` is any input of :func:`pqext.open`. No Thrift is parsed. If the footer does not end in a frame of
+    ``uuid``, only 37 bytes are read and None is returned. Raises ``CorruptFileError`` if the file is not a Parquet file
+    or the frame is corrupt, and ``LimitError`` if the frame exceeds ``footer_bytes``.
     """
     opened = open_source(source)
     try:

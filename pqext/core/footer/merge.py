@@ -26,15 +26,16 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
-"""Merge of key-value metadata: all pairs, with the value of the first file that has the key; the pairs of the first
-file; or equal pairs only."""
+"""How key-value metadata is merged: all pairs, with the value of the first file that has the key; the pairs of the
+first file; or equal pairs only.
+"""
 
 
 class FooterMerge:
-    """Merge the footers of files one after another; ``pairs`` selects how key-value metadata is merged.
+    """Merges the footers of files one after another. ``pairs`` selects how key-value metadata is merged.
 
     Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
-    GeoParquet's boxes, is combined for all files or omitted.
+    GeoParquet's bounding boxes, is combined for all files or omitted.
     """
 
     def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
@@ -51,7 +52,7 @@ class FooterMerge:
         self._version = 1
 
     def add(self, metadata: FileMetaData, name: str | None) -> None:
-        """Add the footer of the file ``name``; ``ValueError`` if it does not fit the first."""
+        """Add the footer of the file ``name``. Raises ``ValueError`` if it does not match the first footer."""
         metadata.schema = list(metadata.schema)
         metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
         pairs = {pair.key: pair for pair in metadata.key_value_metadata or ()}
@@ -65,7 +66,7 @@ class FooterMerge:
         else:
             difference = _difference(self._first, metadata)
             if difference is not None:
-                raise ValueError(f"the schema of {named} differs from the first file: {difference}")
+                raise ValueError(f"the schema of {named} differs from that of the first file: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
                     f"dates or timestamps in {named} use a different Spark calendar or time zone from those in the "
@@ -73,7 +74,7 @@ class FooterMerge:
                     feature="joining files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:
-                raise ValueError(f"the key-value metadata of {named} differs from the first file")
+                raise ValueError(f"the key-value metadata of {named} differs from that of the first file")
             if self._policy == "merge":
                 self._pairs = {**pairs, **self._pairs}
         if _has_values(metadata) and not isinstance(self._policy, Mapping):
@@ -87,10 +88,10 @@ class FooterMerge:
         self._version = max(self._version, metadata.version)
 
     def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
-        """Drop bounds of one file's ``columns`` that readers of the merged footer would misinterpret.
+        """Remove bounds from one file's ``columns`` that readers of the merged footer would misinterpret.
 
-        These are bounds in another order, and bounds of byte arrays from a writer whose bounds readers distrust, which
-        they recognise only by its name. Returns whether there were any.
+        These are bounds in another order, and byte array bounds from a writer whose bounds readers distrust: readers
+        recognise it by its name, which the merged footer lacks. Returns whether bounds were removed.
         """
         result = self._foreign_orders(metadata)
         doubted = set()
@@ -107,7 +108,7 @@ class FooterMerge:
         return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
-        """The columns whose bounds in this file have another meaning than the merged footer will declare."""
+        """Return the columns for which the order of this file's bounds differs from the order in the merged footer."""
         target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
         own: list[ColumnOrder | None] = list(metadata.column_orders or ())
         count = max(len(target), len(own))
@@ -116,24 +117,24 @@ class FooterMerge:
         return {i for i in range(count) if target[i] != own[i]}
 
     def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
-        """Return the merged footer with these row groups.
+        """Return the merged footer with ``row_groups``.
 
-        It names the files' writer if all have the same, otherwise pqext. Raises ``ValueError`` if the files' key-value
-        metadata about columns contradict each other, and ``UnsupportedError`` if the sizes of one writer can only be
-        understood under its own name.
+        It names the writer of the files if all have the same, and otherwise pqext. Raises ``ValueError`` if the
+        key-value metadata of the files contradicts itself, and ``UnsupportedError`` if readers need the name of one
+        writer to decode its pages or sizes.
         """
         first = self._footer
         writers = set(self._writers)
         if self._in_sequence and len(writers) > 1:
             raise UnsupportedError(
-                f"readers decode DELTA_BYTE_ARRAY pages of {min(self._in_sequence)!r} by the writer that the footer "
-                "names, and one footer names one writer; rewrite that file first",
+                f"readers need the writer's name to decode DELTA_BYTE_ARRAY pages of {min(self._in_sequence)!r}, but "
+                "a footer can name only one writer; rewrite these files first",
                 feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
             )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
-                    f"files of {writer!r}, which omits dictionary headers from sizes, join only with files of that "
+                    f"files of {writer!r} omit dictionary headers from sizes and can only be joined with files of that "
                     "version: rewrite them first",
                     feature="joining files of parquet-mr before 1.2.9 with others",
                 )
@@ -157,12 +158,12 @@ class FooterMerge:
         )
         if isinstance(self._policy, Mapping) and legacy_leaves(merged) != self._calendars:
             raise ValueError(
-                f"key_value_metadata lacks the pairs that state the calendar of the files: {', '.join(sorted(KEYS))}"
+                f"key_value_metadata lacks the keys that declare the calendar of the files: {', '.join(sorted(KEYS))}"
             )
         return merged
 
     def _of_all(self, pair: KeyValue) -> KeyValue:
-        """Return the part of ``pair`` of some files that is valid for the rows of all files."""
+        """Return ``pair`` with a value that is valid for the rows of all files."""
         values = [result.get(pair.key) for result in self._described]
         handler = describer(pair.key) if any(values) else None
         if handler is None:
@@ -177,7 +178,7 @@ class FooterMerge:
 
 
 def _forget_bounds(chunk: ColumnChunk, *, is_deprecated: bool = False) -> None:
-    """Drop structures that depend on the column's order: minimum, maximum and column index."""
+    """Remove metadata that depends on the column's order: minimum, maximum and column index."""
     chunk.column_index_offset = chunk.column_index_length = None
     statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
     if statistics is not None:
@@ -193,7 +194,7 @@ def _has_values(metadata: FileMetaData) -> bool:
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
-    """The difference of the second file's schema; None if both are equal apart from the name of the root."""
+    """Describe how the schema of ``other`` differs. Return None if both are equal apart from the name of the root."""
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None
@@ -201,7 +202,7 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     if message is not None:
         return message
     unlike = next((item for item, same in zip(mine[1:], theirs[1:], strict=False) if item != same), mine[0])
-    return f"column {escape_text(str(unlike.name))!r} has other schema fields than in the first file"
+    return f"column {escape_text(str(unlike.name))!r} has a different schema element from that in the first file"
 
 
 def _shape(schema: Sequence[SchemaElement]) -> tuple[int, int | None]:

@@ -1,11 +1,11 @@
-"""Read the end of a file, whichever footer format it has.
+"""Read the end of a file in any footer format.
 
 Spec: "File format" (layout) and "Metadata". Files with an encrypted footer end in ``PARE``, files with only a
 FlatBuffers footer in ``PAR3``.
 
-Long footers are cached with their structures, for files that are opened again. The cache compares all bytes of the
-footer, so that a changed file never gets outdated structures. The bytes of remote footers are cached too
-(:mod:`pqext.core.io.sources.cache`); one limit applies to both.
+Long footers are cached with their structures, for files that are opened again. All bytes of the footer are compared, so
+outdated structures are never used for a changed file. The bytes of remote footers are cached too
+(:mod:`pqext.core.io.sources.cache`). One limit applies to both caches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pqext.core.kernels.thrift.footer_lists import equal_bytes
 from pqext.core.options.encryption import FileDecryption
 
 LEAST_INDEXED = 64 << 10
-"""Size up to which a footer is read completely even if it has a jump table."""
+"""Minimum size of footers that are read with a jump table. Smaller footers are read completely."""
 _CONVERT = "convert it with pqext convert"
 _MARKS = (
     (b"ARRO", "an Arrow or Feather file, which pyarrow.feather.read_table opens"),
@@ -58,7 +58,7 @@ def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tu
 
     Arguments and errors are those of :func:`pqext.core.format.thrift.decode`.
     """
-    if path is None:  # bytes in memory must not outlive their owner
+    if path is None:  # the cache must not retain a caller's bytes in memory
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
     result = _kept.get(path)
@@ -67,13 +67,13 @@ def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tu
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None:
         _kept.limit = CACHE.limit
-        # Offsets of structures take about as much memory as the bytes.
+        # The offsets of structures take about as much memory as the footer bytes.
         _kept.put(path, _CachedFooter(about, raw, _copy(metadata), end), 2 * len(raw))
     return metadata, end
 
 
 def _copy(metadata: FileMetaData) -> FileMetaData:
-    """An independent copy, decoded from the same bytes."""
+    """Return an independent copy, decoded from the same bytes."""
     made = copy(metadata)
     for name in ("schema", "row_groups", "column_orders"):
         structures = getattr(metadata, name)
@@ -91,12 +91,12 @@ def read_footer(
     source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
     by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
 ) -> Footer:
-    """Read and index the footer of ``source``; row groups and columns are decoded on access.
+    """Read and index the footer of ``source``. Row groups and columns are decoded on access.
 
-    A long footer with a jump table is read lazily with ``by_table``; it then hides the table.
+    A long footer with a jump table is read lazily with ``by_table``. The table is then not among its extensions.
 
     Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
-    that ``decryption`` cannot decrypt, and ``LimitError`` beyond ``limits``.
+    that ``decryption`` cannot decrypt, and ``LimitError`` if the footer exceeds ``limits``.
     """
     if isinstance(source, FootedSource):
         return source.footer
@@ -111,7 +111,7 @@ def read_footer(
     if tail_bytes == size:
         tail = source.read(0, size, is_metadata=True)
         head = tail[: len(MAGIC)].tobytes()
-    elif source.is_remote:  # its first bytes are not worth a request
+    elif source.is_remote:  # reading its first bytes would cost a request
         tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
         head = tail[-len(MAGIC) :].tobytes()
     else:
@@ -169,7 +169,10 @@ def read_footer(
 
 
 def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
-    """Check the footer of a file without encryption; ``EncryptionError`` if that is not allowed."""
+    """Return the footer of a plaintext file.
+
+    Raises ``EncryptionError`` if ``decryption`` does not allow plaintext files.
+    """
     try:
         check_plaintext_allowed(decryption)
     except EncryptionError as error:
@@ -179,7 +182,7 @@ def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str |
 
 
 def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
-    """Raise ``CorruptFileError`` if the magic numbers are not Parquet's; ``headless``: the first is unknown."""
+    """Raise ``CorruptFileError`` if the magic numbers are not Parquet's. With ``headless``, ``head`` is unknown."""
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
@@ -200,7 +203,7 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
 
 
 def looks_like(head: bytes) -> str:
-    """Describe the file type by its first four bytes, for messages; empty if it is unknown.
+    """Describe the file type from its first four bytes, for messages. Return an empty string if it is unknown.
 
     >>> looks_like(b'{"a"')
     '; it looks like JSON: convert it with pqext convert'

@@ -1,6 +1,6 @@
 """Rewrite footers without modifying pages.
 
-Spec: "File format" (the metadata is apart from the data) and "Extensibility".
+Spec: "File format" (metadata is separate from data) and "Extensibility".
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from pqext.core.options.footer import FooterFormat, check_format
 from pqext.core.schema.lazy_tree import from_elements
 
 COPIED_BYTES = 8 << 20
-"""Bytes in memory at a time while a file is copied."""
+"""Number of bytes that are copied at a time."""
 
 
 def rewrite_footer(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
     footer: FooterFormat = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
-    """Replace the footer of a file; all bytes before it stay unchanged.
+    """Replace the footer of a file. All bytes before it stay unchanged.
 
-    ``change`` receives the metadata and modifies it, or returns a replacement; without it, the metadata stays
-    unchanged. The result is written to ``dest``, a path or a binary file object, or atomically replaces ``source``,
-    which must then be a path. Unknown fields and extensions are preserved
-    (:func:`pqext.core.format.extension.structure.set_extension` adds one). Jump tables and FlatBuffers footers are
-    removed; other formats of ``footer`` create new ones.
+    ``change`` modifies the metadata that it receives, or returns a replacement. If it is None, the metadata stays
+    unchanged. The result is written to ``dest``, a path or a binary file object. Without ``dest`` it atomically
+    replaces ``source``, which must then be a path. Unknown fields and extensions are preserved
+    (:func:`pqext.core.format.extension.structure.set_extension` adds an extension). Jump tables and FlatBuffers footers
+    are removed, and created again if ``footer`` selects a format with one.
 
     Raises ``ValueError`` or ``TypeError`` if the changed metadata is invalid or its row groups contradict its schema,
-    ``CorruptFileError`` if the metadata of the file does, ``UnsupportedError`` for encrypted files, which would require
-    the key, and ``BlockingIOError`` if a writer is appending to the ``source`` to be replaced.
+    ``CorruptFileError`` if the file's own metadata is invalid or contradicts itself, ``UnsupportedError`` for encrypted
+    files, and ``BlockingIOError`` if a writer is appending to the ``source`` that would be replaced.
     """
     check_format(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
-        raise TypeError("dest is required unless source is a path, whose file is then replaced")
+        raise TypeError("dest is required unless source is a path")
     target = source if dest is None else dest
     with exclude_appends(source, target):
         warning = _rewritten(source, change, target, footer, limits)
@@ -60,14 +60,14 @@ def _rewritten(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterFormat,
     limits: Limits,
 ) -> str | None:
-    """Write the result to ``target``; returns a warning about the second footer, if any."""
+    """Write the result to ``target``. Return a warning if the second footer was omitted, otherwise None."""
     with open_input(source) as opened:
         result = plain_footer(opened, limits)
         changed = None if change is None else change(result.metadata)
         try:
             serialised = _serialise(result.metadata if changed is None else changed, limits)
         except ValueError:
-            _check_consistency(opened, limits)  # in the original footer
+            _check_consistency(opened, limits)  # before the change
             raise
         ending, warning = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(target) as sink:
@@ -80,7 +80,7 @@ def _rewritten(
 
 @contextmanager
 def open_input(source: Any) -> Iterator[Source]:
-    """Open ``source`` until the context exits, unless it is an open source; errors name its path."""
+    """Open ``source`` until the context exits, unless it is already open. Errors name its path."""
     opened = open_source(source)
     try:
         yield opened
@@ -96,32 +96,32 @@ def _check_consistency(source: Source, limits: Limits) -> None:
     try:
         _serialise(plain_footer(source, limits).metadata, limits)
     except ValueError as error:
-        message = f"the footer contradicts itself: {error}; `pqext verify` reports details"
+        message = f"the footer contradicts itself: {error}; run `pqext verify` for details"
         raise CorruptFileError(message, path=source.path) from None
 
 
 def drop_extensions(metadata: FileMetaData) -> None:
-    """Remove every extension from the metadata; unknown fields stay."""
+    """Remove all extensions from the metadata. Unknown fields are preserved."""
     for place, _ in list(list_extensions(metadata, None)):
         for struct in structures_at(metadata, place):
             set_extension(struct, None, replace=True)
 
 
 def plain_footer(source: Source, limits: Limits) -> Footer:
-    """Read the footer of a file without encryption; ``UnsupportedError`` for others."""
+    """Read the footer of a file without encryption. Raises ``UnsupportedError`` for encrypted files."""
     ending = source.read(max(0, source.size - 4), min(4, source.size)).tobytes()
-    # A signed footer is rejected before its signature requires a key.
+    # A signed footer is rejected before its signature is checked, which would require a key.
     footer = read_footer(source, limits) if ending != b"PARE" else None
     if footer is None or footer.metadata.encryption_algorithm is not None:
         raise UnsupportedError(
-            "encrypted files cannot be joined or get another footer; read and write their rows instead",
+            "encrypted files cannot be joined, and their footers cannot be replaced; rewrite their rows instead",
             feature="rewriting encrypted files", path=source.path,
         )
     return Footer(without_copies(footer.complete), footer.offset, footer.length, footer.raw)
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
-    """Append the bytes of ``source`` from ``start`` to ``stop``."""
+    """Append the bytes from ``start`` to ``stop`` of ``source`` to ``sink``."""
     while start < stop:
         length = min(COPIED_BYTES, stop - start)
         sink.write(source.read(start, length).data)
@@ -129,7 +129,7 @@ def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
 
 
 def _serialise(metadata: FileMetaData, limits: Limits) -> bytes:
-    """The serialised metadata, after checking that it can be read."""
+    """Serialise the metadata, and check that the result can be read."""
     if not isinstance(metadata, FileMetaData):
         raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")
     serialised = encode(metadata)
@@ -144,5 +144,5 @@ def _serialise(metadata: FileMetaData, limits: Limits) -> bytes:
             raise ValueError(message)
     rows = sum(group.num_rows for group in again.row_groups)
     if rows != again.num_rows:
-        raise ValueError(f"the row groups have {rows} rows, num_rows states {again.num_rows}")
+        raise ValueError(f"the row groups have {rows} rows, but num_rows is {again.num_rows}")
     return serialised

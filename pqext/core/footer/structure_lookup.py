@@ -1,4 +1,4 @@
-"""Structures of a footer that are looked up one by one, in a jump table or a FlatBuffers footer."""
+"""Look up the structures of a footer one by one, in a jump table or a FlatBuffers footer."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _L = TypeVar("_L", bound=Struct)
 
 
 class Structures(Protocol):
-    """A footer whose structures are looked up one by one, or all together."""
+    """Footer whose structures can be looked up one by one or all together."""
 
     def complete(self) -> FileMetaData:
         """Return the complete footer."""
     def raw(self) -> Any:
-        """Return the Thrift bytes of the complete footer."""
+        """Return the complete footer as serialised Thrift."""
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``fallback`` on the complete footer if that is better."""
+        """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
 
 
 class LookupFooter(Footer):
-    """A footer that is read lazily through ``lookup``."""
+    """Footer that is read lazily through ``lookup``."""
 
     __slots__ = ("lookup",)
     lookup: Structures
 
     @property
     def raw(self) -> Any:
-        """Return all bytes of the footer, read or built on demand."""
+        """All bytes of the footer, read or built on demand."""
         return self.lookup.raw()
 
     @property
     def complete(self) -> FileMetaData:
-        """The complete metadata, with its extensions."""
+        """Complete metadata, including its extensions."""
         return self.lookup.complete()
 
 
@@ -53,7 +53,7 @@ class _Chunks(Struct):
 
 
 class ColumnWindows:
-    """The column chunks of a footer, loaded for one column in several row groups at a time."""
+    """Column chunks of a footer, loaded for one column and several row groups at a time."""
 
     limits: Limits
     path: str | None
@@ -65,11 +65,11 @@ class ColumnWindows:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the complete footer was read, or should be."""
+        """Whether the complete footer was read, or should be read."""
         raise NotImplementedError
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
-        """Return the chunks of a column in some row groups."""
+        """Return the chunks of a column in the row groups from ``first`` to ``stop``."""
         raise NotImplementedError
 
     def _chunk(self, column: int, row_group: int) -> ColumnChunk:
@@ -77,7 +77,8 @@ class ColumnWindows:
         return peek(chunks, at)
 
     def _window_of_chunks(self, column: int, row_group: int) -> tuple[Sequence[ColumnChunk], int]:
-        """The chunks of one column in adjacent row groups, and the position of the requested one."""
+        """Return the chunks of one column in adjacent row groups, and the position of the requested chunk among them.
+        """
         at = row_group % WINDOW
         first = row_group - at
         columns = self._columns  # another thread may replace it
@@ -87,17 +88,20 @@ class ColumnWindows:
         return result, at
 
     def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
-        """Return a list with the column chunk, and its position; None if the footer was read completely, or corrupt."""
+        """Return an index that contains the column chunk, and its position in it.
+
+        Return None if the footer is corrupt or was read completely.
+        """
         if self.is_whole:
             return None
         try:
             chunks, at = self._window_of_chunks(column, row_group)
         except ParquetError:
-            return None  # raised when the chunk itself is read
+            return None  # reading the chunk raises the error
         return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
 
     def _build_chunks(self, count: int, parts: Sequence[bytes]) -> Sequence[ColumnChunk]:
-        """``count`` serialised column chunks, checked for completeness."""
+        """Decode ``count`` serialised column chunks, and check that they are complete."""
         return build_list(_Chunks, count, parts, self.limits, self.path).items
 
 
@@ -114,9 +118,9 @@ def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits
 
 
 class IndexedStructs(LazyStructs[_T]):
-    """A list of structures that ``find`` looks up one by one; ``fallback`` is the list in the complete footer.
+    """List of structures that ``find`` looks up one by one. ``fallback`` returns the list from the complete footer.
 
-    ``rows`` is the number of rows of all row groups, if it is known.
+    ``rows`` is the total number of rows of all row groups, if it is known.
     """
 
     __slots__ = ("_count", "_fallback", "_find", "_kept", "_near", "_rows", "lookup")
@@ -140,7 +144,7 @@ class IndexedStructs(LazyStructs[_T]):
         if self._kept is None:
             self._kept = self._fallback(self.lookup.complete())
             if len(self._kept) != self._count:
-                raise CorruptFileError(f"a list of {len(self._kept)} structures has {self._count} in the jump table")
+                raise CorruptFileError(f"the footer lists {len(self._kept)} structures, the jump table {self._count}")
         return self._kept
 
     @property
@@ -172,7 +176,7 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def rows(self) -> int | None:
-        """The rows of all row groups, if they are known and unmodified."""
+        """Total number of rows of all row groups, if it is known and no row group was decoded."""
         return None if self._decoded else self._rows
 
     def peek(self, position: int) -> _T:
@@ -186,19 +190,19 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def undecoded_index(self) -> StructIndex | None:
-        """The index of the elements, if the complete footer was read and none was decoded before."""
+        """Index of the elements, if the complete footer was read and no element was decoded before."""
         return self._index if self._kept is not None and not self._decoded else None
 
     def locate_element(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return a list that contains the element, and its position there, if it was not decoded."""
+        """Return an index that contains the element, and its position there. Return None if the element was decoded."""
         return None if self._near is None or position in self._decoded else self._near(position)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return the list and position of an element, as ``undecoded_index`` does."""
+        """Return ``undecoded_index`` and the position of an element. Return None if there is no such index."""
         result = self.undecoded_index
         return None if result is None else (result, position)
 
 
 def peek(structures: Sequence[_T], position: int) -> _T:
-    """Return an element without caching it, if the list allows that."""
+    """Return an element, without caching it if the list is lazy."""
     return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]

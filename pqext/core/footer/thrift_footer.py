@@ -1,4 +1,4 @@
-"""A Thrift footer: FileMetaData, its length and the magic number, at the end of a file.
+"""Thrift footers: FileMetaData, its length and the magic number, at the end of a file.
 
 Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``.
 """
@@ -21,15 +21,15 @@ from pqext.core.schema.nodes import Schema
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TRAILER_BYTES = 8
-"""The footer's length, four bytes little-endian, and the magic number."""
+"""Size of the trailer: the footer's length in four bytes, little-endian, and the magic number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The metadata of a file, its offset in the file, and its ``length`` bytes as they were read.
+    """Metadata of a file, its offset and length in the file, and its bytes ``raw`` as they were read.
 
-    ``raw`` is longer than the structure if the footer is signed (28 bytes follow it), and is encrypted if the file ends
-    in ``PARE``. ``decryptor`` is set for files with any encryption.
+    If the footer is signed, ``raw`` includes the 28 bytes of the signature. ``raw`` is encrypted if the file ends in
+    ``PARE``. ``decryptor`` is set if any part of the file is encrypted.
     """
 
     metadata: FileMetaData
@@ -38,20 +38,20 @@ class Footer:
     raw: Bytes
     decryptor: FileDecryptor | None = None
     known_crc: int | None = None
-    """CRC-32 of these bytes if they were not read."""
+    """CRC-32 of the footer if its bytes were not read."""
 
     @property
     def format(self) -> FooterFormat:
-        """The footer format: ``"flatbuffers"`` if it is not a Thrift footer."""
+        """Footer format; ``"flatbuffers"`` if the file has no Thrift footer."""
         return "thrift"
 
     @property
     def complete(self) -> FileMetaData:
-        """The complete metadata."""
+        """Complete metadata."""
         return self.metadata
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
-        """Return the schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
+        """Return the schema. ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
 
         Unless ``strict``, columns of the root without a repetition type are required, as in other readers, and groups
         without columns are omitted.
@@ -63,7 +63,7 @@ class Footer:
 
 
 class FootedSource(Source):
-    """A source whose ``footer`` is already known."""
+    """Source whose ``footer`` is already known."""
 
     footer: Footer
 
@@ -75,5 +75,5 @@ def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> by
     """
     serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
     if len(serialised) >= 1 << 32:
-        raise ValueError(f"a footer of {len(serialised)} bytes exceeds its 32-bit length")
+        raise ValueError(f"a footer of {len(serialised)} bytes exceeds the 32-bit footer length")
     return serialised + len(serialised).to_bytes(4, "little") + magic

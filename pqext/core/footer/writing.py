@@ -14,13 +14,13 @@ from pqext.core.io.source import Source
 from pqext.core.options.footer import FooterFormat
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
-"""Extensions of the footer that are derived from its other fields."""
+"""Footer formats by the UUID of the extension that they derive from the other fields of the footer."""
 
 
 def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, str | None]:
-    """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
+    """Return the bytes that end a file, and a warning about an omitted second footer, to be issued after writing.
 
-    Raises ``ValueError`` for metadata that the format cannot represent.
+    Raises ``ValueError`` if the format cannot represent the metadata.
     """
     plain = without_copies(metadata)
     if footer_format == "flatbuffers":
@@ -32,7 +32,9 @@ def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, st
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:
-    """Return the footer, or a copy without extensions derived from it, which a change would make outdated."""
+    """Return the footer. If it has an extension derived from its fields, which would become outdated, return a copy
+    without it.
+    """
     stored = extensions(metadata)
     if stored is None or stored[-16:] not in _MADE_FROM_IT:
         return metadata
@@ -42,7 +44,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
 
 
 def footer_format_of(source: Source) -> FooterFormat:
-    """Return the format of a file's footer, according to its last bytes, without validation."""
+    """Return the format of a file's footer according to its last bytes. The footer is not validated."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":
         return "flatbuffers"

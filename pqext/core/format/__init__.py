@@ -1,1 +1,1 @@
-"""The bytes of the format: metadata structures, Thrift, compression and encodings."""
+"""Byte formats of Parquet: metadata structures, Thrift, compression and encodings."""

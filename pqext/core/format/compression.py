@@ -1,8 +1,8 @@
-"""Compression codecs of pages, by their number in the format. Each call uses its own codec: they are not thread-safe.
+"""Compress and decompress pages with each codec, by its number in the format.
 
-Implements the Compression document. A page header states the decompressed size, which may be corrupt or malicious.
-Before memory is allocated, that size is checked against the codec's maximum ratio for the bytes that exist; afterwards
-it is checked against the result.
+Implements the Compression document. Each call uses its own codec, since codecs are not thread-safe. The decompressed
+size in a page header may be corrupt or malicious. Before memory is allocated, it is compared with the codec's maximum
+compression ratio for the available bytes; afterwards it is compared with the size of the result.
 """
 
 from __future__ import annotations
@@ -29,37 +29,45 @@ WRITABLE = {
     "lz4_raw": CompressionCodec.LZ4_RAW,
     "zstd": CompressionCodec.ZSTD,
 }
-"""Codecs that pages are written in. LZO and the deprecated LZ4, whose framing is ill-defined, are read only."""
+"""Codecs with which pages can be written.
+
+LZO, and the deprecated LZ4 with its ill-defined framing, can only be read.
+"""
 
 _Decompressor = Callable[[Sequence[Bytes], Sequence[int]], Iterable[Any]]
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 1 << 14
-"""Input per call for members after the first: zlib copies unused input, which for tiny members is all the rest."""
+"""Input size per call for members after the first. zlib copies unused input, which would be all the rest for tiny
+members.
+"""
 _HADOOP_EMPTY = 64
-"""Maximum number of empty chunks and blocks in Hadoop's framing: no writer produces many, and each costs time."""
+"""Maximum number of empty chunks and blocks in Hadoop's framing.
+
+No writer produces many, and each takes time to read.
+"""
 _LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
 
 _zstd_contexts = PerThread(zstandard.ZstdDecompressor)
 
 
 def levels(codec: str) -> tuple[int, int] | None:
-    """Return the lowest and highest level of a codec of :data:`WRITABLE`; None if it has no levels."""
+    """Return the lowest and highest compression level of a codec of :data:`WRITABLE`; None if it has no levels."""
     if codec in ("uncompressed", "snappy"):
         return None
     return pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
 
 
 def decompress(codec: int, data: Bytes, size: int) -> Bytes:
-    """Decompress ``data`` to exactly ``size`` bytes; see :func:`decompress_all`."""
+    """Decompress ``data`` to exactly ``size`` bytes, like :func:`decompress_all`."""
     return decompress_all(codec, [data], [size])[0]
 
 
 def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-    """Decompress ``pages``, each to exactly its size; uncompressed pages are returned without a copy.
+    """Decompress ``pages``, each to exactly its size. Uncompressed pages are returned without a copy.
 
-    Raises ``UnsupportedError`` for an unknown codec or a missing library, and ``CorruptFileError`` for corrupt data or
-    data of another size.
+    Raises ``UnsupportedError`` for an unknown codec or a missing library, and ``CorruptFileError`` if the data is
+    corrupt or its size differs.
     """
     if not pages:
         return []
@@ -95,12 +103,12 @@ def _check_sizes(codec: int, pages: Sequence[Any], sizes: Sequence[int], max_rat
 
 
 def is_known(codec: int) -> bool:
-    """Whether pages of this codec can be read."""
+    """Return whether pages of this codec can be read."""
     return codec == CompressionCodec.UNCOMPRESSED or codec in _DECOMPRESSORS
 
 
 def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]:
-    """Return :func:`decompress_all` for pages of a supported codec, in any buffers."""
+    """Return a function like :func:`decompress_all` for pages of a supported codec, which accepts any buffers."""
     if codec == CompressionCodec.SNAPPY:
         return _snappy_all
     if codec == CompressionCodec.ZSTD:
@@ -109,7 +117,7 @@ def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[An
 
 
 def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
-    """Return a decompressor for small pages of a supported codec, called with a page and its decompressed size.
+    """Return a decompressor for small pages of a supported codec. Its arguments are a page and its decompressed size.
 
     Its result is valid until the next call. It raises ``CorruptFileError`` for a corrupt page.
     """
@@ -151,7 +159,7 @@ def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
 
 
 def _small_snappy(data: Any, size: int) -> Any:
-    """Decompress one page whose stated size is too small to need a check."""
+    """Decompress one page whose declared size is too small to need a check."""
     buffer = bytearray(size)
     try:
         if size and cramjam.snappy.decompress_raw_into(data, buffer) != size:
@@ -162,12 +170,12 @@ def _small_snappy(data: Any, size: int) -> Any:
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
-    """Compress ``data`` at ``level`` if the codec has levels; None is the codec's default level."""
+    """Compress ``data``. ``level`` is the compression level if the codec has levels; None selects the default level."""
     return compressor(codec, level)(data)
 
 
 def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
-    """Return a function that compresses repeatedly, on one thread at a time."""
+    """Return a function that compresses any number of buffers. It must be used by one thread at a time."""
     if codec == CompressionCodec.UNCOMPRESSED:
         return view
     if codec == CompressionCodec.GZIP and level is None:
@@ -177,11 +185,11 @@ def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
 
 
 _SMALL = 1 << 16
-"""Smaller pages are (de)compressed into Python memory, which costs less than Arrow's buffers."""
+"""Maximum size of pages that are (de)compressed into Python memory, which costs less than Arrow's buffers."""
 
 
 def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any]:
-    """Like :func:`compressor`, for memoryviews and with any buffer as result."""
+    """Return a compressor like :func:`compressor`, for memoryviews. Its result may be any buffer."""
     if codec == CompressionCodec.GZIP and level is None:
         level = _GZIP_LEVEL
     if codec == CompressionCodec.ZSTD:  # Arrow's codec creates a new context for each page
@@ -192,14 +200,14 @@ def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any
 
 
 def _page_decompressor(function: Callable[[Any, int], Any]) -> _Decompressor:
-    """Decompress page by page; empty pages are skipped."""
+    """Return a decompressor that applies ``function`` to each page that is not empty."""
     return lambda pages, sizes: [
         function(data, size) if size else EMPTY for data, size in zip(pages, sizes, strict=True)
     ]
 
 
 def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
-    # Several times faster than Arrow's decompressor, with memory from Arrow's pool.
+    # This is several times faster than Arrow's decompressor. The memory comes from Arrow's pool.
     rest: Any = allocate(sum(sizes))
     for data, size in zip(pages, sizes, strict=True):
         part, rest = rest[:size], rest[size:]
@@ -225,11 +233,14 @@ def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterable[Any]:
 
 
 def _zstd_frames(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
-    """Decompress pages of one frame each with the thread's context; None if Arrow must decide, or state the error."""
+    """Decompress pages of one frame each with the thread's context.
+
+    Return None if Arrow must decompress them or report the error.
+    """
     decompress_frame, results = _zstd_contexts.get().decompress, []
     try:
         for data, size in zip(pages, sizes, strict=True):
-            # The frame's own size would be allocated; it is -1 if the frame does not state it.
+            # The size in the frame would be allocated; it is -1 if the frame does not contain it.
             if size and zstandard.frame_content_size(data) not in (size, -1):
                 return None
             result = decompress_frame(data, max_output_size=size, allow_extra_data=False) if size else b""
@@ -242,7 +253,7 @@ def _zstd_frames(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None
 
 
 def _gzip(data: Any, size: int) -> Any:
-    """Decompress all members of the stream; it may be padded with zeros."""
+    """Decompress all members of the stream, which may be padded with zeros."""
     parts: list[bytes] = []
     at = total = 0
     window = len(data)
@@ -255,14 +266,14 @@ def _gzip(data: Any, size: int) -> Any:
             parts.append(member.decompress(chunk, size - total + 1))
             total += len(parts[-1])
             if total > size:
-                raise CorruptFileError(f"a gzip page decompresses to more than the {size} bytes of its header")
+                raise CorruptFileError(f"a gzip page decompresses to more than the {size} bytes in its header")
             at += len(chunk) - len(member.unused_data)
         window = _GZIP_WINDOW
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _stream(name: str) -> Callable[[Any, int], Any]:
-    # A stream reports the decompressed size, unlike a one-shot call.
+    # A stream returns the actual number of bytes, unlike a one-shot call.
     def read(data: Any, size: int) -> Any:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
             return stream.read(size + 1)
@@ -278,7 +289,8 @@ def _lz4_raw(data: Any, size: int) -> Any:
 
 
 def _lz4(data: Any, size: int) -> Any:
-    """Decompress the deprecated LZ4: blocks in Hadoop's framing, one bare block, or the LZ4 frame of old writers."""
+    """Decompress the deprecated LZ4 codec: blocks in Hadoop's framing, one bare block, or the LZ4 frame of old writers.
+    """
     if bytes(data[:4]) == _LZ4_FRAME_MAGIC:
         return _stream("lz4")(data, size)
 
@@ -348,8 +360,8 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
 
 
 _DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
-    # The number is the maximum ratio: a copy of 64 in 3 bytes, a 258-byte match in 2 bits, runs of 255 per extra byte,
-    # blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
+    # The number is the maximum compression ratio: 64 bytes copied by 3, 258 bytes by 2 bits, 255 bytes per extra byte,
+    # blocks of 128 KiB by 4 bytes, copies of 16 MiB by few more.
     CompressionCodec.SNAPPY: (_snappy, 22),
     CompressionCodec.GZIP: (_page_decompressor(_gzip), 1032),
     CompressionCodec.LZO: (_page_decompressor(_lzo), 255),

@@ -1,4 +1,4 @@
-"""Writer names in files: pqext, and old writers whose files need workarounds."""
+"""Writer names in files: the name of pqext, and old writers whose files need workarounds."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import re
 from functools import cache
 
 UNCOUNTED_BYTES = 100
-"""Maximum size of a dictionary page header, for files whose chunk sizes may not include it."""
+"""Maximum size of a dictionary page header in files whose chunk sizes may exclude it."""
 
 _PARQUET_MR = re.compile(r"parquet-mr(?![\w-])(?:\s+version\s+(\d{1,9})\.(\d{1,9})\.(\d{1,9}))?", re.IGNORECASE)
 
 
 def counts_dictionary_header(writer: str | None) -> bool:
-    """Whether ``total_compressed_size`` includes the header of a dictionary page; parquet-mr before 1.2.9 omits it."""
+    """Return whether ``total_compressed_size`` includes the dictionary page header, which parquet-mr before 1.2.9
+    omits.
+    """
     match = None if writer is None else _PARQUET_MR.match(writer.strip())
     return match is None or tuple(int(part or 0) for part in match.groups()) >= (1, 2, 9)
 
 
 def has_valid_byte_array_bounds(writer: str | None) -> bool:
-    """Whether readers trust a writer's bounds of byte arrays.
+    """Return whether readers trust a writer's bounds of byte arrays.
 
-    They do not trust an unknown writer, nor parquet-mr before 1.8 (PARQUET-251), whose DELTA_BYTE_ARRAY is also faulty.
+    Unknown writers are not trusted. Neither is parquet-mr before 1.8 (PARQUET-251), whose DELTA_BYTE_ARRAY is also
+    faulty.
     """
     match = None if writer is None else _PARQUET_MR.match(writer.strip())
     return writer is not None and (match is None or tuple(int(part or 0) for part in match.groups()) >= (1, 8, 0))
@@ -28,10 +31,10 @@ def has_valid_byte_array_bounds(writer: str | None) -> bool:
 
 @cache
 def created_by() -> str:
-    """Return application and version in the format's syntax.
+    """Return application and version in the syntax of ``created_by``.
 
-    A name without a version violates that syntax: parquet-java then distrusts the file, and Spark's row reader rejects
-    DELTA_BYTE_ARRAY in several row groups.
+    A name without a version violates this syntax. parquet-java then distrusts the file's bounds, and Spark's row reader
+    rejects DELTA_BYTE_ARRAY in several row groups.
     """
     from importlib.metadata import PackageNotFoundError, version  # slow to import, and not needed by readers
 

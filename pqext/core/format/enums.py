@@ -1,4 +1,4 @@
-"""Enumerations of the Parquet metadata. Unknown values in a file are read as plain integers."""
+"""Enumerations of the Parquet metadata. Unknown values in a file become plain integers."""
 
 from enum import IntEnum
 
@@ -52,7 +52,7 @@ class ConvertedType(IntEnum):
 
 
 class Encoding(IntEnum):
-    """Encoding of the values or levels of a page; BIT_PACKED and PLAIN_DICTIONARY are deprecated."""
+    """Encoding of the values or levels of a page. BIT_PACKED and PLAIN_DICTIONARY are deprecated."""
 
     PLAIN = 0
     PLAIN_DICTIONARY = 2
@@ -71,7 +71,7 @@ DICTIONARY_ENCODINGS = frozenset((Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIO
 
 
 class CompressionCodec(IntEnum):
-    """Compression codec; LZ4 is deprecated in favour of LZ4_RAW, which has no framing of its own."""
+    """Compression codec. LZ4 is deprecated in favour of LZ4_RAW, which has no framing."""
 
     UNCOMPRESSED = 0
     SNAPPY = 1
@@ -101,7 +101,7 @@ class BoundaryOrder(IntEnum):
 
 
 class EdgeInterpolationAlgorithm(IntEnum):
-    """Path of a GEOGRAPHY's edges between their ends."""
+    """Algorithm that interpolates the edges of a GEOGRAPHY between their vertices."""
 
     SPHERICAL = 0
     VINCENTY = 1

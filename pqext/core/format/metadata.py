@@ -1,6 +1,6 @@
-"""The structures of the Parquet metadata, with the names and field numbers of the format.
+"""Structures of the Parquet metadata, with the names and field numbers of the format.
 
-Spec: "Metadata" and the Thrift definition it refers to, with the additions made since (2.13.0 and later).
+Spec: "Metadata" and the Thrift definition that it refers to, including later additions (2.13.0 and later).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TimeUnit(Union):
 
 
 class DecimalType(Struct):
-    """Unscaled integers times 10 to the power of minus ``scale``."""
+    """Decimal type. A value is an unscaled integer times 10 to the power of ``-scale``."""
 
     scale: int = field(1, "i32")
     precision: int = field(2, "i32")
@@ -86,33 +86,33 @@ class TimestampType(Struct):
 
 
 class IntType(Struct):
-    """``bitWidth`` is 8, 16, 32 or 64."""
+    """Integer type; ``bitWidth`` is 8, 16, 32 or 64."""
 
     bitWidth: int = field(1, "i8")
     isSigned: bool = field(2, "bool")
 
 
 class VariantType(Struct):
-    """The group holds ``metadata``, ``value`` and perhaps ``typed_value``."""
+    """Annotation of a group with ``metadata``, ``value`` and optionally ``typed_value``."""
 
     specification_version: int | None = field(1, "i8", default=None)
 
 
 class GeometryType(Struct):
-    """WKB with straight edges; OGC:CRS84 when ``crs`` is not set."""
+    """WKB with straight edges. The CRS is OGC:CRS84 if ``crs`` is not set."""
 
     crs: str | None = field(1, "string", default=None)
 
 
 class GeographyType(Struct):
-    """WKB with edges on the ellipsoid; OGC:CRS84 and SPHERICAL when not set."""
+    """WKB with edges on the ellipsoid. The defaults are OGC:CRS84 and SPHERICAL."""
 
     crs: str | None = field(1, "string", default=None)
     algorithm: EdgeInterpolationAlgorithm | int | None = field(2, EdgeInterpolationAlgorithm, default=None)
 
 
 class LogicalType(Union):
-    """The annotation of a schema element: how its values are meant."""
+    """Annotation of a schema element that defines how its values are interpreted."""
 
     STRING: StringType | None = field(1, StringType, default=None)
     MAP: MapType | None = field(2, MapType, default=None)
@@ -135,7 +135,7 @@ class LogicalType(Union):
 
 
 class SchemaElement(Struct):
-    """A node of the schema tree, which is stored depth first, each group before its children."""
+    """Node of the schema tree. Nodes are stored depth first, each group before its children."""
 
     type: Type | int | None = field(1, Type, default=None)
     type_length: int | None = field(2, "i32", default=None)
@@ -150,7 +150,10 @@ class SchemaElement(Struct):
 
 
 class Statistics(Struct):
-    """Values are PLAIN encoded, byte arrays without their length; ``min`` and ``max`` are deprecated."""
+    """Statistics of a chunk or page.
+
+    Values are PLAIN encoded, byte arrays without their length; ``min`` and ``max`` are deprecated.
+    """
 
     max: bytes | None = field(1, "binary", default=None)
     min: bytes | None = field(2, "binary", default=None)
@@ -164,7 +167,7 @@ class Statistics(Struct):
 
 
 class SizeStatistics(Struct):
-    """Histograms have one count a level, from 0 to the maximum."""
+    """Size statistics. A histogram has one count for each level from 0 to the maximum."""
 
     unencoded_byte_array_data_bytes: int | None = field(1, "i64", default=None)
     repetition_level_histogram: Sequence[int] | None = field(2, ["i64"], default=None)
@@ -172,7 +175,7 @@ class SizeStatistics(Struct):
 
 
 class BoundingBox(Struct):
-    """``xmin`` greater than ``xmax`` means that the box crosses the antimeridian."""
+    """Bounding box. It crosses the antimeridian if ``xmin`` is greater than ``xmax``."""
 
     xmin: float = field(1, "double")
     xmax: float = field(2, "double")
@@ -185,7 +188,7 @@ class BoundingBox(Struct):
 
 
 class GeospatialStatistics(Struct):
-    """The extent of a chunk's geometries and the WKB type codes among them."""
+    """Extent of a chunk's geometries, and the WKB type codes that occur."""
 
     bbox: BoundingBox | None = field(1, BoundingBox, default=None)
     geospatial_types: Sequence[int] | None = field(2, ["i32"], default=None)
@@ -219,28 +222,28 @@ class EncryptionWithColumnKey(Struct):
 
 
 class ColumnCryptoMetaData(Union):
-    """The key that encrypts a column."""
+    """Key that encrypts a column."""
 
     ENCRYPTION_WITH_FOOTER_KEY: EncryptionWithFooterKey | None = field(1, EncryptionWithFooterKey, default=None)
     ENCRYPTION_WITH_COLUMN_KEY: EncryptionWithColumnKey | None = field(2, EncryptionWithColumnKey, default=None)
 
 
 class FileCryptoMetaData(Struct):
-    """Stands before the footer in files whose footer is encrypted."""
+    """Structure that precedes the footer in files with an encrypted footer."""
 
     encryption_algorithm: EncryptionAlgorithm = field(1, EncryptionAlgorithm)
     key_metadata: bytes | None = field(2, "binary", default=None)
 
 
 class KeyValue(Struct):
-    """An entry of free-form metadata."""
+    """Key and value of user-defined metadata."""
 
     key: str = field(1, "string")
     value: str | None = field(2, "string", default=None)
 
 
 class SortingColumn(Struct):
-    """``column_idx`` counts the leaves of the schema."""
+    """Column by which rows are sorted. ``column_idx`` is the index of a leaf in the schema."""
 
     column_idx: int = field(1, "i32")
     descending: bool = field(2, "bool")
@@ -256,7 +259,7 @@ class PageEncodingStats(Struct):
 
 
 class ColumnMetaData(Struct):
-    """Metadata of a column chunk, independent of its row group; offsets count from the start of the file."""
+    """Metadata of a column chunk, independent of its row group. Offsets are relative to the start of the file."""
 
     type: Type | int = field(1, Type)
     encodings: Sequence[Encoding | int] = field(2, [Encoding])
@@ -278,7 +281,7 @@ class ColumnMetaData(Struct):
 
 
 class ColumnChunk(Struct):
-    """A column chunk; ``file_path`` is set in summary files only."""
+    """Column chunk; ``file_path`` is set only in summary files."""
 
     file_path: str | None = field(1, "string", default=None)
     file_offset: int = field(2, "i64")
@@ -292,7 +295,7 @@ class ColumnChunk(Struct):
 
 
 class RowGroup(Struct):
-    """The chunks are in the order of the schema's leaves; ``columns`` is lazy when read."""
+    """Row group. Its chunks are in the order of the schema's leaves; ``columns`` is lazy after reading."""
 
     columns: Sequence[ColumnChunk] = field(1, [ColumnChunk], lazy=True)
     total_byte_size: int = field(2, "i64")
@@ -313,7 +316,7 @@ class Int96TimestampOrder(Struct): ...
 
 
 class ColumnOrder(Union):
-    """In which order a column's minima and maxima are to be understood."""
+    """Order that defines a column's minima and maxima."""
 
     TYPE_ORDER: TypeDefinedOrder | None = field(1, TypeDefinedOrder, default=None)
     IEEE_754_TOTAL_ORDER: IEEE754TotalOrder | None = field(2, IEEE754TotalOrder, default=None)
@@ -321,7 +324,7 @@ class ColumnOrder(Union):
 
 
 class FileMetaData(Struct):
-    """The footer; ``schema``, ``row_groups`` and ``column_orders`` are lazy when read."""
+    """Footer; ``schema``, ``row_groups`` and ``column_orders`` are lazy after reading."""
 
     version: int = field(1, "i32")
     schema: Sequence[SchemaElement] = field(2, [SchemaElement], lazy=True)
@@ -335,7 +338,7 @@ class FileMetaData(Struct):
 
 
 class DataPageHeader(Struct):
-    """Levels of this first version are compressed together with the values."""
+    """Header of a data page of version 1, whose levels are compressed together with the values."""
 
     num_values: int = field(1, "i32")
     encoding: Encoding | int = field(2, Encoding)
@@ -354,7 +357,10 @@ class DictionaryPageHeader(Struct):
 
 
 class DataPageHeaderV2(Struct):
-    """Levels come first and are never compressed; ``is_compressed`` is true when not set."""
+    """Header of a data page of version 2.
+
+    Uncompressed levels precede the values; ``is_compressed`` is true by default.
+    """
 
     num_values: int = field(1, "i32")
     num_nulls: int = field(2, "i32")
@@ -367,7 +373,7 @@ class DataPageHeaderV2(Struct):
 
 
 class PageHeader(Struct):
-    """Stands before every page; ``crc`` covers the page as stored."""
+    """Header that precedes every page; ``crc`` is the checksum of the page as stored."""
 
     type: PageType | int = field(1, PageType)
     uncompressed_page_size: int = field(2, "i32")
@@ -380,7 +386,7 @@ class PageHeader(Struct):
 
 
 class PageLocation(Struct):
-    """``offset`` is the offset of the page header; ``compressed_page_size`` includes the header."""
+    """Location of a page. ``offset`` is the offset of its header, and ``compressed_page_size`` includes the header."""
 
     offset: int = field(1, "i64")
     compressed_page_size: int = field(2, "i32")
@@ -388,14 +394,14 @@ class PageLocation(Struct):
 
 
 class OffsetIndex(Struct):
-    """Locations of the pages of a chunk, and their first rows."""
+    """Locations and first rows of the pages of a chunk."""
 
     page_locations: Sequence[PageLocation] = field(1, [PageLocation])
     unencoded_byte_array_data_bytes: Sequence[int] | None = field(2, ["i64"], default=None)
 
 
 class ColumnIndex(Struct):
-    """Bounds of the pages of a chunk; null pages have empty bounds."""
+    """Bounds of the pages of a chunk. The bounds of null pages are empty."""
 
 
     null_pages: Sequence[bool] = field(1, ["bool"])
@@ -430,7 +436,7 @@ class BloomFilterCompression(Union):
 
 
 class BloomFilterHeader(Struct):
-    """Stands before the ``numBytes`` bytes of a filter."""
+    """Header that precedes the ``numBytes`` bytes of a Bloom filter."""
 
     numBytes: int = field(1, "i32")
     algorithm: BloomFilterAlgorithm = field(2, BloomFilterAlgorithm)

@@ -1,12 +1,13 @@
-"""Predicates on one column, and the rules by which ranges of values exclude them.
+"""Predicates on one column, and the rules that exclude them by ranges of values.
 
-The packages above core reduce their expressions to these predicates. :func:`may_match` evaluates one for the values of
-a row group, a page, a part of a VARIANT or a computed operand; :func:`may_relate` compares two operands. The result is
-sound: False only if no value within the range satisfies the predicate. An unknown end excludes nothing.
+The packages above core reduce their expressions to these predicates. :func:`may_match` evaluates a predicate for the
+values of a row group, a page, a VARIANT path or a computed operand; :func:`may_relate` compares two operands. The
+result is sound: it is False only if no value within the range satisfies the predicate. An unknown bound excludes
+nothing.
 
-The rules exist once, for every :class:`Ranges`: the :class:`Bounds` of one set of values, arrays of the bounds of pages
+The same rules apply to every :class:`Ranges`: the :class:`Bounds` of one set of values, arrays of page bounds
 (:mod:`pqext.core.indexes.page_index`) and Arrow arrays from a data-skipping store
-(:mod:`pqext.skipping.indexes.ranges`). Only comparing an end with a value differs.
+(:mod:`pqext.skipping.indexes.ranges`). They differ only in how a bound is compared with a value.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 Value = bool | int | float | Decimal | bytes
-"""A value in comparison form: integers, floats and decimals as numbers; strings and binary as bytes; dates as days, and
-times and timestamps as nanoseconds since midnight or the Unix epoch, as integers."""
+"""Value in comparison form: integers, floats and decimals as numbers, strings and binary as bytes, dates as integer
+days, and times and timestamps as integer nanoseconds since midnight or the Unix epoch.
+"""
 
 COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -38,7 +40,7 @@ COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The value compares to ``value`` by ``operator``. Never true for null."""
+    """Predicate that compares the column's value with ``value`` using ``operator``. It is never true for null."""
 
     operator: Operator
     value: Value
@@ -46,7 +48,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """The value is in ``values``. Never true for null. A long list is searched by bisection if it is ascending."""
+    """Predicate that the value is one of ``values``.
+
+    It is never true for null. A long ascending list is searched by bisection.
+    """
 
     values: tuple[Value, ...]
     ascending: bool = False
@@ -55,32 +60,32 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """The value is null."""
+    """Predicate that the value is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
-    """The value is not null."""
+    """Predicate that the value is not null."""
 
 
 Predicate = Comparison | IsIn | IsNull | IsNotNull
 Truth = TypeVar("Truth", bool, NDArray[np.bool_], covariant=True)
-"""The result for one range, or for each of several."""
+"""Result for one range, or an array with the result for each of several ranges."""
 
 
 class Ranges(Protocol[Truth]):
-    """One or several sets of values, each between a minimum and a maximum; null and NaN are apart from these.
+    """One or several sets of values, each between a minimum and a maximum that exclude nulls and NaN.
 
-    The ends are inclusive and need not occur. The methods return True if something is unknown.
+    The bounds are inclusive and need not occur as values. The methods return True if a required fact is unknown.
     """
 
     @property
     def minimum(self) -> Any:
-        """Lower end of all values that are not NaN."""
+        """Lower bound of all values that are not NaN."""
 
     @property
     def maximum(self) -> Any:
-        """Upper end of all values that are not NaN."""
+        """Upper bound of all values that are not NaN."""
 
     @property
     def may_be_nan(self) -> Truth:
@@ -95,15 +100,18 @@ class Ranges(Protocol[Truth]):
         """Whether a value may not be null."""
 
     def compare(self, end: Any, operator: Operator, value: Any) -> Truth:
-        """Compare an end with a value that is not NaN. True if either is unknown, or their types do not compare."""
+        """Compare a bound with a value that is not NaN.
+
+        Return True if either is unknown, or their types are not comparable.
+        """
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> Truth:
-        """Whether a value that is not NaN may lie within the ends."""
+        """Return whether one of ``values``, none of which is NaN, may lie between the bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Known facts about the values of one leaf in a row group or page; None is unknown.
+    """Known facts about the values of one leaf in a row group or page. None means unknown.
 
     ``minimum`` and ``maximum`` are inclusive bounds of all values except nulls and NaN; they need not occur.
     ``num_values`` includes nulls. ``has_nan`` is False only if NaN is known to be absent.
@@ -117,7 +125,7 @@ class Bounds:
 
     @property
     def all_null(self) -> bool:
-        """True only when every value is known to be null."""
+        """Whether every value is known to be null."""
         return not self.may_be_valid
 
     @property
@@ -138,16 +146,22 @@ class Bounds:
 
     @staticmethod
     def compare(end: Any, operator: Operator, value: Any) -> bool:
-        """Compare an end with a value that is not NaN. True if either is unknown, or their types do not compare."""
+        """Compare a bound with a value that is not NaN.
+
+        Return True if either is unknown, or their types are not comparable.
+        """
         if end is None or value is None:
             return True
         try:
             return COMPARE[operator](end, value)
         except TypeError:
-            return True  # the reader evaluates each row
+            return True  # the reader evaluates every row
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> bool:
-        """Whether a value that is not NaN may lie within the ends; by bisection if the values are ``ascending``."""
+        """Return whether one of ``values``, none of which is NaN, may lie between the bounds.
+
+        ``ascending`` lists are bisected.
+        """
         low, high = self.minimum, self.maximum
         if not ascending or low is None or high is None:
             return any(may_overlap(self, value, value) for value in values)
@@ -159,7 +173,7 @@ class Bounds:
 
 
 def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
-    """Whether a value within ``ranges`` can satisfy ``predicate``. False is definitive, True is not."""
+    """Return whether a value within ``ranges`` may satisfy ``predicate``. Only False is definitive."""
     if isinstance(predicate, Comparison):
         return ranges.may_be_valid & _may_compare(ranges, predicate.operator, predicate.value)
     if isinstance(predicate, IsIn):
@@ -168,14 +182,17 @@ def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
 
 
 def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Whether values within both bounds can be related by the operator. False is definitive."""
+    """Return whether ``operator`` may relate a value within ``left`` to a value within ``right``.
+
+    Only False is definitive.
+    """
     if left.all_null or right.all_null:
         return False
     return _may(left, operator, right.minimum, right.maximum, right.may_be_nan)
 
 
 def may_overlap(ranges: Ranges[Truth], first: Value, last: Value) -> Truth:
-    """Whether a value may lie between two values that are not NaN. False is definitive."""
+    """Return whether a value may lie between ``first`` and ``last``, which are not NaN. Only False is definitive."""
     return ranges.compare(ranges.minimum, "<=", last) & ranges.compare(ranges.maximum, ">=", first)
 
 
@@ -191,7 +208,7 @@ def _may_be_in(ranges: Ranges[Truth], predicate: IsIn) -> Truth:
 def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Truth:
     if value == value:
         return may_overlap(ranges, value, value) if operator == "==" else _may(ranges, operator, value, value, False)
-    # NaN equals itself and is greater than every number, as in some engines.
+    # As in some engines, NaN equals itself and is greater than every number.
     match operator:
         case "==" | ">=":
             return ranges.may_be_nan
@@ -201,11 +218,12 @@ def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Tru
 
 
 def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
-    """Whether a value within ``left`` can be related to one from ``low`` to ``high``, or to NaN if ``may_be_nan``.
+    """Return whether a value within ``left`` may be related to a value from ``low`` to ``high``, or to NaN if
+    ``may_be_nan``.
 
-    A value of the left exceeds one of the right only if the greatest left value exceeds the least right value; NaN
-    exceeds every number. The values are equal only if both ranges overlap, or both have NaN. They differ unless both
-    ranges are the same value without NaN.
+    A left value can exceed a right value only if the left maximum exceeds the right minimum; NaN exceeds every number.
+    Values can be equal only if the ranges overlap or both have NaN. They can differ unless both ranges are the same
+    single value without NaN.
     """
     match operator:
         case "==":
@@ -219,7 +237,7 @@ def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_na
 
 
 def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:
-    """Return ``predicate``, with only those values of a list that lie within the bounds."""
+    """Return ``predicate``. Of an ascending list, only the values within the bounds are retained."""
     if not isinstance(predicate, IsIn) or not predicate.ascending:
         return predicate
     low, high = bounds.minimum, bounds.maximum
@@ -233,12 +251,12 @@ def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:
 
 
 def is_equality(predicate: Predicate) -> bool:
-    """Whether the predicate tests equality with values, which a Bloom filter can exclude."""
+    """Return whether the predicate tests equality with values, so that a Bloom filter can exclude it."""
     return isinstance(predicate, IsIn) or (isinstance(predicate, Comparison) and predicate.operator == "==")
 
 
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
-    """Whether a value in a Bloom filter can satisfy ``predicate``. Only equality can be tested by ``might_contain``."""
+    """Return whether a value in a Bloom filter may satisfy ``predicate``. ``might_contain`` can test only equality."""
     if isinstance(predicate, Comparison) and predicate.operator == "==":
         return might_contain(predicate.value)
     if isinstance(predicate, IsIn):

@@ -1,14 +1,14 @@
 """Structures of Thrift's compact protocol, declared as tables of fields.
 
-A structure is a class whose body declares its fields; a field without a default is required::
+A structure is a class whose body declares its fields. A field without a default is required::
 
     class KeyValue(Struct):
         key: str = field(1, "string")
         value: str | None = field(2, "string", default=None)
 
 :func:`encode` and :func:`decode` are kernels driven by these tables; tests compare both with the ``thrift`` package.
-Undeclared fields are retained in ``unknown`` and written back unchanged.
-Spec: "Metadata" (all structures are serialised with the compact protocol).
+Undeclared fields are retained in ``unknown`` and written back unchanged. Spec: "Metadata" (all structures are
+serialised with the compact protocol).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownF
 
 Scalar = Literal["bool", "i8", "i16", "i32", "i64", "double", "binary", "string"]
 UnknownField = tuple[int, int, bytes]
-"""Field id, wire type of the compact protocol, and the serialised value."""
+"""Field id, wire type in the compact protocol, and serialised value of an undeclared field."""
 
 T = TypeVar("T", bound="Struct")
 
 
 class Field(NamedTuple):
-    """A declared field: ``type``, for lists of the elements, is the name of a scalar, an enum or a structure."""
+    """Declared field. ``type`` is the name of a scalar, an enum or a structure; for a list, that of its elements."""
 
     id: int
     name: str
@@ -81,7 +81,7 @@ def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class StructMeta(type):
-    """Turn the declarations of a class body into slots and into the tables of encoder and decoder."""
+    """Metaclass that turns the declarations of a class body into slots and into the tables of encoder and decoder."""
 
     fields: tuple[Field, ...]
     plan: Plan
@@ -106,9 +106,9 @@ class StructMeta(type):
 
 
 class LazyStructs(Sequence[T]):
-    """A list of structures that are decoded on access; until then only their positions in the buffer are known.
+    """List of structures that are decoded on access. Until then, only their positions in the buffer are known.
 
-    A decoded element is cached, so that changes to it are written; other elements are written unchanged.
+    Decoded elements are cached, so that changes to them are written. Other elements are written unchanged.
     """
 
     __slots__ = ("_decoded", "_index")
@@ -135,7 +135,7 @@ class LazyStructs(Sequence[T]):
         return element
 
     def peek(self, position: int) -> T:
-        """Return an element without caching it, for scans over many; a cached element is returned itself."""
+        """Return an element without caching it, for scans over many elements. A cached element is returned itself."""
         element = self._decoded.get(position)
         return self._index.decode(position) if element is None else element
 
@@ -154,15 +154,15 @@ class LazyStructs(Sequence[T]):
 
     @property
     def undecoded_index(self) -> StructIndex | None:
-        """The index of the elements as long as none was decoded; a decoded element may have been changed."""
+        """Index of the elements if none was decoded, since decoded elements may have been changed; otherwise None."""
         return None if self._decoded else self._index
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return index and position of an element as long as none was decoded."""
+        """Return the index and the position of an element; None if any element was decoded."""
         return None if self._decoded else (self._index, position)
 
     def iter_positions(self, test: Callable[[bytes], bool]) -> Iterator[int]:
-        """Yield the positions of elements whose serialised bytes pass the test, and of all decoded elements."""
+        """Yield the positions of all decoded elements, and of elements whose serialised bytes pass ``test``."""
         if not test(self._index.raw(0, len(self))):
             yield from sorted(self._decoded)
             return
@@ -171,7 +171,7 @@ class LazyStructs(Sequence[T]):
                 yield position
 
     def encoded(self) -> Iterator[bytes]:
-        """Yield the serialised elements in order; consecutive undecoded elements together."""
+        """Yield the serialised elements in order. Consecutive undecoded elements are yielded together."""
         done = 0
         for position in sorted(self._decoded):
             yield self._index.raw(done, position)
@@ -207,7 +207,7 @@ class Struct(metaclass=StructMeta):
 
 
 def _abridge(value: Any) -> str:
-    """Return the repr of a value; long text, such as an Arrow schema, is truncated."""
+    """Return the repr of a value. Long text, such as an Arrow schema, is truncated."""
     if isinstance(value, str | bytes) and len(value) > _MAX_REPR:
         return f"{value[:_MAX_REPR]!r}... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
     return repr(value)
@@ -217,7 +217,7 @@ _MAX_REPR = 80
 
 
 class Union(Struct):
-    """A structure with exactly one field set; ``member`` is its name, or None if the field is unknown."""
+    """Structure with exactly one field set. ``member`` is its name, or None if the field is unknown."""
 
     __slots__ = ()
     is_union = True

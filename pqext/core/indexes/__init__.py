@@ -1,1 +1,1 @@
-"""Page indexes and Bloom filters: written, read and evaluated."""
+"""Write, read and evaluate page indexes and Bloom filters."""

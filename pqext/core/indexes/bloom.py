@@ -1,7 +1,8 @@
 """Split-block Bloom filters: build, store, read and query them.
 
-Implements "Parquet Bloom Filter": XXH64 with seed 0 of a value's PLAIN bytes (BYTE_ARRAY without its length) selects
-a block of 256 bits and one bit in each of its eight words. A filter answers "absent" or "possibly present".
+Implements "Parquet Bloom Filter": the XXH64 hash (seed 0) of a value's PLAIN bytes (BYTE_ARRAY without its length)
+selects a block of 256 bits and one bit in each of its eight words. A filter reports a value as "absent" or "possibly
+present".
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 32
 HEADER_BYTES = 64
-"""Enough for a header in any encoding of its small integers, without unknown fields."""
+"""Sufficient number of bytes for a header in any encoding of its small integers, without unknown fields."""
 
 Hashes = NDArray[np.uint64]
 KEPT_BYTES = 16 << 20
-"""Bytes of filters that a file caches, unless the last one alone is larger."""
+"""Maximum total size of the filters that a file caches. The last filter is cached even if it is larger."""
 
 _Key = tuple[int, int]
 
 
 class SplitBlockFilter:
-    """A filter over the values of one column chunk; ``words`` are its blocks of eight 32-bit words each."""
+    """Bloom filter over the values of one column chunk. ``words`` are its 32-bit words, eight per block."""
 
     def __init__(self, leaf: LeafType, words: NDArray[np.uint32]) -> None:
         if len(words) < 8 or len(words) % 8:
@@ -66,28 +67,31 @@ class SplitBlockFilter:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the bitset."""
+        """Size of the bitset in bytes."""
         return self._words.nbytes
 
     @property
     def bitset(self) -> bytes:
-        """The stored bitset."""
+        """Bitset as it is stored."""
         return self._words.astype("<u4", copy=False).tobytes()
 
     def contains_hash(self, hash_value: int) -> bool:
-        """Whether a value with this XXH64 may have been inserted; False is definitive."""
+        """Return whether a value with this XXH64 hash may have been inserted. False is definitive."""
         return bool(self.contains_hashes(np.array([hash_value], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
-        """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is definitive."""
+        """Return 1 for each XXH64 hash with which a value may have been inserted, and otherwise 0.
+
+        Only 0 is definitive.
+        """
         flags = np.empty(len(hashes), np.uint8)
         xxh64.contains_hashes(hashes, self._words, flags)
         return flags
 
     def might_contain(self, value: Value) -> bool:
-        """Whether the chunk may contain ``value``, in its comparison representation; False is definitive.
+        """Return whether the chunk may contain ``value``, which is in comparison form. False is definitive.
 
-        True for values without a unique stored representation.
+        Return True if the stored representations of the value are unknown.
         """
         stored = plain_forms(self.leaf, value)
         return stored is None or any(self.contains_hash(xxhash.xxh64_intdigest(raw)) for raw in stored)
@@ -102,14 +106,14 @@ class SplitBlockFilter:
 
 
 class _UnclearError(Exception):
-    """The stored representations of a value are not known."""
+    """The stored representations of a value are unknown."""
 
 
 def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
     """Return every PLAIN representation of ``value`` in a column of ``leaf``.
 
-    Empty if the column cannot contain it, None if the representations are unknown: several byte strings are equal as
-    BYTE_ARRAY decimal, INT96 timestamp, interval or geometry.
+    Return an empty list if the column cannot contain the value, and None if its representations are unknown: different
+    byte strings may represent the same BYTE_ARRAY decimal, INT96 timestamp, interval or geometry.
     """
     if value != value or isinstance(value, bool) or leaf.physical in (Type.BOOLEAN, Type.INT96):
         return None
@@ -133,7 +137,10 @@ _NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 
 def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """The nearest float, since comparing may round the value first; both zeros for one of them."""
+    """Return the bytes of the nearest float, since comparing may round the value first.
+
+    For a zero, return both zeros.
+    """
     if isinstance(value, bytes) or (not isinstance(value, float) and float(value) != value):
         raise _UnclearError
     code = _FLOATS[leaf.width or 8]
@@ -145,7 +152,8 @@ def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """Return the integer for the value; an empty list if it is too large or finer than the column's unit."""
+    """Return the bytes of the integer for the value; an empty list if it is too large or finer than the column's unit.
+    """
     if leaf.physical == Type.BYTE_ARRAY:
         raise _UnclearError  # leading zeros are allowed
     number, exponent = _exact(value)
@@ -170,7 +178,7 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _exact(value: Value) -> tuple[int, int]:
-    """The value as ``number * 10 ** exponent``."""
+    """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``."""
     if isinstance(value, int):
         return value, 0
     if isinstance(value, Decimal) and value.is_finite():
@@ -180,7 +188,7 @@ def _exact(value: Value) -> tuple[int, int]:
             return (-number if sign else number), exponent
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
         return int(value), 0
-    raise _UnclearError  # larger, many integers may equal one float
+    raise _UnclearError  # beyond this, many integers may equal one float
 
 
 def hash_values(physical: pa.Array) -> Hashes:
@@ -202,8 +210,8 @@ def hash_values(physical: pa.Array) -> Hashes:
 def false_positives(bits: float) -> float:
     """Return the false-positive rate of a filter with ``bits`` bits per inserted value.
 
-    The number of values in a block follows a Poisson distribution; in a block of ``n`` values each of the eight words
-    has a given bit set with probability ``1 - (31 / 32) ** n``.
+    The number of values in a block follows a Poisson distribution. In a block with ``n`` values, a given bit of each of
+    the eight words is set with probability ``1 - (31 / 32) ** n``.
     """
     mean = 8 * BLOCK_BYTES / bits
     share, total, n = math.exp(-mean), 0.0, 0
@@ -216,7 +224,7 @@ def false_positives(bits: float) -> float:
 
 @lru_cache
 def _bits_for(fpp: float) -> float:
-    """Bits per inserted value that keep :func:`false_positives` at ``fpp``."""
+    """Return the number of bits per inserted value for which :func:`false_positives` is ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -225,9 +233,9 @@ def _bits_for(fpp: float) -> float:
 
 
 def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
-    """Return the bytes of a filter for ``ndv`` distinct values with false-positive rate ``fpp``.
+    """Return the size in bytes of a filter for ``ndv`` distinct values with false-positive rate ``fpp``.
 
-    A power of two, since filters of these sizes can be folded, between one block and ``max_bytes``.
+    The size is between one block and ``max_bytes``. It is a power of two, so that the filter can be folded.
     """
     needed = math.ceil(max(ndv, 1) * _bits_for(fpp) / 8)
     largest = 1 << (max_bytes.bit_length() - 1)
@@ -237,9 +245,9 @@ def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
 def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, max_bytes: int) -> SplitBlockFilter:
     """Build the filter of a chunk's dense stored values, or of its dictionary.
 
-    Without ``ndv`` the values are inserted as if all were distinct; the bits set then estimate the number of distinct
-    values, and the filter is folded to the size that these require. Either zero inserts both, for readers that look for
-    one of them.
+    Without ``ndv`` the filter is sized as if all values were distinct. The number of set bits then estimates the number
+    of distinct values, and the filter is folded to the size required for them. A floating-point zero inserts both
+    zeros, for readers that look up only one of them.
     """
     words = np.zeros(size_for(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
     xxh64.insert_hashes(hash_values(physical), words)
@@ -254,20 +262,20 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
 
 
 def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Halve the blocks of a filter; equal to inserting the same values into a filter of that size."""
+    """Halve the number of blocks. The result equals inserting the same values into a filter of that size."""
     pairs = words.reshape(-1, 2, 8)
     return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
 
 
 def _distinct(words: NDArray[np.uint32]) -> int:
-    """Estimate the distinct hashes: each sets one bit in each of the eight words of a block."""
-    places = len(words) * 4  # bits of one of the eight words over all blocks
+    """Estimate the number of distinct hashes. Each hash sets one bit in each of the eight words of a block."""
+    places = len(words) * 4  # bits of one word position in all blocks
     filled = xxh64.count_bits(words) / (len(words) * 32)
     return places * 64 if filled >= 1 else math.ceil(-places * math.log1p(-filled))
 
 
 def serialise(bloom: SplitBlockFilter, encryptor: ChunkEncryptor | None = None) -> bytes:
-    """Serialise header and bitset, each encrypted separately if there is an ``encryptor``."""
+    """Serialise header and bitset. Each is encrypted separately if there is an ``encryptor``."""
     header = encode(
         BloomFilterHeader(
             numBytes=bloom.num_bytes,
@@ -287,9 +295,9 @@ def read(
     source: Source, offset: int, length: int | None, leaf: LeafType, limits: Limits,
     decryptor: ChunkDecryptor | None = None,
 ) -> SplitBlockFilter | None:
-    """Read the filter at ``offset``, with its header ``length`` bytes if the file states it.
+    """Read the filter at ``offset``. ``length`` includes its header, and is None if the file does not record it.
 
-    None for an unknown algorithm, hash or compression. Raises ``CorruptFileError`` and ``LimitError``.
+    Return None if algorithm, hash or compression are unknown. Raises ``CorruptFileError`` and ``LimitError``.
     """
     if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
         raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} extends beyond the file", offset=offset)
@@ -337,7 +345,7 @@ def _read_encrypted(
 
 
 def _module(source: Source, offset: int, max_length: int) -> tuple[Bytes, int]:
-    """An encrypted module with its length prefix, and its end."""
+    """Return an encrypted module with its length prefix, and the offset after it."""
     room = source.size - offset
     length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, max_length)
     return source.read(offset, length), offset + length
@@ -362,10 +370,13 @@ FilterCache = LRU[_Key, SplitBlockFilter | None]
 
 
 def filter_cache(size: int = KEPT_BYTES) -> FilterCache:
-    """Create a cache of filters by row group and leaf: recent ones of at most ``size`` bytes, or one."""
+    """Create a cache of filters by row group and leaf.
+
+    It retains recent filters of at most ``size`` bytes, but at least one.
+    """
     return LRU(size, keeps_last=True)
 
 
 def filter_bytes(bloom: SplitBlockFilter | None) -> int:
-    """Return the bytes of a filter; 0 for a leaf without one."""
+    """Return the size of a filter in bytes; 0 if there is no filter."""
     return 0 if bloom is None else bloom.num_bytes

@@ -1,7 +1,7 @@
-"""The page index: location, rows and bounds of each page of a chunk.
+"""Page index: location, rows and bounds of each page of a chunk.
 
 Implements "Parquet page index: Layout to Support Page Skipping". ColumnIndex and OffsetIndex are stored near the
-footer, apart from the pages; an index that contradicts itself or its chunk is rejected as a unit.
+footer, separately from the pages. An index that contradicts itself or its chunk is rejected completely.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ if TYPE_CHECKING:
 
 _Counts = NDArray[np.int64]
 _EXACT = 1 << 53
-"""Integers up to this are doubles too."""
+"""Maximum integer up to which a double represents every integer exactly."""
 
 
 def column_index(
     order: BoundOrder, pages: PageExtremes, boundaries: PageBoundaries, definition: _Counts | None,
     repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """Return the serialised index of the pages of ``boundaries``, with histograms of their levels if there are any.
+    """Return the serialised column index of the pages in ``boundaries``, with histograms of their levels if there are
+    any.
 
-    None if the structure's mandatory bounds do not exist: the order is undefined, or a page contains only NaN and its
-    order defines no bounds for that.
+    Return None if the mandatory bounds do not exist, because the order is undefined, or because a page contains only
+    NaN and its order defines no bounds for NaN.
     """
     if not order.is_defined:
         return None
@@ -74,7 +75,7 @@ def column_index(
 def _boundary_order(
     order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], boundaries: PageBoundaries
 ) -> BoundaryOrder:
-    """The order of the bounds of the pages that are not null."""
+    """Return the order of the bounds of all pages that are not null."""
     starts = boundaries.starts("values")
     filled = np.flatnonzero(np.diff(starts)).tolist()
     keys = [order.keys([side[page] for page in filled]) for side in (minima, maxima)]
@@ -85,7 +86,9 @@ def _boundary_order(
 
 
 def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int) -> None:
-    """Raise ``CorruptFileError`` unless pages follow each other within ``chunk`` (offset, length) and its rows."""
+    """Raise ``CorruptFileError`` unless the pages are consecutive and lie within ``chunk`` (offset, length) and its
+    rows.
+    """
     locations = index.page_locations
     start, stop = chunk[0], chunk[0] + chunk[1]
     at, row = start, 0
@@ -105,10 +108,10 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
 
 
 def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) -> None:
-    """Raise ``CorruptFileError`` unless all lists have the same length, ``pages`` if that is known."""
+    """Raise ``CorruptFileError`` unless all lists have the same length, which must be ``pages`` unless it is None."""
     count = len(index.null_pages)
     if pages is not None and count != pages:
-        raise CorruptFileError(f"the column index has {count} pages, the offset index {pages}")
+        raise CorruptFileError(f"the column index has {count} pages, but the offset index has {pages}")
     lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
     histograms = (
         (index.repetition_level_histograms, node.max_repetition_level),
@@ -124,7 +127,7 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
 def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exact: tuple[bool, bool]) -> None:
     """Raise ``CorruptFileError`` if a checked column index contradicts the rows of ``pages`` or the chunk's bounds.
 
-    ``exact`` states whether the minimum and the maximum of ``chunk`` occur in it.
+    The two values of ``exact`` are true if the minimum and the maximum of ``chunk`` are exact.
     """
     counts, rows = index.null_counts, pages.row_counts
     if counts and min(counts) >= 0 and chunk.null_count is not None and sum(counts) != chunk.null_count:
@@ -152,7 +155,7 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
 
 @dataclass(frozen=True, slots=True)
 class PageLocations:
-    """Offsets, sizes and first rows of pages, headers included: an offset index without an object per page."""
+    """Offsets, sizes (including headers) and first rows of pages: an offset index without an object per page."""
 
     offsets: list[int]
     sizes: list[int]
@@ -160,7 +163,10 @@ class PageLocations:
 
     @classmethod
     def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PageLocations | None:
-        """Parse a serialised offset index; None if it is unusual or wrong, and must be decoded and checked instead."""
+        """Parse a serialised offset index.
+
+        Return None if it is unusual or wrong; the caller then decodes and checks it.
+        """
         start, stop = chunk[0], chunk[0] + chunk[1]
         if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
             return None
@@ -182,7 +188,7 @@ class PageLocations:
 class NumberBounds:
     """Bounds of all pages of a numeric column as arrays, for ordinary column indexes.
 
-    Minima and maxima are inclusive; ``may_be_nan`` flags pages that may contain NaN.
+    Minima and maxima are inclusive. ``may_be_nan`` is true for pages that may contain NaN.
     """
 
     minimum: NDArray[Any]
@@ -191,7 +197,10 @@ class NumberBounds:
 
     @classmethod
     def from_index(cls, order: BoundOrder, index: ColumnIndex) -> NumberBounds | None:
-        """Return the bounds in a checked column index; None if a page is null, or a bound unknown or not a number."""
+        """Return the bounds in a checked column index.
+
+        Return None if a page is null, or a bound is unknown or not a number.
+        """
         stored = order.numbers
         if stored is None or any(index.null_pages):
             return None
@@ -202,7 +211,7 @@ class NumberBounds:
         highs = np.frombuffer(b"".join(index.max_values), stored)
         if not (lows <= highs).all():  # false for NaN
             return None
-        if order.is_float:  # predicates are evaluated in doubles
+        if order.is_float:  # predicates are evaluated with doubles
             lows, highs = lows.astype(np.float64), highs.astype(np.float64)
         unit = order.leaf.nanoseconds
         if unit != 1:
@@ -217,23 +226,25 @@ class NumberBounds:
 
     @property
     def may_be_null(self) -> NDArray[np.bool_]:
-        """Whether a value of a page may be null: unknown."""
+        """Always true, since null counts are not evaluated."""
         return np.ones(len(self.minimum), np.bool_)
 
     may_be_valid = may_be_null
-    """Whether a value of a page may not be null: no page contains only nulls."""
+    """Always true, since no page contains only nulls."""
 
     def compare(self, end: NDArray[Any], operator: Operator, value: Any) -> NDArray[np.bool_]:
-        """Compare an end with a number that the type of the array represents."""
+        """Compare a bound with a number that the type of the array can represent."""
         return cast("NDArray[np.bool_]", COMPARE[operator](end, end.dtype.type(value)))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
-        """Whether one of the ``values``, which are ascending, lies within the bounds of each page."""
+        """Return for each page whether one of ``values``, which must be ascending, lies between its bounds."""
         numbers = np.array(values, self.minimum.dtype)
         return np.searchsorted(numbers, self.maximum, "right") > np.searchsorted(numbers, self.minimum)
 
     def matching(self, predicate: Predicate) -> list[int] | None:
-        """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot determine that."""
+        """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot evaluate the
+        predicate.
+        """
         match predicate:
             case Comparison() if self._are_exact(predicate.value):
                 return np.flatnonzero(may_match(predicate, self)).tolist()
@@ -242,7 +253,7 @@ class NumberBounds:
         return None
 
     def _are_exact(self, *values: Value) -> bool:
-        """Whether the array type represents these numbers exactly."""
+        """Return whether the array type represents these numbers exactly."""
         kinds = set(map(type, values))
         if self.minimum.dtype.kind == "f":
             return all(
@@ -254,10 +265,10 @@ class NumberBounds:
 
 
 class IndexedPages(Sequence[Bounds]):
-    """The pages of one column chunk according to its checked indexes: a sequence of the bounds of each.
+    """Pages of one column chunk according to its checked indexes. As a sequence, it contains the bounds of each page.
 
-    ``num_rows`` counts the rows of the row group, ``starts`` the first row of each page. Without a column index the
-    bounds are unknown.
+    ``num_rows`` is the number of rows of the row group, and ``starts`` contains the first row of each page. Without a
+    column index the bounds are unknown.
     """
 
     def __init__(
@@ -283,37 +294,37 @@ class IndexedPages(Sequence[Bounds]):
 
     @property
     def is_flat(self) -> bool:
-        """Whether each value belongs to a row of its own."""
+        """Whether every row has exactly one value or null."""
         return not self._node.max_repetition_level
 
     @property
     def has_bounds(self) -> bool:
-        """Whether a column index bounds the values of the pages."""
+        """Whether the chunk has a column index with bounds of the pages."""
         return self._columns is not None
 
     def accounts_for(self, stop: int) -> bool:
-        """Whether pages with rows fill the chunk from the first of them to ``stop``."""
+        """Return whether the pages that have rows fill the chunk from the first page to ``stop`` without gaps."""
         offsets, sizes = self._places.offsets, self._places.sizes
         return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
 
     @cached_property
     def row_counts(self) -> list[int]:
-        """Return the rows of each page."""
+        """Number of rows of each page."""
         stops = [*self.starts[1:], self.num_rows]
         return [max(stop - start, 0) for start, stop in zip(self.starts, stops, strict=True)]
 
     def rows(self, page: int) -> range:
-        """Return the rows of the row group in ``page``."""
+        """Return the range of rows of the row group that ``page`` contains."""
         stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
         return range(self.starts[page], stop)
 
     def byte_range(self, page: int) -> tuple[int, int]:
-        """Return (offset, length) of ``page`` in the file, header included."""
+        """Return offset and length of ``page`` in the file, including its header."""
         return self._places.offsets[page], self._places.sizes[page]
 
     @cached_property
     def bounds(self) -> list[Bounds]:
-        """Return the bounds of each page."""
+        """Bounds of each page."""
         index = self._columns
         if index is None:
             has_nan = None if self._order.is_float else False
@@ -329,11 +340,11 @@ class IndexedPages(Sequence[Bounds]):
 
     @cached_property
     def numbers(self) -> NumberBounds | None:
-        """The bounds of all pages as arrays, if they are numbers without further information."""
+        """Bounds of all pages as arrays; None if they are not numbers or a page is null."""
         return None if self._columns is None else NumberBounds.from_index(self._order, self._columns)
 
     def _entries(self, page: int) -> int | None:
-        """Number of values of a page, nulls included, if it can be known."""
+        """Return the number of values of a page, including nulls; None if it is unknown."""
         if not self._node.max_repetition_level:
             return self.row_counts[page]
         counts = self._columns.definition_level_histograms if self._columns is not None else None
@@ -344,21 +355,24 @@ class IndexedPages(Sequence[Bounds]):
         return sum(histogram) if min(histogram) >= 0 else None
 
     def _bounds(self, index: ColumnIndex, page: int, values: tuple[Value | None, Value | None] | None) -> Bounds:
-        """The bounds of a page, from the decoded ``values`` of its bounds, which null pages lack."""
+        """Return the bounds of a page. ``values`` are the decoded minimum and maximum; None for a null page."""
         entries = self._entries(page)
         nulls = index.null_counts[page] if index.null_counts else None
         nans = index.nan_counts[page] if index.nan_counts else None
         stored = index.min_values[page], index.max_values[page]
         if values is None:
             if any(stored) or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
-                # Contradictory: some versions of parquet-java mark pages as null if they know nothing of them.
+                # Contradictory: some versions of parquet-java mark pages as null if nothing is known about them.
                 return bounds_of(self._order, None, None, None, nans, entries)
             known = nulls if nulls is not None else entries if entries is not None else self.row_counts[page]
             return Bounds(null_count=known, num_values=known)
         return bounds_of_values(self._order, *values, plausible_null_count(stored, nulls, entries), nans, entries)
 
     def matching(self, predicate: Predicate) -> list[int]:
-        """Return the pages, in order, that may contain a value satisfying ``predicate``; no other page does."""
+        """Return the pages, in order, that may contain a value satisfying ``predicate``.
+
+        All other pages can be skipped.
+        """
         result = None if self.numbers is None else self.numbers.matching(predicate)
         if result is not None:
             return result
@@ -366,9 +380,8 @@ class IndexedPages(Sequence[Bounds]):
 
 
 def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
-    """Return the rows of the row group whose values may satisfy ``predicate``; no other row does.
+    """Return the rows of the row group that may satisfy ``predicate``. All other rows can be skipped.
 
-    Ordered bounds are searched by bisection, others one by one. Results of several columns combine with
-    :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
+    The results of several columns can be combined with :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
     """
     return rows_of_pages(pages, pages.matching(predicate))

@@ -1,6 +1,6 @@
-"""Read the page indexes and Bloom filters of a row group: lazily, by byte range, adjacent ones in one request.
+"""Read the page indexes and Bloom filters of a row group lazily. Adjacent ones are fetched in one request.
 
-Planning records the indexes that it will need before fetching them, so that one request fetches all.
+Planning records the required indexes before fetching them, so that one request fetches all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ IndexRanges = list[tuple[Source, Range]]
 
 _NOBODY: tuple[Gathering | None, IndexRanges | None] = None, None
 _local = threading.local()
-"""The ranges being recorded by each thread, and their file."""
+"""Object that records index ranges in this thread, and the recorded ranges."""
 T = TypeVar("T", bound=Struct)
 
 _IndexType = type[ColumnIndex] | type[OffsetIndex]
@@ -46,16 +46,19 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class Gathering:
-    """Decides whether this thread reads the indexes of a file or records their locations, and caches fetched ones."""
+    """Determines whether a thread reads the indexes of a file or only records their locations, and caches fetched
+    indexes.
+    """
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
-        """The list that records requested indexes, which then count as unknown; None: they are read."""
+        """List in which this thread records requested indexes, which then count as unknown; None if indexes are read.
+        """
         owner, ranges = getattr(_local, "recording", _NOBODY)
         return ranges if owner is self else None
 
     def fetch(self, source: Source, request: Callable[[], object]) -> None:
-        """Fetch in one pass the indexes that ``request`` needs, from this file or other files it refers to."""
+        """Fetch all indexes that ``request`` needs together, from this file or other files that it refers to."""
         with self.recording() as ranges:
             request()
         if ranges:
@@ -64,7 +67,7 @@ class Gathering:
 
     @contextmanager
     def recording(self) -> Iterator[IndexRanges]:
-        """Record the indexes that this thread requests instead of reading them, until the context exits."""
+        """Record the indexes that this thread requests, instead of reading them, until the context exits."""
         ranges: IndexRanges = []
         before = getattr(_local, "recording", _NOBODY)
         _local.recording = self, ranges
@@ -75,11 +78,12 @@ class Gathering:
 
 
 class DamagedIndexWarning(UserWarning):
-    """A corrupt index or filter was ignored, and pruning continues without it."""
+    """A corrupt index or filter was ignored. Pruning continues without it."""
 
 
 class IndexedChunk(Protocol):
-    """The attributes of a column chunk that index reading uses (:class:`pqext.core.read.row_group.ColumnChunk`)."""
+    """Attributes of a column chunk that are used to read its indexes (:class:`pqext.core.read.row_group.ColumnChunk`).
+    """
 
     @property
     def node(self) -> SchemaNode: ...
@@ -104,7 +108,7 @@ class IndexedChunk(Protocol):
 
 
 class IndexReader:
-    """Read and cache the indexes of one row group's chunks; thread-safe."""
+    """Reads and caches the indexes of one row group's chunks. Several threads can use it."""
 
     def __init__(
         self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: FilterCache,
@@ -143,10 +147,11 @@ class IndexReader:
     def load(
         self, chunks: Iterable[IndexedChunk], index_types: Sequence[_IndexType] = (ColumnIndex, OffsetIndex)
     ) -> None:
-        """Fetch the indexes of ``chunks`` of the types in ``index_types`` that were not read yet, adjacent ones in one
-        request.
+        """Fetch the indexes of ``chunks`` with types in ``index_types`` that were not read yet.
 
-        Corrupt indexes raise on access.
+        Adjacent indexes are fetched in one request.
+
+        Corrupt indexes raise an error on access.
         """
         missing: list[tuple[IndexedChunk, _IndexType, tuple[int, int]]] = []
         for chunk in chunks:
@@ -171,7 +176,10 @@ class IndexReader:
                     self._indexes[chunk.node.leaf_start, index_type] = self._decode(chunk, index_type, raw, place[0])
 
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
-        """Return the chunk's pages for pruning: None without an offset index, or, with a warning, if it is corrupt."""
+        """Return the chunk's pages for pruning.
+
+        Return None if it has no offset index or, with a warning, if that is corrupt.
+        """
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
@@ -183,7 +191,10 @@ class IndexReader:
         return self._pages[leaf]
 
     def located_pages(self, chunk: IndexedChunk) -> IndexedPages | None:
-        """Return the chunk's pages without their bounds, unless the bounds were read already."""
+        """Return the chunk's pages without their bounds, unless the bounds were already read.
+
+        Return None like :meth:`pages`.
+        """
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
@@ -206,7 +217,7 @@ class IndexReader:
             order = of_column(chunk.node.leaf_type, chunk.order)
             pages = IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
             if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
-                return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # others may have any value
+                return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # the other bounds are unknown
             if columns is not None:
                 with _ErrorsNameChunk(chunk):
                     check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
@@ -222,7 +233,7 @@ class IndexReader:
             return None
 
     def page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
-        """The page locations of a loaded offset index, if the fast parser accepts it."""
+        """Return the page locations of a loaded offset index; None if the fast parser does not accept it."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
             return None
@@ -231,7 +242,7 @@ class IndexReader:
         return PageLocations.read(raw, chunk.byte_range, self._num_rows)
 
     def bloom_filter(self, chunk: IndexedChunk) -> SplitBlockFilter | None:
-        """Read the chunk's Bloom filter; None if it has none or one of an unknown type."""
+        """Read the chunk's Bloom filter. Return None if it has none, or one of an unknown type."""
         about = chunk.metadata
         if about.bloom_filter_offset is None:
             return None
@@ -245,8 +256,11 @@ class IndexReader:
             return self._filters.get_or_make((self._row_group, chunk.node.leaf_start), read, filter_bytes)
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
-        """Whether the chunk may satisfy ``predicate`` by its Bloom filter; a corrupt one is ignored with a warning."""
-        if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter has stored values
+        """Return whether the chunk may satisfy ``predicate`` according to its Bloom filter.
+
+        A corrupt filter is ignored.
+        """
+        if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter contains stored values
             return True
         if (ranges := self._gathering.recorded_ranges) is not None:
             self._note_filter(chunk, ranges)
@@ -258,17 +272,17 @@ class IndexReader:
         except (CorruptFileError, LimitError) as error:
             self.ignore_corrupt("a Bloom filter", error)
             return True
-        # A filter without a bit set is of no values, or was never filled in.
+        # A filter without any set bit has no values, or was never filled in.
         return result is None or may_contain(predicate, result.might_contain) or result.is_empty
 
     def ignore_corrupt(self, name: str, error: ParquetError) -> None:
-        """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        """Ignore ``name`` with a ``DamagedIndexWarning``, or raise ``error`` if reading is strict."""
         if self._strict:
             raise error
         warn(f"ignored {name}: {error}", DamagedIndexWarning)
 
     def ignore_pages(self, error: OffsetIndexError) -> None:
-        """Ignore the page indexes of the row group from now on, since an offset index proved wrong.
+        """Ignore the page indexes of the row group from now on, because an offset index is wrong.
 
         Raises ``error`` if reading is strict.
         """
@@ -277,12 +291,12 @@ class IndexReader:
             self._is_ignored = True
 
     def has_bounded(self, leaf: int | None) -> bool:
-        """Whether rows may have been pruned by the bounds of the pages of a leaf."""
+        """Return whether rows may have been pruned by the page bounds of a leaf."""
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 
     def _note_filter(self, chunk: IndexedChunk, ranges: IndexRanges) -> None:
-        """Record the location of the chunk's filter, if it is known and will be read."""
+        """Record the location of the chunk's Bloom filter if it is known and the filter will be read."""
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)
             offset, length = about.bloom_filter_offset, about.bloom_filter_length
@@ -302,7 +316,7 @@ class IndexReader:
         return self._indexes[key]
 
     def _location(self, chunk: IndexedChunk, index_type: _IndexType) -> tuple[int, int] | None:
-        """(offset, length) of an index; None if the chunk cannot be read."""
+        """Return offset and length of an index; None if the chunk cannot be read."""
         stored = chunk.structure
         if index_type is ColumnIndex:
             offset, length = stored.column_index_offset, stored.column_index_length
@@ -329,7 +343,10 @@ class IndexReader:
 
 
 def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
-    """Whether the bounds of the chunk's statistics occur in it; bounds that may be truncated must state it."""
+    """Return whether the minimum and the maximum in the chunk's statistics are exact.
+
+    Bounds that may be truncated count as exact only if the statistics declare it.
+    """
     about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
     if about is None or chunk.node.calendar is not None:
         return False, False
@@ -338,7 +355,7 @@ def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
 
 
 class _ErrorsNameChunk:
-    """Add the column and the row group to errors that pass through."""
+    """Context that adds the column and the row group to errors."""
 
     def __init__(self, chunk: IndexedChunk) -> None:
         self._chunk = chunk

@@ -1,1 +1,1 @@
-"""Byte ranges and files: local paths, object stores, locks, and atomic writes."""
+"""Files and byte ranges: local paths, object stores, locks, and atomic writes."""

@@ -1,4 +1,4 @@
-"""Files other than the summary file that hold its column chunks, resolved below the summary's folder."""
+"""Open files that contain column chunks of a summary file, resolved relative to the summary's folder."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]")
 
 
 def make_spans(ranges: Sequence[tuple[Source, tuple[int, int]]]) -> list[Span]:
-    """Like ``Source.spans``, for ranges in several sources."""
+    """Return spans like ``Source.spans``, for ranges in several sources."""
     return _map_by_source(ranges, Source.spans)
 
 
 def read_many(ranges: Sequence[tuple[Source, tuple[int, int]]], *, is_metadata: bool = False) -> list[Bytes]:
-    """Like ``Source.read_many``, for ranges in several sources."""
+    """Read ranges like ``Source.read_many``, for ranges in several sources."""
     return _map_by_source(ranges, partial(Source.read_many, is_metadata=is_metadata))
 
 
@@ -43,12 +43,12 @@ def _map_by_source(
 
 
 class FileResolver:
-    """Resolve ``file_path`` of column chunks relative to the folder of the file at ``path``.
+    """Resolves the ``file_path`` of column chunks relative to the folder of the file at ``path``.
 
-    Threads may share a resolver.
+    Several threads can share a resolver.
 
     Args:
-        path: Path of the summary file; None if it was not opened by a path.
+        path: Path of the summary file; None if it was not opened from a path.
         allowed: ``"folder"`` accepts files in that folder and below it, after following links; ``"any"`` also accepts
             absolute paths and ``..``; ``"reject"`` accepts no files.
         usage: Counts the bytes read from the files.
@@ -63,14 +63,14 @@ class FileResolver:
     def source(self, file_path: str) -> Source:
         """Return the source of the file at ``file_path``.
 
-        Raises ``UnsupportedError`` if the reader's option ``external_files`` forbids it, ``CorruptFileError`` if the
-        file does not exist.
+        Raises ``UnsupportedError`` if the reader's option ``external_files`` forbids it, and ``CorruptFileError`` if
+        the file does not exist.
         """
         source = self._sources.get(file_path)
         return source if source is not None else self._sources.setdefault(file_path, _ExternalSource(self, file_path))
 
     def open(self, file_path: str) -> PathSource:
-        """Open the file at ``file_path``; the caller closes it. Raises like :meth:`source`."""
+        """Open the file at ``file_path``, which the caller must close. Raises the same errors as :meth:`source`."""
         path = self._resolve(file_path)
         try:
             return PathSource(path)
@@ -107,7 +107,7 @@ class FileResolver:
 
 
 def is_plain_path(file_path: str) -> bool:
-    """Whether a path is relative, normalised and stays below its folder."""
+    """Return whether a path is relative, normalised and stays below its folder."""
     if "\0" in file_path or _ABSOLUTE.match(file_path):
         return False
     return not {"", ".", ".."} & {*re.split(r"[/\\]", file_path)}
@@ -121,7 +121,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 class _ExternalSource(Source):
-    """A file that is open only while it is read: a summary may name more files than a process can open."""
+    """File that is open only while it is read, since a summary may name more files than a process can open."""
 
     merge_gap = PathSource.merge_gap
     tail_bytes = 0

@@ -1,6 +1,6 @@
-"""Writers of local files: locks that exclude one another, and the temporary files of writers that died.
+"""Support writers of local files with locks, and find temporary files of writers that crashed.
 
-Systems and file systems without such locks do not exclude writers.
+Systems and file systems without locks do not exclude concurrent writers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def lock_module() -> ModuleType | None:
 
 
 def lock(file: io.FileIO) -> None:
-    """Lock a file against other writers until it is closed. Raises ``BlockingIOError`` if another writer has it."""
+    """Lock a file against other writers until it is closed.
+
+    Raises ``BlockingIOError`` if another writer has locked it.
+    """
     fcntl = lock_module()
     try:
         if fcntl is not None:
@@ -35,11 +38,11 @@ def lock(file: io.FileIO) -> None:
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another writer is appending to or rewriting this file") from None
     except OSError:
-        return  # a file system without locks
+        return  # the file system has no locks
 
 
 def unlock(file: io.FileIO) -> None:
-    """Release the lock, even while a forked child has the file open."""
+    """Release the lock, even if a forked child still has the file open."""
     fcntl = lock_module()
     with suppress(OSError):
         if fcntl is not None:
@@ -48,9 +51,9 @@ def unlock(file: io.FileIO) -> None:
 
 @contextmanager
 def exclude_appends(source: Any, dest: Any) -> Iterator[None]:
-    """Lock the local file ``source`` against appends while it is replaced, if ``dest`` is the same file.
+    """If ``dest`` is the local file ``source``, lock it against appends while it is replaced.
 
-    Raises ``BlockingIOError`` with the path if another writer has the file.
+    Raises ``BlockingIOError`` with the path if another writer has locked the file.
     """
     paths = [path for file in (source, dest) if (path := _local_path(file)) is not None and os.path.isfile(path)]
     if lock_module() is None or len(paths) < 2 or not os.path.samefile(*paths):
@@ -83,7 +86,7 @@ def temporary_prefix(path: str) -> str:
 
 
 def unfinished_files(path: str) -> list[str]:
-    """Return the temporary files for ``path`` that dead writers have left next to it, most recently changed first."""
+    """Return the temporary files of ``path`` that crashed writers left next to it, the most recently modified first."""
     real = os.path.realpath(with_home(path))
     with suppress(OSError):
         prefix = temporary_prefix(real)
@@ -94,9 +97,9 @@ def unfinished_files(path: str) -> list[str]:
 
 
 def mention_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
-    """Return the error with the temporary file of ``source`` that a dead writer has left, if there is one."""
+    """Return the error. If a crashed writer left a temporary file of ``source``, the message names it."""
     files = unfinished_files(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
     if not files:
         return error
-    message = f"{error.strerror}, but an interrupted writer left {files[0]}: recover that file"
+    message = f"{error.strerror}, but an interrupted writer left {files[0]}: recover its rows with `pqext recover`"
     return FileNotFoundError(error.errno, message, error.filename)

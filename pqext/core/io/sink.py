@@ -1,4 +1,4 @@
-"""Destinations of files: a path or URL that is written atomically, or a binary file object."""
+"""Write files to a path or URL, atomically, or to a binary file object."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location
 
 _VECTOR_BUFFERS = 512
-"""Buffers per ``writev`` call: systems accept at least that many, and most accept 1,024."""
+"""Number of buffers per ``writev`` call. All systems accept at least this number, and most accept 1,024."""
 _BUFFER_BYTES = 1 << 16
-"""Small writes are buffered up to this size."""
+"""Maximum size up to which small writes are buffered."""
 
 
 _MANY = 8
 _SMALL = 1 << 12
-"""Buffers with a smaller average size are copied together, which is faster than handling each."""
+"""Average buffer size below which buffers are joined, since this is faster than writing them individually."""
 
 
 def _join_small(buffers: Sequence[Any]) -> Sequence[Any]:
@@ -36,10 +36,10 @@ def _join_small(buffers: Sequence[Any]) -> Sequence[Any]:
 
 
 class Sink:
-    """Append-only destination of a file. ``commit`` publishes it at ``path``; ``abort`` removes all traces.
+    """Append-only destination of a file. ``commit`` publishes the file at ``path``, and ``abort`` removes it.
 
-    As a context manager it commits, or aborts after an error. A file that is replaced keeps its permissions, and a
-    link to it remains a link.
+    As a context manager it commits, or aborts if an error occurs. A replaced file keeps its permissions, and a link to
+    it remains a link.
 
     Args:
         dest: Path, URL, filesystem path or binary file object.
@@ -50,7 +50,7 @@ class Sink:
         check: Called with the path of a local file before anything is created.
 
     Raises:
-        OSError: With the path as passed, if it cannot be written, also when the disk is full.
+        OSError: With the path as passed, if it cannot be written, for example because the disk is full.
         BlockingIOError: If another writer is appending to the file.
         SourceError: If a store does not accept the file.
         ValueError: If the path is a device or pipe.
@@ -101,7 +101,7 @@ class Sink:
 
     @property
     def path(self) -> str | None:
-        """The destination, when it is a path."""
+        """Path of the destination; None for a file object."""
         return self._dest.path
 
     def write(self, data: Any) -> None:
@@ -117,17 +117,17 @@ class Sink:
         self._dest.write(views)
 
     def flush(self) -> None:
-        """Pass all bytes to the system, and to the disk if the file is durable."""
+        """Pass all bytes to the operating system, and sync them to disk if the file is durable."""
         if isinstance(self._dest, _NewFile | _Stream):
             self._dest.flush()
 
     def retain(self) -> None:
-        """Let only ``abort`` remove the unfinished file, not garbage collection or the end of the process."""
+        """Retain the unfinished file until ``abort`` removes it, even after the process ends."""
         if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
             self._dest.retain()
 
     def abandon(self) -> str | None:
-        """Stop writing but leave the unfinished file; return its path, or None if no file was created."""
+        """Stop writing but keep the unfinished file; return its path, or None if no file was created."""
         if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
             return self._dest.abandon()
         self.abort()
@@ -148,7 +148,7 @@ class Sink:
             raise
 
     def abort(self) -> None:
-        """Discard the written bytes; the path keeps its previous file. Never raises, so that errors are not masked."""
+        """Discard the written bytes; the path keeps its previous file. Never raises, to not mask errors."""
         self._dest.abort()
 
     def __enter__(self) -> Sink:
@@ -164,12 +164,12 @@ class Sink:
 
 
 def is_in_store(dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Whether ``dest`` is in a store, where nothing appears under any name before the file is complete."""
+    """Return whether ``dest`` is in an object store, where a file is not visible before it is complete."""
     return not hasattr(dest, "write") and not isinstance(_locate(dest, filesystem, storage_options), str)
 
 
 def check_append_target(dest: Any) -> None:
-    """Raise ``ValueError`` for a URL of a store, whose files cannot be appended to, without querying the store."""
+    """Raise ``ValueError`` if ``dest`` is a URL of a store, where files cannot be appended to."""
     scheme = scheme_of(os.fsdecode(dest)) if isinstance(dest, str | os.PathLike) else None
     if scheme not in (None, "file", "local"):
         raise ValueError(_NO_APPEND)
@@ -193,7 +193,7 @@ def _locate(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | Non
 
 
 class _Stream:
-    """A file object of the caller, who closes or removes it."""
+    """File object of the caller, which the caller closes or removes."""
 
     path = None
 
@@ -203,7 +203,7 @@ class _Stream:
     def write(self, buffers: Sequence[memoryview]) -> None:
         for buffer in buffers:
             rest = buffer
-            # A raw file may write fewer bytes; an object that returns no count has written all.
+            # A raw file may write fewer bytes. An object that returns no count has written all bytes.
             while len(rest):
                 count = self._stream.write(rest)
                 if count is None and not isinstance(self._stream, io.RawIOBase):
@@ -223,25 +223,25 @@ class _Stream:
 
 
 class _NewFile:
-    """A temporary file next to the destination, which a rename replaces atomically.
+    """Temporary file next to the destination, which it replaces atomically by a rename.
 
-    Its name is short, so that any file name that the file system allows can be written, and hidden, so that readers of
-    the folder skip it.
+    Its name is short, so that the destination can have the longest name that the file system allows. It is also hidden,
+    so that readers of the folder skip the file.
     """
 
     def __init__(self, path: str, durable: bool, is_new: bool) -> None:
         self._given_path, self._durable, self._is_new = path, durable, is_new
-        # The target of a link is replaced, not the link.
+        # The target of a link is replaced, not the link itself.
         self.path: str = os.path.realpath(path)
         name = f"{temporary_prefix(self.path)}{os.urandom(4).hex()}.tmp"
         self._temporary = os.path.join(os.path.dirname(self.path), name)
         self._buffer, self.is_retained, self._process = bytearray(), False, os.getpid()
         with self._error_context():
             with suppress(FileNotFoundError):
-                os.lstat(self.path)  # raises for a name that is too long before anything is written
+                os.lstat(self.path)  # raises an error for a name that is too long, before anything is written
                 if is_new:
-                    os.stat(self.path)  # raises for a link to itself
-            # Registered before the file exists: an interrupt may come between the system call and the assignment.
+                    os.stat(self.path)  # raises an error for a link to itself
+            # Registered before the file exists: an interrupt may occur between the system call and the assignment.
             files: list[io.FileIO] = []
             self._leftover: weakref.finalize[..., Any]
             self._leftover = weakref.finalize(self, _remove, files, self._temporary, os.getpid())
@@ -256,7 +256,7 @@ class _NewFile:
 
     @contextmanager
     def _error_context(self) -> Iterator[None]:
-        """Raise errors with the path that the user passed."""
+        """Convert errors to errors with the path that the user passed."""
         try:
             yield
         except OSError as error:
@@ -279,7 +279,7 @@ class _NewFile:
                 count = os.writev(self._file.fileno(), batch) if hasattr(os, "writev") else self._file.write(batch[0])
                 if not count:
                     raise OSError(errno.EIO, "the file system did not accept all bytes")
-                # A disk that is nearly full, or a signal, ends a call early.
+                # A nearly full disk or a signal ends a call early.
                 while done < len(rest) and count >= len(rest[done]):
                     count -= len(rest[done])
                     done += 1
@@ -326,7 +326,7 @@ class _NewFile:
 
 
 class _AppendedFile(_NewFile):
-    """An existing file: bytes are written after its ``size`` bytes, which never change."""
+    """Existing file. New bytes are written after its ``size`` bytes, which never change."""
 
     def __init__(self, path: str, durable: bool) -> None:
         self._given_path, self._durable = path, durable
@@ -341,7 +341,7 @@ class _AppendedFile(_NewFile):
             except BaseException:
                 self._file.close()
                 raise
-        self._ends = [self.size, self.size]  # bounds of the file's size, as long as only this writer writes to it
+        self._ends = [self.size, self.size]  # bounds of the file's size if only this writer writes to it
         self._stamp = _stamp(self._file)
         self._leftover = weakref.finalize(self, _truncate, self._file, self._ends, os.getpid())
 
@@ -350,7 +350,7 @@ class _AppendedFile(_NewFile):
             raise BlockingIOError(errno.EAGAIN, "the file was replaced by another file; append again")
 
     def _check_size(self) -> None:
-        """Raise ``BlockingIOError`` if another program has written to the file or truncated it, and leave it as is."""
+        """Raise ``BlockingIOError`` if another program has changed the file, and leave it unmodified."""
         if _stamp(self._file) != self._stamp:
             self._leftover.detach()
             self._file.close()
@@ -375,19 +375,19 @@ class _AppendedFile(_NewFile):
 
 
 def _stamp(file: io.FileIO) -> tuple[int, int]:
-    """Return size and modification time."""
+    """Return size and modification time in nanoseconds."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 
 
 def _rename_new(temporary: str, path: str) -> None:
-    """Rename a file to a name that is not in use; of two concurrent calls one succeeds."""
+    """Rename a file to a name that is not in use. Of two concurrent calls, one succeeds."""
     try:
         try:
             os.link(temporary, path)
         except FileExistsError:
             raise
-        except (AttributeError, NotImplementedError, OSError):  # no hard links: checking first is all that is possible
+        except (AttributeError, NotImplementedError, OSError):  # no hard links: only a prior check is possible
             if os.path.lexists(path):
                 raise FileExistsError from None
             os.replace(temporary, path)
@@ -398,7 +398,7 @@ def _rename_new(temporary: str, path: str) -> None:
 
 
 def _remove_checksum_file(path: str) -> None:
-    """Remove the hidden file of Hadoop's checksums: Hadoop does not read a file that no longer matches it."""
+    """Remove the hidden checksum file that Hadoop writes, because Hadoop rejects files that do not match it."""
     folder, name = os.path.split(path)
     with suppress(OSError):
         os.unlink(os.path.join(folder, f".{name}.crc"))
@@ -407,7 +407,7 @@ def _remove_checksum_file(path: str) -> None:
 def _truncate(file: io.FileIO, sizes: list[int], process: int) -> None:
     """Truncate a file to its previous size after the append was aborted or garbage collected.
 
-    A file whose size is outside ``sizes`` was changed by another program and stays.
+    A file whose size is outside ``sizes`` was changed by another program and is not truncated.
     """
     with suppress(OSError):
         if os.getpid() == process:
@@ -418,7 +418,7 @@ def _truncate(file: io.FileIO, sizes: list[int], process: int) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Wait until the disk has the names in ``folder``; systems that cannot open folders sync them themselves."""
+    """Sync the entries of ``folder`` to disk. Systems that cannot open folders need no such call."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -431,7 +431,7 @@ def _sync_folder(folder: str) -> None:
 def _remove(files: Sequence[io.FileIO], temporary: str, process: int) -> None:
     """Remove an unfinished file after it was aborted or garbage collected.
 
-    A forked child does not touch its parent's file.
+    A forked child does not remove its parent's file.
     """
     with suppress(OSError):
         for file in files:

@@ -1,7 +1,7 @@
-"""Byte ranges of a file in any storage: the only way pqext reads data.
+"""Read byte ranges of a file in any storage. All reads of pqext use this module.
 
-Every read returns a view of exactly the requested bytes. Local files use positional reads, so threads share a source.
-Nothing is memory mapped, because truncating a mapped file kills the process.
+Every read returns a view of exactly the requested bytes. Local files use positional reads, so threads can share a
+source. Files are not memory mapped, because the process is killed if a mapped file is truncated.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pqext.core.base.usage import Usage
 from pqext.core.kernels.local_files import LocalFile, open_files
 
 Range = tuple[int, int]
-"""(offset, length) of bytes in a file."""
+"""Offset and length of bytes in a file."""
 
 MERGED_BYTES = 32 << 20
 """Maximum length of a read that merges ranges."""
 _METADATA_GAP = 1 << 20
-"""Maximum distance between indexes that belong together."""
+"""Maximum gap between indexes that are fetched together."""
 STREAMED_BYTES = 32 << 20
-"""Stored bytes of a row group's columns held at a time, unless that leaves each column less than one window."""
+"""Maximum number of stored bytes of a row group's columns in memory, unless a column would get less than one window."""
 
 
 class _Closable(Protocol):
@@ -42,11 +42,11 @@ class _Closable(Protocol):
 
 
 class Source(ABC):
-    """A readable sequence of ``size`` bytes; ``path`` names it in errors, if it has a name.
+    """Readable sequence of ``size`` bytes. ``path`` names it in errors, if it has a name.
 
-    ``merge_gap`` is the number of unneeded bytes that are cheaper to read than another request. ``tail_bytes`` is the
-    size of the file's end that is fetched first, which probably contains the footer. Threads may read concurrently.
-    Each read of a source that ``is_remote`` costs a round trip.
+    ``merge_gap`` is the number of unneeded bytes up to which reading them is cheaper than another request.
+    ``tail_bytes`` is the number of bytes at the end of the file that are fetched first and probably contain the footer.
+    Threads may read concurrently. If ``is_remote`` is true, each read costs a round trip.
     """
 
     is_remote = False
@@ -54,7 +54,10 @@ class Source(ABC):
     tail_bytes = 64 << 10
     window_bytes = 1 << 20
     batched_bytes = 1 << 62
-    """Longer ranges are not fetched together with others, but on demand, by the thread that needs them."""
+    """Maximum length of ranges that are fetched together with others.
+
+    The thread that needs a longer range fetches it.
+    """
     summary_name = ""
     """Value of ``file_path`` for this file in a summary file."""
     is_opened = True
@@ -66,11 +69,11 @@ class Source(ABC):
         self.usage = Usage()
         self._lock = threading.Lock()
         self.metadata_start = size
-        """Smallest offset of the footer and the indexes read so far."""
+        """Smallest offset of the footer and of the indexes that were read."""
 
     @property
     def bytes_read(self) -> int:
-        """Number of bytes fetched so far, including those between merged ranges."""
+        """Number of bytes fetched so far, including gaps between merged ranges."""
         return self.usage.bytes
 
     @property
@@ -79,15 +82,15 @@ class Source(ABC):
         return self.usage.requests
 
     def read(self, offset: int, length: int, *, is_metadata: bool = False) -> Bytes:
-        """Read ``length`` bytes at ``offset``; raises ``CorruptFileError`` if they exceed the file.
+        """Read ``length`` bytes at ``offset``. Raises ``CorruptFileError`` if they extend beyond the file.
 
-        ``is_metadata``: the bytes belong to the footer or an index, which a remote source caches.
+        ``is_metadata`` is true if the bytes belong to the footer or an index, which a remote source caches.
         """
         self._check(offset, length)
         return self._fetch_all([(offset, length)], is_metadata)[0]
 
     def _fetch_all(self, ranges: Sequence[Range], is_metadata: bool) -> list[Bytes]:
-        """Fetch ranges that lie within the file, each with its own read."""
+        """Fetch ranges that lie within the file, with one read for each range."""
         started = perf_counter()
         results = []
         for offset, length in ranges:
@@ -104,9 +107,9 @@ class Source(ABC):
         return results
 
     def read_many(self, ranges: Sequence[Range], *, is_metadata: bool = False) -> list[Bytes]:
-        """Read several ``(offset, length)`` ranges and return their bytes in order; nearby ranges share a read.
+        """Read several ``(offset, length)`` ranges and return their bytes in order. Nearby ranges are read together.
 
-        ``is_metadata`` is as for :meth:`read`.
+        ``is_metadata`` has the same meaning as for :meth:`read`.
         """
         results = [EMPTY] * len(ranges)
         for group, start, data in self.read_groups(ranges, is_metadata=is_metadata):
@@ -120,7 +123,7 @@ class Source(ABC):
     ) -> list[tuple[list[int], int, Bytes]]:
         """Like :meth:`read_many`, but return each read: the indexes of its ranges, its offset and its bytes.
 
-        Empty ranges are in no group.
+        Empty ranges are omitted.
         """
         for offset, length in ranges:
             self._check(offset, length)
@@ -131,7 +134,10 @@ class Source(ABC):
         return list(zip(groups, starts, fetched, strict=True))
 
     def spans(self, ranges: Sequence[Range]) -> list[Span]:
-        """Return spans for sequential reading: small ranges are read now, large ones on demand in windows."""
+        """Return spans for sequential reading.
+
+        Small ranges are read immediately, and large ones on demand in windows.
+        """
         window = max(self.window_bytes, STREAMED_BYTES // max(len(ranges), 1))
         limit = min(window, self.batched_bytes)
         small = [index for index, (_, length) in enumerate(ranges) if length <= limit]
@@ -141,7 +147,7 @@ class Source(ABC):
         ]
 
     def _merge(self, ranges: Sequence[Range]) -> list[list[int]]:
-        """Group the indexes of ``ranges`` that one read serves."""
+        """Group the indexes of ``ranges`` that are read together."""
         groups: list[list[int]] = []
         start = stop = 0
         for i in sorted(range(len(ranges)), key=ranges.__getitem__):
@@ -166,7 +172,7 @@ class Source(ABC):
         self.metadata_start = min(self.metadata_start, start)
 
     def add_metadata_ranges(self, ranges: Iterable[tuple[Source, Range]]) -> None:
-        """Record the ranges of indexes and filters that lie in this file near its footer."""
+        """Record the ranges of indexes and filters that are in this file near its footer."""
         start = self.metadata_start
         for offset, length in sorted((position for source, position in ranges if source is self), reverse=True):
             if start - offset - length > _METADATA_GAP:
@@ -186,10 +192,10 @@ class Source(ABC):
 
     @abstractmethod
     def _fetch(self, offset: int, length: int) -> Bytes:
-        """Fetch a range within the file; returns fewer bytes only if the file has shrunk."""
+        """Fetch a range within the file. The result is shorter only if the file has shrunk."""
 
     def close(self) -> None:
-        """Close the resources that the source itself has opened, not objects that the caller passed in."""
+        """Close the resources that the source has opened itself, but not objects that the caller passed in."""
         if self._owned is not None:
             self._owned.close()
 
@@ -206,13 +212,13 @@ class Source(ABC):
 
 
 FileSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | pa.Buffer | IO[bytes] | Source
-"""A file to read: a path, a URL, the bytes of a file, a binary file object, or a source."""
+"""Input of readers: a path, a URL, the bytes of a file, a binary file object, or a source."""
 
 
 class Span:
-    """``size`` bytes of a source from ``offset`` on, read sequentially in windows.
+    """Range of ``size`` bytes from ``offset`` in a source, read sequentially in windows.
 
-    ``data`` holds all of the bytes if present; otherwise at least ``window`` bytes are fetched at a time.
+    ``data`` contains all bytes if it is not None. Otherwise at least ``window`` bytes are fetched at a time.
     """
 
     def __init__(self, source: Source, offset: int, size: int, data: Bytes | None = None, window: int = 0) -> None:
@@ -231,12 +237,12 @@ class Span:
         return self._source.path
 
     def peek(self, offset: int, min_bytes: int) -> Bytes:
-        """Return buffered bytes from ``offset`` on, at least ``min_bytes`` of them unless the span ends before."""
+        """Return buffered bytes from ``offset``: at least ``min_bytes`` bytes, unless the span ends earlier."""
         min_bytes = min(min_bytes, self.size - offset)
         position = offset - self._start
         if position < 0 or position + min_bytes > len(self._data):
             length = min(max(min_bytes, self._window), self.size - offset)
-            if self._source.is_remote and 0 <= position < len(self._data):  # no byte is fetched twice
+            if self._source.is_remote and 0 <= position < len(self._data):  # fetch no byte twice
                 rest = self._data[position:]
                 more = self._source.read(self.offset + offset + len(rest), length - len(rest))
                 self._data = np.concatenate([rest, more])
@@ -250,7 +256,7 @@ class Span:
         return self.peek(offset, length)[:length]
 
     def release(self) -> None:
-        """Drop the buffered bytes; they are fetched again if needed."""
+        """Drop the buffered bytes. They are fetched again if they are needed."""
         self._start, self._data = 0, EMPTY
 
 
@@ -270,10 +276,10 @@ class MemorySource(Source):
 
 
 class StreamSource(Source):
-    """A seekable binary file object of the caller, read under a lock."""
+    """Seekable binary file object of the caller, read under a lock."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        if hasattr(stream, "seekable") and not stream.seekable():  # an mmap has none before Python 3.13
+        if hasattr(stream, "seekable") and not stream.seekable():  # an mmap has no such method before Python 3.13
             raise ValueError("the file object must be seekable: Parquet is read from its end")
         if not isinstance(stream.read(0), bytes):
             raise TypeError("the file object must be opened in binary mode")
@@ -300,10 +306,10 @@ class _LocalFile(io.FileIO):
 
 
 class PathSource(Source):
-    """A local file, open until ``close`` is called or the source is garbage collected.
+    """Local file that stays open until ``close`` is called or the source is garbage collected.
 
-    Raises ``ChangedFileError`` if the file was written to since it was opened. A file that was replaced by another is
-    still read.
+    Reading raises ``ChangedFileError`` if the file was written to after it was opened. A file that was replaced by
+    another file can still be read.
     """
 
     merge_gap = 4 << 10
@@ -333,7 +339,7 @@ class PathSource(Source):
     def open_several(cls, paths: Sequence[str]) -> list[Self | None]:
         """Open the files at ``paths`` and read their ends in one call that releases the GIL.
 
-        None for a file that cannot be opened; opening it alone raises the error.
+        The result is None for a file that cannot be opened. Opening it individually raises the error.
         """
         files = open_files([os.fsencode(path) for path in paths], cls.tail_bytes)
         return [None if file is None else cls(path, file) for path, file in zip(paths, files, strict=True)]
@@ -358,12 +364,12 @@ class PathSource(Source):
         return results
 
     def _read_short(self, ranges: Sequence[Range]) -> list[Bytes]:
-        """Read many ranges of some kilobytes each, as for footers."""
+        """Read many ranges of some kilobytes each, such as footers."""
         started, number = perf_counter(), self._file.fileno()
         results = [os.pread(number, length, offset) for offset, length in ranges]
         size = sum(map(len, results))
         if size < sum([length for _, length in ranges]):
-            return super()._fetch_all(ranges, is_metadata=False)  # which raises the error, or reads the rest
+            return super()._fetch_all(ranges, is_metadata=False)  # raises the error, or reads the rest
         self.usage.add_fetch(size, perf_counter() - started, len(results))
         return [view(data) for data in results]
 
@@ -384,7 +390,7 @@ def _has_positional_reads() -> bool:
 
 
 _SHORT = 32 << 10
-"""Shorter reads are fastest into a Python bytes object."""
+"""Maximum size of reads into a Python bytes object, which is fastest for short reads."""
 
 
 def _stamp(file: io.FileIO | LocalFile) -> tuple[int, int]:
@@ -394,7 +400,10 @@ def _stamp(file: io.FileIO | LocalFile) -> tuple[int, int]:
 
 
 def changed_file_error(path: str | None, identity: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
-    """Create the error for a file that was changed, from its size and modification time before and now."""
+    """Create the error for a changed file.
+
+    ``identity`` and ``now`` are its previous and current size and modification time.
+    """
     difference = "the same size and another modification time" if identity[0] == now[0] else f"{now[0]} bytes"
     return ChangedFileError(
         f"the file was changed while it was read: it had {identity[0]} bytes when it was opened and now has "
@@ -404,7 +413,7 @@ def changed_file_error(path: str | None, identity: tuple[int, int], now: tuple[i
 
 
 def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
-    """Fill a buffer of ``length`` bytes with calls of ``fill(rest, done)`` until it returns no more."""
+    """Fill a buffer of ``length`` bytes by calling ``fill(rest, done)`` until it returns no more bytes."""
     data, done = allocate(length), 0
     while done < length and (count := fill(data[done:].data, done)):
         done += count
@@ -413,7 +422,7 @@ def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> By
 
 
 def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
-    """Call ``read`` until it has returned ``length`` bytes or no more."""
+    """Call ``read`` until it has returned ``length`` bytes, or no more bytes."""
     parts = []
     while length > 0 and (part := read(length)):
         parts.append(part)
@@ -422,7 +431,7 @@ def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
 
 
 class ArrowSource(Source):
-    """A ``pyarrow.NativeFile`` of the caller, from any pyarrow file system; left open."""
+    """``pyarrow.NativeFile`` of the caller, from any pyarrow file system. It is not closed."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         if not file.readable() or not file.seekable():

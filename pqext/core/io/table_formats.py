@@ -1,11 +1,11 @@
-"""Detect folders of Delta, Iceberg and Hudi tables, whose metadata, not the listing, decides which files count.
+"""Detect folders of Delta, Iceberg and Hudi tables, where metadata rather than the listing defines the valid files.
 
-A file that the table has removed may still be in its folder, and a file that is added without the table's own library
-is not part of it. So a folder at, within or above a table is an error; readers may pass ``ignore_table_format``.
-Files that are named individually, as the table's library lists them, are read.
+A file that was removed from the table may still be in its folder, and a file that was added without the table's library
+is not part of the table. A folder at, within or above a table is therefore an error, unless readers pass
+``ignore_table_format``. Files that are named individually, as the table's library lists them, can be read.
 
-A folder is within a table if all folders between the two have names that tables use. A table is recognised by the
-files of its log or metadata, so an empty or unrelated folder of that name is not a table.
+A folder is within a table if all folders between them have names that tables use. A table is recognised by the files of
+its log or metadata, so an empty or unrelated folder with the same name is not a table.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _LOGS = {
     "_delta_log": ("Delta", re.compile(r"\d{20}\.(json|checkpoint\.(.+\.)?(parquet|json))|_last_checkpoint")),
     ".hoodie": ("Hudi", re.compile(r"hoodie\.properties")),
 }
-"""Format, and pattern of the files that prove a table, by the name of a table's log folder."""
+"""Format, and pattern of the files that identify a table, by the name of the table's log folder."""
 _TABLE_FOLDERS = re.compile(r"[^=]+=.*|data|_change_data|[0-9A-Za-z]{2}|[01]{4}|[01]{8}|[0-9a-f]{8}|\d{4}")
 """Names of folders within tables: partitions (``key=value``; ``2024`` and ``05`` of Hudi), Iceberg's ``data`` and its
-hashed folders, Delta's change data and random prefixes."""
+hashed folders, and Delta's change data and random prefixes."""
 _PARTITION = ".hoodie_partition_metadata"
-"""File in each partition of a Hudi table."""
+"""Name of a file in each partition of a Hudi table."""
 _METADATA = "metadata"
 _ICEBERG = re.compile(r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?")
-"""Names of the folder of an Iceberg table's metadata and of the files that describe the table."""
+"""Names of the metadata folder of an Iceberg table, and of the files that describe the table."""
 _LISTINGS = {
     "Delta": "deltalake.DeltaTable(path).file_uris()",
     "Iceberg": "pyiceberg's table.scan().plan_files()",
@@ -42,7 +42,7 @@ _ADD_FILE_HINT = "; ignore_table_format=True writes a file that you add to the t
 
 
 class TableFormatError(UnsupportedError):
-    """A folder belongs to a table whose files only the table's own library knows."""
+    """A folder belongs to a table whose files only the table's library can list."""
 
     def __init__(self, format: str, folder: str, *, is_write: bool = False, is_file: bool = False) -> None:
         article = "an" if format == "Iceberg" else "a"
@@ -72,7 +72,7 @@ def check_new_file(path: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Reword ``TableFormatError`` within the context for a writer."""
+    """Context that rewords ``TableFormatError`` for writers."""
     try:
         yield
     except TableFormatError as error:
@@ -80,7 +80,7 @@ def writing() -> Iterator[None]:
 
 
 def format_of_entry(entry: os.DirEntry[str]) -> str | None:
-    """Return the format of the table that a folder with this entry is, judged by the entry alone."""
+    """Return the format of the table whose folder contains this entry; None if the entry does not identify a table."""
     if entry.name == _PARTITION:
         return "Hudi"
     if entry.name in _LOGS:
@@ -89,12 +89,12 @@ def format_of_entry(entry: os.DirEntry[str]) -> str | None:
 
 
 def is_metadata_folder(path: str) -> bool:
-    """Whether a local folder has the metadata of an Iceberg table, whose files are not Parquet."""
+    """Return whether a local folder contains the metadata of an Iceberg table, whose files are not Parquet files."""
     return os.path.basename(path) == _METADATA and _is_iceberg(path)
 
 
 def without_metadata(folder: Location, files: Sequence[Location]) -> Sequence[Location]:
-    """Return the files below a folder of a store except those of Iceberg metadata folders in it."""
+    """Return the files below a folder of a store, except those in Iceberg metadata folders."""
     places = [file.key.rpartition("/") for file in files]
     metadata = {
         place for place, _, name in places if place.rpartition("/")[2] == _METADATA and _ICEBERG.fullmatch(name)
@@ -103,15 +103,17 @@ def without_metadata(folder: Location, files: Sequence[Location]) -> Sequence[Lo
 
 
 class TableGuard:
-    """Check that folders are not within tables; caches the folders that it has inspected."""
+    """Checks that folders are not within tables, and caches the results."""
 
     def __init__(self) -> None:
         self._formats: dict[str, str | None] = {}
 
     def check(self, folder: str) -> None:
-        """Raise ``TableFormatError`` if a folder that is read is within a table; the caller checks its own entries.
+        """Raise ``TableFormatError`` if a folder to read is within a table.
 
-        The log and the metadata of a table can be read.
+        The caller checks the entries of the folder itself.
+
+        Reading the log and the metadata of a table is allowed.
         """
         path, name = os.path.split(os.path.realpath(folder))
         while name and _TABLE_FOLDERS.fullmatch(name):
@@ -119,13 +121,13 @@ class TableGuard:
             path, name = os.path.split(path)
 
     def check_target(self, folder: str) -> None:
-        """Raise ``TableFormatError`` if a folder or file that is written is a table or within one."""
+        """Raise ``TableFormatError`` if a folder or file to write is a table or within one."""
         path = os.path.realpath(folder)
         self._check(path)
         self.check_file(path)
 
     def check_file(self, path: str) -> None:
-        """Raise ``TableFormatError`` if a file that is written is within a table."""
+        """Raise ``TableFormatError`` if a file to write is within a table."""
         parent = os.path.dirname(os.path.realpath(path))
         self._check(parent)
         self.check(parent)
@@ -140,9 +142,9 @@ class TableGuard:
 def check_listing(
     folder: Location, names: Iterable[str], is_read: Callable[[Sequence[str]], bool] = lambda folders: True
 ) -> None:
-    """Raise ``TableFormatError`` if the file names below a folder of a store, relative to it, show a table.
+    """Raise ``TableFormatError`` if the file names below a folder of a store, relative to it, identify a table.
 
-    A table counts if ``is_read`` returns True for the names of the folders that lead to it.
+    A table is ignored if ``is_read`` returns False for the names of the folders that lead to it.
     """
     for name in names:
         if "_delta_log/" not in name and ".hoodie" not in name and ".metadata.json" not in name:
@@ -160,7 +162,7 @@ def check_listing(
 def check_parents(folder: Location) -> None:
     """Raise ``TableFormatError`` if a folder of a store is a partition or the data folder of a table.
 
-    The store is queried only if the folder is named like a partition, ``key=value``, or ``data``.
+    The store is queried only if the folder has the name of a partition, ``key=value``, or is called ``data``.
     """
     parts = _parts(folder.key)
     base = [*parts]
@@ -190,13 +192,13 @@ def _parts(key: str) -> list[str]:
 
 
 def _format_of_folder(path: str) -> str | None:
-    """Return the format of the table at ``path``."""
+    """Return the format of the table at ``path``; None if it is not a table."""
     logs = (_format_of_log(os.path.join(path, log)) for log in _LOGS)
     return next(filter(None, logs), None) or ("Iceberg" if _is_iceberg(os.path.join(path, _METADATA)) else None)
 
 
 def _format_of_log(path: str) -> str | None:
-    """Return the format of the table whose log folder is at ``path``, by the names of the folder and its files."""
+    """Return the format of the table whose log folder is at ``path``; None if the folder contains no log files."""
     format, proof = _LOGS[os.path.basename(path)]
     return format if any(map(proof.fullmatch, _names(path))) else None
 

@@ -1,4 +1,4 @@
-"""Compiled loops without policy: they accept contiguous buffers and return buffers or raise typed errors."""
+"""Compiled loops without policy. They accept contiguous buffers, and return buffers or raise typed errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
 Readable = Any
-"""An object with the buffer protocol (``collections.abc.Buffer`` from Python 3.12 on)."""
+"""Object with the buffer protocol (``collections.abc.Buffer`` since Python 3.12)."""
 
 
 def _check_compiled(root: str) -> None:
@@ -18,7 +18,7 @@ def _check_compiled(root: str) -> None:
         missing += [stem for stem, end in map(os.path.splitext, files) if end == ".pyx" and stem not in compiled]
     if missing:
         raise ImportError(
-            f"{root} lacks {len(missing)} compiled kernels ({', '.join(sorted(missing)[:3])}, ...). It is a source "
+            f"{root} lacks {len(missing)} compiled kernels ({', '.join(sorted(missing)[:3])}, ...). This is a source "
             "checkout, and Python imports it instead of an installed pqext because Python was started in it: start "
             "Python in another folder, or compile the kernels here with: pip install -e ."
         )

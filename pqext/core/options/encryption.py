@@ -1,6 +1,6 @@
 """Encryption options of the writer and decryption options of the reader.
 
-No ``repr`` shows key bytes. Spec: "Parquet Modular Encryption", sections 4.2 to 4.4.
+Key bytes do not appear in any ``repr``. Spec: "Parquet Modular Encryption", sections 4.2 to 4.4.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 KEY_BYTES = (16, 24, 32)
 
 KeyRetriever = Callable[[bytes], bytes]
-"""Returns the key for key metadata from a file."""
+"""Function that returns the key for key metadata from a file."""
 AadPrefixOf = Callable[[str | None], bytes | str | None]
-"""Returns the AAD prefix of the file at a path."""
+"""Function that returns the AAD prefix of the file at a path."""
 
 
 def check_key(key: Any, name: str) -> bytes:
-    """Return ``key`` as bytes; ``name`` identifies it in errors, which never show the key."""
+    """Return ``key`` as bytes. ``name`` identifies it in errors, which never contain the key."""
     if not isinstance(key, (bytes, bytearray, memoryview)):
         raise TypeError(f"{name} must be bytes, not {type(key).__name__}")
     if len(key) not in KEY_BYTES:
@@ -31,7 +31,7 @@ def check_key(key: Any, name: str) -> bytes:
 
 
 def to_bytes(value: bytes | str | None, name: str) -> bytes | None:
-    """Return ``value`` as bytes, text in UTF-8; ``name`` identifies it in errors."""
+    """Return ``value`` as bytes, encoding text in UTF-8. ``name`` identifies the value in errors."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -41,9 +41,9 @@ def to_bytes(value: bytes | str | None, name: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnKey:
-    """The ``key`` of a column and the ``metadata`` that lets readers find it; both are the column's own.
+    """Key of a column, and the ``metadata`` that readers use to find the key.
 
-    Without a ``key`` the column is encrypted with the footer key.
+    If ``key`` is None, the column is encrypted with the footer key.
     """
 
     key: bytes | None = field(default=None, repr=False)
@@ -53,13 +53,13 @@ class ColumnKey:
         if self.key is not None:
             object.__setattr__(self, "key", check_key(self.key, "a column key"))
         elif self.metadata is not None:
-            raise ValueError("a column encrypted with the footer key has no key metadata of its own")
+            raise ValueError("a column encrypted with the footer key has no key metadata; pass a key or omit it")
         object.__setattr__(self, "metadata", to_bytes(self.metadata, "key metadata"))
 
 
 @dataclass(frozen=True, slots=True)
 class FileEncryption:
-    """Encryption of a file, the option ``encryption`` of :class:`pqext.WriteOptions`.
+    """Encryption of a file, for the option ``encryption`` of :class:`pqext.WriteOptions`.
 
     Keys have 16, 24 or 32 bytes. One object may be used for many files with the same keys; each key encrypts at most
     2^32 modules.
@@ -69,11 +69,11 @@ class FileEncryption:
         footer_key_metadata: Stored in the file, so that readers can look up the footer key.
         column_keys: Maps dotted paths to a key, a :class:`ColumnKey`, or None for the footer key. The path of a group
             applies to all leaves below it.
-        encrypt_columns: Treatment of the other columns: ``"listed"`` leaves them plaintext, ``"all"`` encrypts them
+        encrypt_columns: Treatment of all other columns: ``"listed"`` leaves them plaintext, ``"all"`` encrypts them
             with the footer key. The default is ``"listed"`` if ``column_keys`` has entries, otherwise ``"all"``.
         plaintext_footer: Sign the footer instead of encrypting it, so that it can be read without a key.
         algorithm: ``AES_GCM_CTR_V1`` encrypts pages without authenticating them.
-        aad_prefix: Identity of the file, which lets readers detect that another file replaced it.
+        aad_prefix: Identity of the file, by which readers detect that another file replaced it.
         store_aad_prefix: Store the prefix in the file; otherwise readers must supply it.
     """
 
@@ -114,9 +114,9 @@ class FileEncryption:
 
 @dataclass(frozen=True, slots=True)
 class FileDecryption:
-    """Keys of a reader, the option ``decryption`` of :class:`pqext.ReadOptions`.
+    """Keys of a reader, for the option ``decryption`` of :class:`pqext.ReadOptions`.
 
-    Columns whose key is missing raise ``EncryptionError`` when they are read; other columns can be read.
+    Reading a column whose key is missing raises ``EncryptionError``. Other columns can be read.
 
     Args:
         footer_key: Key of the footer.
@@ -170,7 +170,7 @@ def _column_key(path: Any, key: bytes | ColumnKey | None) -> ColumnKey:
 
 
 def key_for(path: str, keys: Mapping[str, Any]) -> Any:
-    """Return the entry of ``keys`` for a leaf or its nearest enclosing group, or None."""
+    """Return the entry of ``keys`` for a leaf or its nearest enclosing group; None if there is no entry."""
     while path not in keys:
         path, dot, _ = path.rpartition(".")
         if not dot:

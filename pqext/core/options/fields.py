@@ -1,4 +1,4 @@
-"""Validation of option fields, and docstrings of option classes assembled from their fields."""
+"""Validate option fields, and assemble docstrings of option classes from their fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def check_flags(options: Any, *flags: str) -> None:
-    """Raise for flags that are not bools, and for an invalid number of ``threads``."""
+    """Raise an error for flags that are not bools, and for an invalid number of ``threads``."""
     for name in flags:
         if not isinstance(getattr(options, name), bool):
             raise TypeError(f"{name} must be a bool, got {getattr(options, name)!r}")
@@ -23,7 +23,7 @@ def check_flags(options: Any, *flags: str) -> None:
 
 
 def check_pairs(pairs: Mapping[Any, Any]) -> None:
-    """Raise for key-value metadata that is not text."""
+    """Raise an error if keys or values of key-value metadata are not text."""
     for text in (part for pair in pairs.items() for part in pair):
         if not isinstance(text, str):
             raise TypeError(f"key_value_metadata must map text to text, got {text!r}")
@@ -34,7 +34,7 @@ def check_pairs(pairs: Mapping[Any, Any]) -> None:
 
 
 def check_geoparquet(options: Any) -> None:
-    """Raise for options of GeoParquet metadata that are invalid or contradict each other."""
+    """Raise an error for GeoParquet options that are invalid or contradict each other."""
     version = options.geoparquet
     if version is not None and not isinstance(version, bool) and version not in ("1.1", "2.0"):
         advice = f"; primary_geometry={version!r} names the primary column" if isinstance(version, str) else ""
@@ -48,7 +48,9 @@ def check_geoparquet(options: Any) -> None:
 
 
 def check_level(codec: str, level: Any, *, strict: bool) -> None:
-    """Raise for a level that the codec does not have; ``strict`` also rejects codecs without levels."""
+    """Raise an error for a compression level that the codec does not have, or if it has no levels and ``strict`` is
+    set.
+    """
     if not isinstance(level, int) or isinstance(level, bool):
         raise TypeError(f"compression_level must be an integer, got {level!r}")
     allowed = levels(codec)
@@ -59,9 +61,9 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
 
 
 def with_field_docs(cls: type[T]) -> type[T]:
-    """Append the fields of a dataclass, with their defaults and docstrings, to its docstring.
+    """Append the fields of a dataclass to its docstring, with their defaults and docstrings.
 
-    They are read from the source when the docstring is accessed, so importing costs nothing.
+    They are read from the source when the docstring is accessed, so that importing the module stays fast.
 
     >>> from pqext.core.options.read_write import ReadOptions
     >>> "checksums: bool = True" in ReadOptions.__doc__

@@ -1,6 +1,6 @@
-"""Options of footers: their format, and the interval between checkpoints.
+"""Options of footers: footer format and interval between checkpoints.
 
-Spec: "File format" (the Thrift footer) and "Binary Protocol Extensions" (the others). Checkpoints are written by
+Spec: "File format" (the Thrift footer) and "Binary Protocol Extensions" (the other formats). Checkpoints are written by
 :mod:`pqext.core.footer.checkpoints`.
 """
 
@@ -26,7 +26,7 @@ def check_format(format: object) -> None:
 
 
 def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension: bool, profile: str | None) -> None:
-    """Raise ``ValueError`` for a format that excludes encryption, an extension of the footer, or a profile."""
+    """Raise ``ValueError`` if the format excludes encryption, an extension of the footer, or a profile."""
     check_format(format)
     if format == "thrift":
         return
@@ -40,12 +40,12 @@ def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Interval between checkpoints: a number of ``row_groups``, ``bytes`` of the file or ``seconds``, whichever comes
-    first. A checkpoint is written after a row group.
+    """Interval between checkpoints: a number of ``row_groups``, ``bytes`` or ``seconds``, whichever is reached first.
 
-    Each checkpoint is a footer of all preceding row groups. The cost of frequent checkpoints, such as ``checkpoint=1``,
-    therefore grows with the square of the number of row groups: a file of 1,000 row groups would contain 1,000 footers
-    of 500 row groups each on average. A checkpoint every 16 row groups or more, or ``seconds=60``, costs little.
+    A checkpoint is written after a row group, and is a footer of all preceding row groups. The cost of frequent
+    checkpoints, such as ``checkpoint=1``, therefore grows with the square of the number of row groups: a file with
+    1,000 row groups would contain 1,000 footers of 500 row groups each on average. A checkpoint every 16 row groups or
+    more, or ``seconds=60``, costs little.
     """
 
     row_groups: int | None = None
@@ -88,5 +88,5 @@ def parse_checkpoint(text: str) -> Checkpoint:
 
 
 def as_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
-    """Return the option as an object. Raises ``ValueError`` if it is invalid."""
+    """Return the option as a :class:`Checkpoint`, or None. Raises ``ValueError`` if it is invalid."""
     return choice if choice is None or isinstance(choice, Checkpoint) else Checkpoint(row_groups=choice)

@@ -1,4 +1,4 @@
-"""Options of ``WriteOptions`` for statistics, indexes and sorting: validation and normalisation."""
+"""Validate and normalise options of ``WriteOptions`` for statistics, indexes and sorting."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterChoice:
-    """A Bloom filter to write: ``fpp`` is its maximum rate of false positives.
+    """Settings of a Bloom filter. ``fpp`` is its maximum false-positive rate.
 
-    ``ndv`` is the number of distinct values of a row group; they are counted if it is None.
+    ``ndv`` is the number of distinct values in a row group. If it is None, the distinct values are counted.
     """
 
     fpp: float = 0.01
@@ -25,7 +25,7 @@ class BloomFilterChoice:
 
 
 def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
-    """Normalise the option of one column: ``True``, ``False``, or a mapping with ``fpp`` and ``ndv``."""
+    """Normalise the Bloom filter option of one column: a bool, or a mapping with ``fpp`` and ``ndv``."""
     if isinstance(value, bool):
         return BloomFilterChoice() if value else None
     if isinstance(value, BloomFilterChoice):
@@ -40,7 +40,7 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """The dotted path of a leaf that sorts the rows, and the direction."""
+    """Dotted path of a leaf by which rows are sorted, and the direction."""
 
     path: str
     descending: bool = False
@@ -60,14 +60,16 @@ def _sort_key(text: str) -> SortKey:
 
 
 def sort_keys(columns: Iterable[Any]) -> tuple[SortKey, ...]:
-    """Return sort keys from :class:`SortKey` or text like ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls first"``."""
+    """Return sort keys for :class:`SortKey` objects or text such as ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls
+    first"``.
+    """
     if isinstance(columns, (str, SortKey)) or not isinstance(columns, Iterable):
         raise TypeError("sorting must be a list of columns, as text or SortKey")
     keys = []
     for column in columns:
         key = _sort_key(column) if isinstance(column, str) else column
         if not isinstance(key, SortKey):
-            raise TypeError(f"sorting takes columns as text or SortKey, not {key!r}")
+            raise TypeError(f"sorting must list columns as text or SortKey, not {key!r}")
         keys.append(key)
     if len({key.path for key in keys}) < len(keys):
         raise ValueError("sorting names a column twice")

@@ -1,7 +1,7 @@
 """Options of reading and writing as keyword types, for editors and type checkers.
 
 Each option is documented where it is declared, in :class:`pqext.ReadOptions` and :class:`pqext.WriteOptions`. A test
-compares names and types.
+compares the names and types.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
 
 
 class ReadKeywords(TypedDict, total=False):
-    """The fields of :class:`pqext.ReadOptions` as keywords."""
+    """Fields of :class:`pqext.ReadOptions` as keywords."""
 
     shredded: bool
     strict: bool
@@ -45,7 +45,7 @@ class ReadKeywords(TypedDict, total=False):
 
 
 class ScanKeywords(ReadKeywords, total=False):
-    """The arguments of :func:`pqext.scan` after its filter, for functions that pass them on."""
+    """Arguments of :func:`pqext.scan` after its filter, for functions that forward them."""
 
     schema: Literal["union"] | pa.Schema | None
     on_invalid: Literal["raise", "skip"]
@@ -63,7 +63,7 @@ class ScanKeywords(ReadKeywords, total=False):
 
 
 class WriteKeywords(TypedDict, total=False):
-    """The fields of :class:`pqext.WriteOptions` as keywords."""
+    """Fields of :class:`pqext.WriteOptions` as keywords."""
 
     compression: Compression | Mapping[str, Compression]
     compression_level: int | Mapping[str, int] | None

@@ -1,4 +1,4 @@
-"""Options of the reader and the writer; each has the same name in Python, Spark and on the command line."""
+"""Options of the reader and the writer. Each has the same name in Python, Spark and on the command line."""
 
 from __future__ import annotations
 
@@ -37,86 +37,86 @@ InvalidUtf8 = Literal["raise", "replace", "binary"]
 @with_field_docs
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of reading. Every function that reads takes these fields as keywords, or an object as ``options=``."""
+    """Options for reading. Every function that reads accepts these fields as keywords, or an object as ``options=``."""
 
     shredded: bool = False
     """Return shredded VARIANT columns as their storage structs instead of reassembled values."""
     strict: bool = False
-    """Raise errors for faults that are otherwise tolerated: VARIANT columns whose shredded parts contradict each other
-    (``VariantError`` names the row in its batch), or that have optional ``metadata`` or a wrong sort flag; and invalid
-    page indexes, page boxes, Bloom filters and schemas (``CorruptFileError``, ``LimitError``)."""
+    """Raise errors for faults that are otherwise tolerated. These are VARIANT columns whose shredded columns contradict
+    each other (``VariantError`` names the row in its batch), have optional ``metadata`` or a wrong sort flag; and
+    invalid page indexes, page boxes, Bloom filters and schemas (``CorruptFileError``, ``LimitError``)."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0
     """Number of columns decoded in parallel; 0 is one per processor."""
     on_corrupt: Literal["raise", "skip"] = "raise"
     """Handling of corrupt row groups and pages. ``"skip"`` omits the affected rows, warns with ``CorruptDataWarning``
-    and lists them in ``ParquetFile.damage``; filters then skip row groups but no pages. Data that fails to decrypt is
-    always an error."""
+    and lists them in ``ParquetFile.damage``. Filters then skip row groups but not pages. Data that cannot be decrypted
+    is always an error."""
     recover: bool = False
-    """Open a file whose footer is missing or corrupt with the last checkpoint in it (option ``checkpoint`` of writing)
-    and a ``RecoveredFileWarning``. Without a checkpoint the error is raised; :func:`pqext.recover` searches further."""
+    """Open a file whose footer is missing or corrupt with its last checkpoint (writer option ``checkpoint``), and issue
+    a ``RecoveredFileWarning``. Without a checkpoint the error is raised; :func:`pqext.recover` searches further."""
     decryption: FileDecryption | None = None
     """Keys of encrypted files (:class:`pqext.encryption.FileDecryption`)."""
     int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
     """Unit of INT96 timestamps. ``"auto"`` is ``"us"`` for files written by Spark, whose timestamps are whole
     microseconds of any year, and ``"ns"`` for others. A value that the unit cannot represent is an error."""
     int96_utc: bool = False
-    """Read INT96 timestamps as instants in UTC, as Spark does, instead of times without a time zone."""
+    """Read INT96 timestamps as instants in UTC, as Spark does, instead of as timestamps without a time zone."""
     second_copies: bool = False
-    """Read columns from their second copy, if the writer stored one (option ``second_encodings`` of writing)."""
+    """Read columns from their second copy if the writer stored one (writer option ``second_encodings``)."""
     trust_statistics: bool = True
-    """Skip row groups by statistics, bounding boxes and Bloom filters, and pages by their indexes and boxes; and locate
-    pages with the offset index. False reads all row groups and pages and compares every row, for files with incorrect
-    metadata (``pqext verify`` detects it). Folder names of a partitioned dataset are always used. Minima and maxima of
-    geometries are never used."""
+    """Use statistics, bounding boxes and Bloom filters to skip row groups, indexes and page boxes to skip pages, and
+    the offset index to locate pages. False reads all row groups and pages and compares every row, for files with
+    incorrect metadata (``pqext verify`` detects it). Folder names of a partitioned dataset are always used. Minima and
+    maxima of geometries are never used."""
     external_files: Literal["folder", "any", "reject"] = "folder"
-    """Files that may contain the column chunks of a summary file: files in its own folder and below, any files, or no
-    other files (:mod:`pqext.core.io.external_files`)."""
+    """Files that may contain the column chunks of a summary file: ``"folder"`` allows files in its folder and below,
+    ``"any"`` all files, and ``"reject"`` no other files (:mod:`pqext.core.io.external_files`)."""
     geoparquet: bool = True
     """Read plain columns as geometries if the file's GeoParquet metadata declares them."""
     arrow_schema: bool = True
-    """Use the Arrow types and field metadata that the writer stored in ``ARROW:schema``, as pyarrow does: durations,
-    time zones, dictionaries, large, view and fixed-size types, narrow decimals, extension types. A stored schema that
-    contradicts the Parquet schema is ignored with an ``AnnotationWarning``."""
+    """Use the Arrow types and field metadata that the writer stored in ``ARROW:schema``, as pyarrow does. They include
+    durations, time zones, dictionaries, large, view and fixed-size types, narrow decimals and extension types. A stored
+    schema that contradicts the Parquet schema is ignored with an ``AnnotationWarning``."""
     strings: StringForm = "string"
-    """Arrow layout of string and binary columns, including nested ones. ``"string"`` returns plain arrays, or the types
-    stored in ``ARROW:schema``. ``"dictionary"`` returns dictionary arrays with int32 indices: the dictionary of a
-    column chunk is preserved, each row group has its own, and pages without a dictionary are encoded when read.
+    """Arrow layout of string and binary columns, including nested columns. ``"string"`` returns plain arrays, or the
+    types stored in ``ARROW:schema``. ``"dictionary"`` returns dictionary arrays with int32 indices. They preserve the
+    dictionary of each column chunk, so it differs between row groups; pages without a dictionary are encoded when read.
     ``"view"`` returns string_view and binary_view arrays, which reference the memory of pages and dictionaries and keep
     all of it alive. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow extension types keep their types."""
     invalid_values: Literal["raise", "null"] = "raise"
     """Result for values that are out of range for their type, such as a TIME beyond the day: an error, or null."""
     invalid_utf8: InvalidUtf8 = "raise"
-    """Result for strings that are not UTF-8, which Spark and others write: an error, the string with U+FFFD for invalid
-    bytes, or all string columns as binary. Replaced strings are not used for pruning."""
+    """Result for strings that are not valid UTF-8, which Spark and others write: an error, the string with U+FFFD in
+    place of invalid bytes, or all string columns as binary. Replaced strings are not used for pruning."""
     legacy_calendar: Literal["rebase", "stored"] = "rebase"
-    """Dates and instants that Spark stored in its legacy calendar (Julian before 15 October 1582), according to the
-    file's metadata: converted to the proleptic Gregorian calendar, as in Spark, or returned as stored."""
+    """Dates and instants stored by Spark in its legacy calendar (Julian before 15 October 1582). ``"rebase"`` converts
+    them to the proleptic Gregorian calendar, like Spark, and ``"stored"`` returns the stored values."""
     legacy_timezone: str | None = None
-    """Time zone of the writer of a legacy-calendar file that does not state it (Spark before 3.0). Without it, instants
-    before 1900 in the file are an error."""
+    """Time zone of the writer of a legacy-calendar file, if the file does not record it (Spark before 3.0). Without the
+    time zone, instants before 1900 in the file are an error."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Properties of the table of the file, where a CRS ``projjson:<property>`` is looked up. The file's own key-value
-    metadata takes precedence."""
+    """Properties of the table that the file belongs to. A CRS ``projjson:<property>`` is looked up in them. The file's
+    own key-value metadata takes precedence."""
 
     @property
     def int96_unit(self) -> TimestampUnit:
-        """Unit of INT96 timestamps; the open file resolves ``"auto"``."""
+        """Unit of INT96 timestamps; for ``"auto"``, the unit that an open file replaces."""
         return "ns" if self.int96 == "auto" else self.int96
 
     @property
     def skips_corrupt(self) -> bool:
-        """Whether rows that a corrupt page or row group affects are skipped. Pages are not pruned then."""
+        """Whether rows of a corrupt page or row group are skipped. If so, pages are not pruned."""
         return self.on_corrupt == "skip"
 
     @property
     def may_leave_unread(self) -> bool:
-        """Whether a filter may leave values unread: strict reading checks all, corrupt rows are lost in all columns."""
+        """Whether a filter may leave values unread, because neither faults nor corrupt rows must be detected."""
         return not self.strict and not self.skips_corrupt
 
     def report_corrupt(self, error: ParquetError) -> None:
-        """Raise an error about metadata; warn instead if corrupt rows are skipped."""
+        """Raise an error about metadata, or issue a warning if corrupt rows are skipped."""
         if not self.skips_corrupt:
             raise error
         warn(str(error), CorruptDataWarning)
@@ -160,7 +160,7 @@ _BY_COLUMN = ("shredding", "geometry", "second_encodings")
 @with_field_docs
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options of writing. Every function that writes takes these fields as keywords, or an object as ``options=``.
+    """Options for writing. Every function that writes accepts these fields as keywords, or an object as ``options=``.
 
     The keys of mappings are dotted paths of leaf columns, such as ``"a"`` or ``"l.list.element"``.
     """
@@ -168,8 +168,8 @@ class WriteOptions:
     compression: Compression | Mapping[str, Compression] = "snappy"
     """Compression codec: ``"uncompressed"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4_raw"`` or ``"zstd"``."""
     compression_level: int | Mapping[str, int] | None = None
-    """Gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; None is the codec's default. A single level does not
-    apply to columns whose codec has no levels."""
+    """Compression level: 1 to 9 for gzip, 0 to 11 for brotli, 1 to 12 for lz4_raw and up to 22 for zstd; None is the
+    codec's default. A single level does not apply to columns whose codec has no levels."""
     dictionary: bool | Mapping[str, bool] = True
     """Whether columns may be dictionary-encoded."""
     encodings: EncodingName | Mapping[str, EncodingName] = "plain"
@@ -177,37 +177,37 @@ class WriteOptions:
     (booleans), ``"delta_binary_packed"`` (INT32, INT64), ``"delta_length_byte_array"`` (BYTE_ARRAY),
     ``"delta_byte_array"`` (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and
     FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, supported by few readers), or ``"auto"``, which tries
-    the suitable encodings except ``"alp"`` on a sample of each chunk. A column named in a mapping has no dictionary
-    unless ``dictionary`` names it too."""
+    the suitable encodings except ``"alp"`` on a sample of each chunk. A column in a mapping has no dictionary unless
+    ``dictionary`` also contains it."""
     row_group_rows: int = ROW_GROUP_ROWS
-    """Maximum rows of a row group. Smaller row groups suit readers with many processors and selective queries; larger
-    ones are faster to read completely on few processors (``benchmarks/row_group_sizes.py``)."""
+    """Maximum number of rows in a row group. Smaller row groups suit readers with many processors and selective
+    queries; larger row groups are faster to read completely on few processors (``benchmarks/row_group_sizes.py``)."""
     row_group_bytes: int = 512 << 20
     """Maximum size of a row group in bytes of Arrow data, before encoding."""
     page_rows: int = 20_000
-    """Maximum rows of a page."""
+    """Maximum number of rows in a page."""
     page_bytes: int = 1 << 20
     """Maximum size of a page in bytes of Arrow data, before encoding."""
     page_version: Literal[1, 2] = 1
     """Version of data pages."""
     statistics: bool | Mapping[str, bool] = True
-    """Columns with minima, maxima and null counts; columns missing from a mapping have them."""
+    """Whether columns have minima, maxima and null counts. Columns missing from a mapping have them."""
     page_index: bool | Mapping[str, bool] = True
-    """Columns with a page index; columns missing from a mapping have one. Without statistics it contains only the
-    positions of pages."""
+    """Whether columns have a page index. Columns missing from a mapping have one. Without statistics it contains only
+    the positions of pages."""
     bloom_filters: bool | Mapping[str, Any] = False
-    """Columns with a Bloom filter: ``True``, or ``{"fpp": 0.01, "ndv": None}`` for the rate of false positives and the
-    number of distinct values; columns missing from a mapping have none."""
+    """Whether columns have a Bloom filter: ``True``, or ``{"fpp": 0.01, "ndv": None}`` with the false-positive rate and
+    the number of distinct values. Columns missing from a mapping have none."""
     bloom_filter_bytes: int = 128 << 20
     """Maximum size of a Bloom filter in bytes."""
     bloom_filter_place: Literal["file", "row_group"] = "file"
     """Position of Bloom filters: after all row groups, which buffers them in memory, or after each row group."""
     bound_bytes: int = 64
-    """Maximum bytes of minima and maxima of byte arrays; longer ones are truncated."""
+    """Maximum size of minima and maxima of byte arrays in bytes. Longer bounds are truncated."""
     float_order: Literal["type", "ieee754"] = "type"
     """Order of floating-point bounds: ``"type"``, supported by every reader, or ``"ieee754"``, the total order."""
     sorting: Sequence[str | SortKey] = ()
-    """Sort order of the rows, such as ``["a", "b.c desc nulls first"]``. The footer declares it; rows that violate it
+    """Sort order of the rows, such as ``["a", "b.c desc nulls first"]``. The footer declares it. Rows that violate it
     are an error."""
     checksums: bool = True
     """Store a CRC for every page."""
@@ -215,10 +215,10 @@ class WriteOptions:
     """Number of columns encoded in parallel; 0 is one per processor."""
     shredding: Mapping[str, Any] = field(default_factory=dict)
     """Shredding schema of each VARIANT column: DDL, an Arrow type or ``"infer"``, or a mapping such as
-    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). A VARIANT in a
-    list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``."""
+    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). The key of a
+    VARIANT in a list or map is its path in the file: ``l.list.element``, ``m.key_value.value``."""
     geometry: Mapping[str, Any] = field(default_factory=dict)
-    """CRS of each WKB column, or a mapping of ``crs``, ``edges`` and these keys (:mod:`pqext.geo.annotation`).
+    """CRS of each WKB column, or a mapping with ``crs``, ``edges`` and these keys (:mod:`pqext.geo.annotation`).
 
     ``order``, ``"hilbert"`` or ``"zorder"``: sort the rows by this column, of a whole table in ``write_table``, of each
     row group in a ``ParquetWriter``, of each task in Spark. Row groups and pages then end where their boxes stay small:
@@ -227,40 +227,40 @@ class WriteOptions:
     clamps (``"clamp"``) or writes (False, GEOMETRY only) coordinates outside the range of a geographic CRS.
     ``orientation`` is ``"counterclockwise"`` (default of GEOGRAPHY) or ``"unchanged"``; ``epoch`` is a decimal year."""
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Choices for columns of registered types (:func:`pqext.register`): by the annotation's ``option``, then by column,
-    such as ``{"temperature": {"t": "kelvin"}}``."""
+    """Options of columns with registered types (:func:`pqext.register`): by the annotation's ``option``, then by
+    column, such as ``{"temperature": {"t": "kelvin"}}``."""
     geoparquet: bool | Literal["1.1", "2.0"] | None = None
     """GeoParquet metadata. None writes version 2.0 for top-level geometry columns, if any; ``True`` and ``"2.0"``
     require them. ``"1.1"`` is for older readers: WKB without a Parquet type, and a covering column of floats."""
     primary_geometry: str | None = None
-    """The primary column of the GeoParquet metadata, by default the first geometry column."""
+    """Primary column of the GeoParquet metadata. The default is the first geometry column."""
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
-    """Text pairs stored in the footer."""
+    """Key-value pairs of text to store in the footer."""
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
     """Encodings of second copies of leaves, for readers that support them (:mod:`pqext.core.read.second_copy`); other
     readers use the ordinary pages."""
     extensions: Mapping[str, extension_paths.Payload] = field(default_factory=dict)
-    """Extension bytes, or a mapping from UUIDs to bytes, by metadata path: ``"file"`` is the footer, a leaf's dotted
-    path the metadata of its chunks; other paths are written as ``ParquetFile.extensions`` lists them."""
+    """Extensions by metadata path, as bytes or as a mapping from UUIDs to bytes. ``"file"`` is the footer, and a leaf's
+    dotted path is the metadata of its chunks. Other paths have the syntax of ``ParquetFile.extensions``."""
     encryption: FileEncryption | None = None
-    """Columns to encrypt and their keys (:class:`pqext.encryption.FileEncryption`). A column chunk then has at most
-    32,767 pages; pages exceed ``page_rows`` and ``page_bytes`` if there would be more."""
+    """Columns to encrypt, and their keys (:class:`pqext.encryption.FileEncryption`). A column chunk then has at most
+    32,767 pages; pages exceed ``page_rows`` and ``page_bytes`` if there would be more pages."""
     arrow_schema: bool = True
     """Store the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types without a Parquet equivalent.
     Without it, durations are plain INT64."""
     footer: FooterFormat = "thrift"
-    """Footer format. ``"thrift+index"`` adds a jump table, so that pqext opens a few of very many columns without
+    """Footer format. ``"thrift+index"`` adds a jump table, with which pqext opens a few of very many columns without
     parsing the others (:mod:`pqext.core.footer.jump_table.jump_table`); other readers ignore it.
-    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, so that a file with a corrupt Thrift footer can
-    be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
-    ``"flatbuffers"`` writes no Thrift footer: only pqext reads the file, which ends in ``PAR3``."""
+    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, with which a file with a corrupt Thrift footer
+    can be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
+    ``"flatbuffers"`` writes no Thrift footer: only pqext can read the file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
-    """Store a copy of the footer in the file after this many row groups, or as a :class:`pqext.Checkpoint` describes,
-    so that the preceding data can be read if the writer dies (``recover`` of reading). Only for local files. Each copy
-    lists all preceding row groups: the cost of ``checkpoint=1`` grows with the square of the number of row groups."""
+    """Store a copy of the footer after this number of row groups, or at intervals of a :class:`pqext.Checkpoint`, so
+    that the preceding data can be read if the writer crashes (reader option ``recover``). Only for local files. Each
+    copy lists all preceding row groups: the cost of ``checkpoint=1`` grows with the square of their number."""
     durable: bool = False
-    """Wait until the disk has the complete file before it appears under its name, and the name too. Stores always do
-    so; file objects are not supported."""
+    """Sync the complete file to disk before it appears under its name, and then sync the name. Stores always do so;
+    file objects are not supported."""
     profile: Literal["spark"] | None = None
     """``"spark"`` writes only features that Spark's reader supports (:mod:`pqext.core.schema.types.spark_profile`)."""
 
@@ -362,30 +362,30 @@ class WriteOptions:
         return None if level is None or levels(self.compression_of(path)) is None else level
 
     def statistics_of(self, path: str) -> bool:
-        """Whether the leaf at dotted ``path`` gets statistics."""
+        """Return whether the leaf at dotted ``path`` gets statistics."""
         return self.statistics if isinstance(self.statistics, bool) else self.statistics.get(path, True)
 
     def page_index_of(self, path: str) -> bool:
-        """Whether the leaf at dotted ``path`` gets a page index."""
+        """Return whether the leaf at dotted ``path`` gets a page index."""
         return self.page_index if isinstance(self.page_index, bool) else self.page_index.get(path, True)
 
     def bloom_filter_of(self, path: str) -> BloomFilterChoice | None:
-        """Return the Bloom filter of the leaf at dotted ``path``, if any."""
+        """Return the Bloom filter settings of the leaf at dotted ``path``; None if it gets no filter."""
         chosen = self.bloom_filters
         return bloom_filter_choice(chosen.get(path, False) if isinstance(chosen, Mapping) else chosen)
 
     @property
     def sort_keys(self) -> tuple[SortKey, ...]:
-        """The columns that sort the rows."""
+        """Columns by which the rows are sorted."""
         return sort_keys(self.sorting)
 
     def extension_of(self, path: str) -> bytes | None:
-        """Return the extension of the chunks of the leaf at dotted ``path``, if any."""
+        """Return the extension of the chunks of the leaf at dotted ``path``; None if it has none."""
         payload = self.extensions.get(path) if path != extension_paths.FILE else None
         return None if payload is None else extension_paths.serialise_payload(payload)
 
     def for_second_copy(self, path: str) -> WriteOptions | None:
-        """Return the options for the second copy of the leaf at dotted ``path``, if any."""
+        """Return the options for the second copy of the leaf at dotted ``path``; None if it has no second copy."""
         encoding = self.second_encodings.get(path)
         return None if encoding is None else replace(
             self, encodings={path: encoding}, dictionary=False, statistics=False, page_index=False,
@@ -393,7 +393,7 @@ class WriteOptions:
         )
 
     def dictionary_of(self, path: str) -> bool:
-        """Whether the leaf at dotted ``path`` may be dictionary-encoded."""
+        """Return whether the leaf at dotted ``path`` may be dictionary-encoded."""
         named = not isinstance(self.encodings, str) and self.encodings.get(path, "auto") != "auto"
         if isinstance(self.dictionary, bool):
             return self.dictionary and not named
@@ -413,12 +413,12 @@ _MAX_CACHED = 64
 def from_keywords(
     options_type: type[Options], keywords: Mapping[str, Any], *known_names: str, base: Options | None = None
 ) -> Options:
-    """Create options from keywords, with defaults from ``base``; ``known_names`` are further arguments of the function.
+    """Create options from keywords and defaults from ``base``; ``known_names`` are the caller's other arguments.
 
-    Raises ``TypeError`` for an unknown name or a ``base`` of another type, and the errors of the options' values.
+    Raises ``TypeError`` for an unknown name or a ``base`` of another type, and the errors of ``options_type``.
     """
     if base is None:
-        # Equal options are one object, which is the key of further caches.
+        # Equal options are the same object, which is the key of further caches.
         key = (options_type, *((name, type(value), value) for name, value in keywords.items()))
         if all(isinstance(value, (bool, int, str)) for value in keywords.values()):
             options: Options | None = _cache.get(key)

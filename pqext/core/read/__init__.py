@@ -1,1 +1,1 @@
-"""From a footer to Arrow arrays: row groups, column chunks, pages and assembly."""
+"""Read Arrow arrays from files: row groups, column chunks, pages and assembly of nested columns."""

@@ -1,4 +1,4 @@
-"""Assemble leaf columns into nested Arrow arrays, using the levels of the first leaf of each shape."""
+"""Assemble leaf columns into nested Arrow arrays, using the levels of the first leaf of each field."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
 
 _FILLED = 32
-"""Approximate bytes of an element of a null fixed-size list."""
+"""Approximate size in bytes of an element of a null fixed-size list."""
 _FLAT = np.empty(0, np.int16)
 
 
 def assemble(
     shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None = None
 ) -> pa.Array:
-    """Assemble the Arrow array of ``shape`` from its leaf columns, keyed by column index; all hold the same rows.
+    """Assemble the Arrow array of ``shape`` from its leaf columns by column index. All columns must have the same rows.
 
-    ``arrow_type`` is the type of the shape's Arrow field if it is known, so that types are built once per column
-    instead of once per level.
+    ``arrow_type`` is the type of the shape's Arrow field, if it is known. Types are then built once per column instead
+    of once per level.
     """
     if shape.annotation is None and shape.original is None:
         return _storage(shape, columns, options, shape.storage_field(options).type if arrow_type is None else
@@ -50,7 +50,9 @@ def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
 
 
 def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
-    """Return the most that :func:`assemble` allocates: offsets, validity, and the conversions of annotations."""
+    """Return the maximum number of bytes that :func:`assemble` allocates for offsets, validity and converted
+    annotations.
+    """
     if isinstance(shape, LeafShape):
         return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0
     entries = columns[shape.first_leaf].entries
@@ -91,7 +93,7 @@ def _group(
     ]
     slots = len(children[0])
     validity = None
-    # A required group below a null one has slots without values, which an annotation must not take for corruption.
+    # A required group below a null group has slots without values. An annotation must not report them as corruption.
     if shape.nullable or (shape.annotation is not None and shape.value_level > shape.slot_level):
         first = columns[shape.first_leaf]
         assert first.definition is not None
@@ -121,7 +123,7 @@ def _list(
         shape.slot_level, shape.value_level, shape.element_level, offsets, present,
     )
     if slots < 0:
-        raise CorruptFileError("a list element comes before any list", column=shape.node.dotted_path)
+        raise CorruptFileError("a list element precedes the first list", column=shape.node.dotted_path)
     is_map = pa.types.is_map(arrow_type)
     pairs_type = pa.struct([arrow_type.key_field, arrow_type.item_field]) if is_map else None
     element = assemble(shape.element, columns, options, pairs_type if is_map else arrow_type.value_type)
@@ -140,7 +142,7 @@ def _list(
 def _check_count(shape: Shape, count: int, expected: int) -> None:
     if count != expected:
         raise CorruptFileError(
-            f"columns of one field disagree: {count} values instead of {expected}", column=shape.node.dotted_path
+            f"columns of a field differ in length: {count} values instead of {expected}", column=shape.node.dotted_path
         )
 
 

@@ -39,13 +39,13 @@ _logger = logging.getLogger(__name__)
 
 TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
-"""Unselected rows decoded at a time, between selected ones or if page locations are unknown."""
+"""Number of unselected rows that are decoded at a time, between selected rows or if page locations are unknown."""
 _FEW_RANGES = 16
-"""Number of row ranges up to which each is sliced; more ranges are filtered."""
+"""Maximum number of row ranges that are sliced individually. More ranges are selected with a mask."""
 
 
 def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: object) -> bool:
-    """Whether a page table can decode these pages of a chunk."""
+    """Return whether a page table can decode these pages of a chunk."""
     return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
 
 
@@ -62,12 +62,12 @@ def _empty(shape: LeafShape, account: Account) -> LeafColumn:
 
 
 class ColumnReader:
-    """Decodes the pages of one column chunk, row run by row run.
+    """Decodes the pages of one column chunk, one run of rows at a time.
 
     ``pages`` are the selected pages of the chunk, in a row group of ``rows`` rows. A page table decodes ordinary
-    chunks; the page-by-page path continues where it declines. At most ``passed_rows`` unselected rows are decoded at a
-    time. A ``lean`` reader raises ``ExpansionError`` instead of looking up far more strings in a dictionary than
-    requested.
+    chunks. If it cannot decode a page, decoding continues page by page. At most ``passed_rows`` unselected rows are
+    decoded at a time. A ``lean`` reader raises ``ExpansionError`` if it would have to look up far more strings in a
+    dictionary than were requested.
     """
 
     _by_table = True
@@ -103,12 +103,12 @@ class ColumnReader:
 
     @property
     def _decoder(self) -> Callable[..., PageDecoder]:
-        """The page-by-page decoder."""
+        """Class of the page-by-page decoder."""
         return PageDecoder
 
     @property
     def size(self) -> int:
-        """Bytes of the chunk's pages before compression, according to its metadata."""
+        """Uncompressed size of the chunk's pages in bytes, according to its metadata."""
         return self._metadata.total_uncompressed_size
 
     @property
@@ -123,16 +123,18 @@ class ColumnReader:
 
     @property
     def row_bytes(self) -> int:
-        """Average bytes of a row, according to the chunk's metadata."""
+        """Average size of a row in bytes, according to the chunk's metadata."""
         made = max(self.size, decoded_bytes(self._shape, max(self._metadata.num_values, 0)))
         return made // max(self._group_rows, 1)
 
     def close(self) -> None:
-        """Release the memory that the reader accounts for; the reader cannot be used afterwards."""
+        """Release the memory that the reader accounts for. The reader cannot be used afterwards."""
         self._account.resize(0)
 
     def read(self, rows: RowRanges) -> LeafColumn:
-        """Read ``rows`` of the row group, which follow all rows read before; fewer only if the chunk ends.
+        """Read ``rows`` of the row group, which must follow all rows read before.
+
+        The result is shorter only if the chunk ends.
 
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
@@ -142,16 +144,16 @@ class ColumnReader:
                 parts.append(self._read_near(ranges))
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
-                    self._update_account(self._gathered_bytes)  # they are about to be copied
+                    self._update_account(self._gathered_bytes)  # the rows are about to be copied
             column = join(parts or [_empty(self._shape, self._account)])
         except ParquetError as error:
             raise self._locate_error(error) from None
         return column
 
     def read_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
-        """Read the rows with these ascending ``numbers``, which follow all rows read before.
+        """Read the rows with these ascending ``numbers``, which must follow all rows read before.
 
-        From ordinary pages only the values of these rows are decoded. Raises as :meth:`read` does.
+        In ordinary pages, only the values of these rows are decoded. Raises the same errors as :meth:`read`.
         """
         parts, pages = [], self._pages
         positions = self._selected_positions(numbers)
@@ -172,12 +174,12 @@ class ColumnReader:
         if len(positions):
             ranges = intersection(cover_rows(numbers, _PASSED_ROWS), self._place.rows)
             column = self.read(ranges)
-            whole = column.rows == sum(map(len, ranges))  # the caller rejects a chunk that ends too early
+            whole = column.rows == sum(map(len, ranges))  # the caller raises an error for a chunk that ends too early
             parts.append(self._select_flagged(column, flag_rows(numbers, ranges)) if whole else column)
         return join(parts or [_empty(self._shape, self._account)])
 
     def _selected_positions(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions of row group rows among the rows of the selected pages."""
+        """Return the positions of the rows with ``numbers`` among the rows of the selected pages."""
         if self._place.complete or len(self._place.rows) < 2:
             return numbers - self._place.rows[0].start if self._place.rows and self._place.rows[0].start else numbers
         starts = np.array([rows.start for rows in self._place.rows], np.int64)
@@ -185,16 +187,16 @@ class ColumnReader:
         return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
 
     def _update_account(self, growth: int = 0) -> None:
-        """Account for the memory held, and ``growth`` bytes."""
+        """Update the account to the memory in use plus ``growth`` bytes."""
         self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + growth)
 
     def release_rows(self) -> None:
-        """Transfer the memory of the rows read so far to the caller's account."""
+        """Stop accounting for the memory of the rows read so far, which the caller accounts for from now on."""
         self._gathered_bytes = 0
         self._update_account()
 
     def _page_ranges(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
-        """The start and end of each range of ``rows`` among the rows of the selected pages."""
+        """Yield the start and end of each range of ``rows`` among the rows of the selected pages."""
         for item in rows:
             while item.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
                 self._passed_rows += len(self._known_rows.popleft())
@@ -202,7 +204,7 @@ class ColumnReader:
             yield item.start + before, item.stop + before
 
     def _read_near(self, ranges: list[tuple[int, int]]) -> LeafColumn:
-        """Read the rows within ``ranges``, decoding the rows between them too."""
+        """Read the rows within ``ranges``, and decode the rows between them too."""
         while (unwanted := ranges[0][0] - self._taken_rows) > 0:
             if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
                 break
@@ -216,7 +218,10 @@ class ColumnReader:
         return self._read_next(rows, passing=True).rows
 
     def _pass_page(self, rows: int) -> bool:
-        """Skip the next page without decoding it; True if it is known to have at most ``rows`` rows."""
+        """Skip the next page without decoding it.
+
+        Return whether the page was skipped, because it has at most ``rows`` rows.
+        """
         if self._held is not None or self._shape.node.max_repetition_level:
             return False
         passed = self._decoding(partial(_pass, rows=rows))
@@ -224,7 +229,7 @@ class ColumnReader:
         return passed is not None
 
     def _decoding(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
-        """Run one decoding step; continue page by page if the table declines it."""
+        """Run one decoding step. Continue page by page if the table decoder cannot execute it."""
         pages = self._pages
         if isinstance(pages, TableDecoder):
             try:
@@ -236,7 +241,7 @@ class ColumnReader:
         return step(self._pages)
 
     def _go_by_page(self, pages: TableDecoder, reason: Exception) -> PageDecoder:
-        """Continue page by page from the position of the table decoder."""
+        """Continue page by page from the position of the table decoder; return the new decoder."""
         column, offset = self._shape.node.dotted_path, self._place.offset
         why = str(reason) or "unusual pages"
         _logger.debug("column %s: decoding the chunk at %d page by page: %s", column, offset, why)
@@ -251,7 +256,7 @@ class ColumnReader:
             raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted_path, offset=self._place.offset)
 
     def _has_more(self) -> bool:
-        """Whether the chunk has entries after the last row."""
+        """Return whether the chunk has entries after the last row of the row group."""
         is_more = self._held is not None or self._pages.has_more
         return self._taken_rows >= self._rows and is_more
 
@@ -261,10 +266,10 @@ class ColumnReader:
         return locate_error(error, self._place, self._shape)
 
     def _read_next(self, rows: int, *, passing: bool = False) -> LeafColumn:
-        """Read the next rows, or skip them if ``passing``."""
+        """Read the next rows, or skip them if ``passing`` is set."""
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
-        # A row is complete once the next one starts or the chunk ends.
+        # A row is complete when the next row starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
             entries = self._entries_of(rows - held)
             needed = None if not self._lean else 1 if passing else entries
@@ -276,7 +281,7 @@ class ColumnReader:
         if held < rows:
             pieces += self._missing()
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
-            # The last of them is not copied: joined, they may exceed the size of one array.
+            # The last piece is not copied: if joined, the pieces might exceed the size of one array.
             self._account.reserve(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
             result, self._held = join(pieces[:-1]), pieces[-1]
             self._held_bytes = self._held.nbytes
@@ -295,11 +300,11 @@ class ColumnReader:
         return result
 
     def _missing(self) -> list[LeafColumn]:
-        """Return no rows for rows that the chunk lacks, so that it ends early."""
+        """Return the columns for rows that the chunk lacks: none, so that it ends early."""
         return []
 
     def _entries_of(self, rows: int) -> int:
-        """Estimate the entries that hold ``rows`` rows; exact for columns without repetition."""
+        """Estimate the number of entries in ``rows`` rows. The result is exact for columns without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)
         if rows >= self._rows - self._pages.decoded_rows:
@@ -313,7 +318,7 @@ class ColumnReader:
         return column.split(at)
 
     def _position(self, column: LeafColumn, row: int) -> tuple[int, int]:
-        """(entry, slot) at which ``row`` starts; the end of ``column`` if it has fewer rows."""
+        """Return the entry and the slot at which ``row`` starts, or the end of ``column`` if it has fewer rows."""
         if column.repetition is None:
             at = min(row, len(column.array))
             return at, at
@@ -324,7 +329,7 @@ class ColumnReader:
         return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
 
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
-        """Select the rows of ``column`` within ``ranges``, which are disjoint and ascend."""
+        """Return the rows of ``column`` within ``ranges``, which must be disjoint and ascending."""
         if len(ranges) <= _FEW_RANGES:
             borders = [(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
             parts = [column.slice(first, last) for first, last in borders]
@@ -336,7 +341,7 @@ class ColumnReader:
         return self._select_flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
 
     def _select_flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
-        """Select the flagged rows of ``column``."""
+        """Return the rows of ``column`` whose entries are flagged."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
                               select_flagged(column.array, entries))

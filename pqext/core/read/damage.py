@@ -1,7 +1,7 @@
-"""Rows lost to corruption that a reader skips, and the errors that explain it.
+"""Record rows that a reader skips because of corruption, with the errors that explain it.
 
-A corrupt page loses its rows, a corrupt page header the remaining rows of its chunk, corrupt chunk metadata the row
-group. Lost rows are omitted from every column, so that the remaining rows stay aligned.
+The rows of a corrupt page are lost. A corrupt page header loses the remaining rows of its chunk, and corrupt chunk
+metadata loses the row group. Lost rows are omitted from every column, so that the remaining rows stay aligned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pqext.core.schema.row_ranges import RowRanges, difference, intersection, me
 class Damage:
     """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that explains it.
 
-    ``column`` is the dotted path of the leaf whose chunk is corrupt, None for the metadata of the row group.
+    ``column`` is the dotted path of the leaf whose chunk is corrupt, or None if the metadata of the row group is
+    corrupt.
     """
 
     row_group: int
@@ -38,7 +39,7 @@ def format_rows(start: int, stop: int) -> str:
 
 
 def count_lost_rows(damage: Sequence[Damage]) -> int:
-    """Count the rows that several pieces of damage lose together, each row once.
+    """Count the rows that all entries of ``damage`` lose together. Each row is counted once.
 
     >>> error = ParquetError("damaged")
     >>> count_lost_rows([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
@@ -51,7 +52,7 @@ def count_lost_rows(damage: Sequence[Damage]) -> int:
 
 
 class DamageReport(list[Damage]):
-    """The damage of one file without duplicates, in order of detection: at most ``limit`` entries."""
+    """List of the damage of one file without duplicates, in order of detection, with at most ``limit`` entries."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -69,13 +70,13 @@ class DamageReport(list[Damage]):
             if piece not in self._pieces:
                 if len(self) == self._limit:
                     message = f"more than {self._limit:,} damaged ranges, the maximum of Limits.damaged_pieces"
-                    raise LimitError(f"{message}; pqext.recover writes what can be read to another file")
+                    raise LimitError(f"{message}; pqext.recover writes the readable rows to another file")
                 self._pieces.add(piece)
                 self.append(damage)
 
 
 class Losses:
-    """Lost rows of one row group, merged over its columns; each loss is added to ``report`` and warned about."""
+    """Lost rows of one row group, merged over its columns. Each loss is added to ``report`` and a warning is issued."""
 
     def __init__(self, report: DamageReport, row_group: int, path: str | None) -> None:
         self._report = report
@@ -85,9 +86,9 @@ class Losses:
         self._lock = threading.Lock()
 
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
-        """Record that ``error`` loses rows ``start`` to ``stop`` of every column."""
+        """Record that ``error`` loses rows ``start`` to ``stop`` (exclusive) of every column."""
         error.locate(path=self._path, row_group=self._row_group)
-        error.__traceback__ = error.__context__ = None  # they would keep the data being read alive
+        error.__traceback__ = error.__context__ = None  # these would keep the data being read alive
         with self._lock:
             self._ranges.append((start, stop))
         self._report.add(Damage(self._row_group, column, start, stop, error))
@@ -95,7 +96,7 @@ class Losses:
         warn(f"{lost} {'is' if stop - start == 1 else 'are'} skipped: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
-        """Return the parts of ``rows`` that are not lost, as positions among them; None if no row is lost."""
+        """Return the ranges of ``rows`` that are not lost, as positions in ``rows``; None if no row is lost."""
         with self._lock:
             lost = merge_ranges(range(start, stop) for start, stop in self._ranges)
         if not intersection(rows, lost):

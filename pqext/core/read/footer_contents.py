@@ -1,4 +1,4 @@
-"""The schema and the metadata of a file, read from its footer without keeping the file open."""
+"""Read the schema and the metadata of a file from its footer, without keeping the file open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_schema(
     source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
 ) -> pa.Schema:
-    """Return the Arrow schema of a file; only its footer is read.
+    """Return the Arrow schema of a file. Only the footer is read.
 
     Args:
         source: A path, a URL, bytes or a seekable binary file object, as in :func:`pqext.open`.
@@ -27,7 +27,7 @@ def read_schema(
         limits: Limits on memory and counts, for untrusted files.
         filesystem: A pyarrow or fsspec file system, or an obstore store; ``source`` is then a path in it.
         storage_options: Credentials and other settings of the store that a URL names.
-        **keywords: The fields of :class:`pqext.ReadOptions`; ``decryption`` and ``shredded`` among them.
+        **keywords: Fields of :class:`pqext.ReadOptions`, such as ``decryption`` and ``shredded``.
 
     Returns:
         The schema of the tables that :func:`pqext.read_table` returns for the same options. VARIANT columns have the
@@ -57,9 +57,9 @@ def read_metadata(
     source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
 ) -> FileMetaData:
-    """Return the metadata of a file as its footer stores them; no page is read.
+    """Return the metadata of a file as stored in its footer. Pages are not read.
 
-    Arguments and errors are as in :func:`read_schema`.
+    Arguments and errors are those of :func:`read_schema`.
 
     Returns:
         The structure ``FileMetaData`` of the format, as ``pqext.open(source).metadata`` has it, complete and

@@ -1,4 +1,4 @@
-"""A run of rows of one leaf, as levels and slots: built from pages, joined and sliced."""
+"""A run of rows of one leaf as levels and slots, which is built from pages, joined and sliced."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pqext.core.schema.shape import LeafShape
 Levels = NDArray[np.int16]
 
 _LEVEL_BYTES = 6
-"""Two levels and two flags of each entry."""
+"""Size in bytes of two levels and two flags for each entry."""
 _WASTEFUL = 4
-"""Pages are not expanded if they have this many times the requested entries and a long dictionary."""
+"""Ratio of entries in pages to requested entries above which pages with a long dictionary are not expanded."""
 _CONVERTED: dict[str | Type, int] = {"DECIMAL": 32, "INTERVAL": 16, Type.INT96: 24}
-"""Bytes of a value whose Arrow representation differs from the stored one, by type."""
+"""Size in bytes of a value whose Arrow representation differs from the stored representation, by type."""
 
 
 @dataclass(slots=True)
 class LeafColumn:
     """Values of one leaf for a run of rows.
 
-    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one per entry, are None if
-    ``array`` determines them: no repetition, and no optional ancestor other than the leaf.
+    ``array`` has a slot for each entry whose definition level is at least the shape's ``slot_level``. The levels, one
+    per entry, are None if ``array`` determines them, because there is no repetition and only the leaf may be optional.
     """
 
     repetition: Levels | None
@@ -57,12 +57,12 @@ class LeafColumn:
 
     @property
     def entries(self) -> int:
-        """Number of entries: levels, or slots without repetition levels."""
+        """Number of entries. This is the number of levels, or of slots if there are no repetition levels."""
         return len(self.array) if self.repetition is None else len(self.repetition)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the levels and the array, computed once because Arrow is slow at it."""
+        """Size of the levels and the array in bytes, computed once because Arrow computes it slowly."""
         if self._nbytes is None:
             size: int = self.array.nbytes
             if self.repetition is not None:
@@ -78,12 +78,12 @@ class LeafColumn:
         return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
 
     def row_of_slot(self, slot: int, slot_level: int) -> int:
-        """Return the position in the run of the row that contains a slot of ``array``."""
+        """Return the position in the run of the row that contains ``slot`` of ``array``."""
         entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
         return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
 
     def slice(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
-        """Slice the column between two positions, each an entry and the slot at or after it."""
+        """Slice the column between two positions. A position is an entry and the first slot at or after it."""
         entries = slice(start[0], stop[0])
         return LeafColumn(
             self.repetition[entries] if self.repetition is not None else None,
@@ -92,19 +92,22 @@ class LeafColumn:
         )
 
     def select_ranges(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
-        """Select the rows within ``ranges``, which are disjoint and ascend, of a leaf without repetition."""
+        """Return the rows within ``ranges``, which must be disjoint and ascending, of a leaf without repetition."""
         parts = [self.slice((start, start), (stop, stop)) for start, stop in ranges]
         return join(parts or [self.slice((0, 0), (0, 0))])
 
     def split(self, spans: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
-        """Split at a position, an entry and its slot; the row count of the rest is not recomputed."""
+        """Split the column at a position, which is an entry and its slot; return both parts."""
         head, rest = self.slice((0, 0), spans), self.slice(spans, (self.entries, len(self.array)))
         rest._rows = self.rows - head.rows
         return head, rest
 
 
 def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
-    """Concatenate consecutive runs of one leaf. Raises ``ArrayLimitError`` if the byte arrays exceed one array."""
+    """Concatenate consecutive runs of one leaf.
+
+    Raises ``ArrayLimitError`` if the byte arrays do not fit into one array.
+    """
     if len(pieces) == 1:
         return pieces[0]
 
@@ -126,7 +129,7 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
 
 
 def _data_bytes(array: pa.Array) -> int:
-    """Bytes of the values of strings or binary, or of a dictionary of them; 0 for other types."""
+    """Return the size of the values of strings or binary, or of their dictionary; 0 for other types."""
     array = array.dictionary if pa.types.is_dictionary(array.type) else array
     kind = array.type
     if not len(array) or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -136,7 +139,7 @@ def _data_bytes(array: pa.Array) -> int:
 
 
 def decoded_bytes(shape: LeafShape, entries: int) -> int:
-    """Return the maximum memory of ``entries`` entries, without the data of byte arrays."""
+    """Return the maximum memory of ``entries`` entries in bytes, without the data of byte arrays."""
     leaf = shape.node.leaf_type
     width = leaf.width or (WIDTH if shape.viewed else 4)
     return entries * (width + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
@@ -165,9 +168,11 @@ class LeafColumnBuilder:
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
 
     def append(self, pages: OpenedPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
-        """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
+        """Decode consecutive pages.
 
-        Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.
+        If ``first`` is set, they are the first pages of a column chunk and must begin with a row.
+
+        Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``; the builder cannot be used after an error.
         """
         entries = np.array(pages.values.counts, np.int64)
         start, self._at = self._at, self._at + pages.values.total
@@ -175,7 +180,7 @@ class LeafColumnBuilder:
             repetition = self._repetition[start : self._at]
             rle.decode_levels(pages.repetition, self._shape.node.max_repetition_level, repetition)
             if first and len(repetition) and repetition[0] != 0:
-                raise CorruptFileError("a column chunk begins within a row: a list element comes before any list")
+                raise CorruptFileError("a column chunk begins within a row: a list element precedes the first list")
         slots, values, present = self._presence(pages.definition, entries, start)
         pages.values.recount(values)
         self._slots.append(pages.encoding, pages.values, slots, present, dictionary)
@@ -184,9 +189,11 @@ class LeafColumnBuilder:
         self, pages: OpenedPages, dictionary: Dictionary | None, rows: NDArray[np.int64],
         repetition: Levels | None = None,
     ) -> None:
-        """Decode only ``rows`` of consecutive pages, in ascending order; ``repetition`` are the levels of all entries.
+        """Decode only ``rows`` of consecutive pages, in ascending order.
 
-        Other values are decoded only if their encoding requires it. Raises as :meth:`append` does.
+        ``repetition`` contains the levels of all entries.
+
+        Other values are decoded only if their encoding requires it. Raises the same errors as :meth:`append`.
         """
         start, count, values = self._at, len(rows), pages.values
         highest, slot_level = self._shape.node.max_definition_level, self._shape.slot_level
@@ -222,7 +229,7 @@ class LeafColumnBuilder:
         self._slots.append(encoding, values, np.array([slots], np.int64), present, dictionary)
 
     def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
-        """The slots and values of each page, and flags of the slots that have a value."""
+        """Return the number of slots and of values in each page, and flags of the slots that have a value."""
         if levels is None:
             return entries, entries, EMPTY
         if self._definition is None:

@@ -28,13 +28,16 @@ from pqext.core.schema.types.leaf import to_physical
 BATCH_ROWS = 65_536
 BATCH_BYTES = 32 << 20
 LEAST_ROWS = 1024
-"""Rows read at a time, whatever sizes the metadata states."""
+"""Minimum number of rows read at a time, independently of the sizes in the metadata."""
 
 
 def runs(
     file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
 ) -> Iterator[LeafColumn]:
-    """Read a chunk in runs of rows, one run per entry of ``pages`` if given. Checksums are not verified."""
+    """Yield a chunk in runs of rows.
+
+    ``pages`` are the row counts of the runs, if they are predetermined. Checksums are not verified.
+    """
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
     reader = ColumnReader(
@@ -54,18 +57,18 @@ def runs(
 
 
 def is_byte_array_decimal(leaf: SchemaNode) -> bool:
-    """Whether the values are decimals stored as byte arrays."""
+    """Return whether the values are decimals stored as byte arrays."""
     return leaf.leaf_type.member == "DECIMAL" and leaf.physical_type == Type.BYTE_ARRAY
 
 
 def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
-    """Whether a chunk of byte arrays contains an empty value."""
+    """Return whether a chunk of byte arrays contains an empty value."""
     stored = replace(leaf, node=replace(leaf.node, logical_type=None))
     return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
 
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
-    """Return the bytes of the chunk's pages."""
+    """Return the span of the chunk's pages."""
     return make_spans([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 
@@ -73,8 +76,8 @@ def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
 class Contents:
     """Summary of a run of rows.
 
-    ``entries`` includes nulls and empty lists. Extremes are None without values or without an order, ``nans`` is None
-    if values cannot be NaN. ``physical`` are the stored values, None if they have no order.
+    ``entries`` includes nulls and empty lists. The extremes are None if there are no values or no order. ``nans`` is
+    None if values cannot be NaN. ``physical`` contains the stored values, or is None if they have no order.
     """
 
     entries: int
@@ -86,7 +89,7 @@ class Contents:
 
 
 def contents(column: LeafColumn, order: BoundOrder) -> Contents:
-    """Summarise a run: its nulls and the extremes of its values in ``order``."""
+    """Summarise a run: return its counts and the extremes of its values in ``order``."""
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = column.entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):

@@ -1,7 +1,7 @@
-"""Read a column chunk past corruption: report lost rows and substitute other values for them.
+"""Read a column chunk with corrupt pages: report lost rows and substitute placeholders for them.
 
-Corruption loses only the rows of its pages. A page whose rows cannot be counted, or a corrupt page header, loses the
-rest of the chunk's rows; a chunk whose value count is wrong loses all rows (Error Recovery).
+A corrupt page loses only its own rows. A page whose rows cannot be counted, or a corrupt page header, loses the
+remaining rows of the chunk. A chunk with a wrong value count loses all rows (Error Recovery).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pqext.core.read.pages.page_decoder import PageDecoder, locate_error
 from pqext.core.schema.row_ranges import RowRanges
 
 Lose = Callable[[int, int, ParquetError], None]
-"""Called with the first lost row, the row after the last, and the error."""
+"""Function that is called with the first lost row, the row after the last lost row, and the error."""
 
 
 class LenientReader(ColumnReader):
-    """Read all pages of a chunk, and report rows lost to corruption to ``lose``."""
+    """Reader of all pages of a chunk, which reports rows that are lost by corruption to ``lose``."""
 
     _by_table = False
 
@@ -45,15 +45,15 @@ class LenientReader(ColumnReader):
         return partial(LenientDecoder, lose=self._lose)
 
     def read(self, rows: RowRanges) -> LeafColumn:
-        """Read as :class:`ColumnReader` does, but never fewer rows."""
+        """Read ``rows`` as :class:`ColumnReader` does, but never return fewer rows."""
         column = super().read(rows)
         if self._has_more():
-            # Each of its rows may be a different one.
+            # Any of its rows may be at the wrong position.
             self._lose(0, self._rows, self._locate_error(CorruptFileError(TOO_MANY)))
         return column
 
     def check_end(self) -> None:
-        """Do nothing: surplus rows were reported when they were detected."""
+        """Do nothing, since surplus rows were reported when they were detected."""
 
     def _missing(self) -> list[LeafColumn]:
         assert isinstance(self._pages, LenientDecoder)
@@ -61,19 +61,21 @@ class LenientReader(ColumnReader):
 
 
 class _Headers(NamedTuple):
-    """Whether the pages have as many values, and as many rows, as the chunk. If not, the wrong count is unknown.
+    """Whether the pages have the same number of values, and of rows, as the chunk.
 
-    Headers of version 2 count rows; those written by Arrow before 12 count the entries of lists instead.
+    If not, it is unknown which count is wrong.
+
+    Headers of version 2 declare the number of rows; Arrow before version 12 stores the number of list entries instead.
     """
 
     values_add_up: bool
     rows_add_up: bool
     encodings: frozenset[int] = frozenset()
-    """Page types with more pages than the metadata counts."""
+    """Encodings with more pages than the metadata counts."""
 
 
 class LenientDecoder(PageDecoder):
-    """Decode all pages of a chunk, and report pages that cannot be decoded to ``lose``."""
+    """Decoder of all pages of a chunk, which reports pages that cannot be decoded to ``lose``."""
 
     def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -81,14 +83,14 @@ class LenientDecoder(PageDecoder):
         self._is_given_up = False
         self._dictionary_fault: CorruptFileError | None = None
         self._plain: list[OpenedPages] = []
-        """PLAIN pages being decoded."""
+        """PLAIN pages that are being decoded."""
 
     def pass_page(self, rows: int) -> int | None:
-        """Return None: all pages are decoded."""
+        """Return None, because all pages are decoded."""
         return None
 
     def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
-        """Decode as :class:`PageDecoder` does, with substitutes for lost rows."""
+        """Decode like :class:`PageDecoder`, with placeholders for lost rows."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
         if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
@@ -104,7 +106,7 @@ class LenientDecoder(PageDecoder):
         return join(decoded) if decoded else None
 
     def lose_rest(self, error: ParquetError) -> LeafColumn:
-        """Lose all remaining rows."""
+        """Report all remaining rows as lost, and return placeholders for them."""
         self._raw_pages = iter(())
         self._is_given_up = True
         self.entries_left = 0
@@ -112,12 +114,15 @@ class LenientDecoder(PageDecoder):
         return self._record_loss(rows, error, is_torn=self._shape.node.max_repetition_level > 0)
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """Like :class:`PageDecoder`, unless a checksum confirms the levels."""
+        """Return whether to trust a header whose row count contradicts the levels.
+
+        It is not trusted if a checksum confirms them.
+        """
         return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
     @cached_property
     def _headers(self) -> _Headers:
-        """Totals of all page headers, read before any page is decoded."""
+        """Totals of all page headers, which are read before any page is decoded."""
         values = rows = 0
         is_data = True
         encodings: Counter[int] = Counter()
@@ -131,7 +136,7 @@ class LenientDecoder(PageDecoder):
                     rows += of_page if of_page is not None and of_page >= 0 else self._rows + 1
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
                     is_data = False
-        except CorruptFileError:  # data after a corrupt header is lost when reading reaches it
+        except CorruptFileError:  # the rows after a corrupt header are reported when they are read
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
         return _Headers(values_add_up, rows == self._rows, uncounted_encodings(self._metadata, encodings))
@@ -149,14 +154,17 @@ class LenientDecoder(PageDecoder):
         return join(pieces)
 
     def _decode(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
-        """Like :class:`PageDecoder`; pages with bytes after their values have another type."""
+        """Decode like :class:`PageDecoder`.
+
+        Pages with surplus bytes after their values are of another type and raise an error.
+        """
         before = self._account.held
         column = super()._decode(run, required_entries)
         held = self._account.held
         try:
             for opened in self._plain:
                 self._check_filled(opened)
-        except MemoryLimitError:  # not exceeded by the values themselves
+        except MemoryLimitError:  # the values themselves do not exceed the limit
             self._account.resize(held)
         except CorruptFileError:
             self._account.resize(before)
@@ -169,7 +177,7 @@ class LenientDecoder(PageDecoder):
         kind = self._type
         for data, count in zip(pages.values.pages, pages.values.counts, strict=True):
             if plain.count_trailing_bytes(data, count, kind.physical, kind.width, self._account) > 0:
-                raise CorruptFileError("a page holds more bytes than its values need: they may be of another type")
+                raise CorruptFileError("a page has more bytes than its values need: they may be of another type")
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node
@@ -199,22 +207,25 @@ class LenientDecoder(PageDecoder):
     def _read_dictionary(self, raw: RawPage) -> None:
         try:
             super()._read_dictionary(raw)
-        except CorruptFileError as error:  # pages that refer to it are lost, each when it is read
+        except CorruptFileError as error:  # each page that refers to the dictionary is lost when it is read
             self._dictionary_fault = error
 
     def _record_loss(self, rows: int, error: ParquetError, *, is_torn: bool) -> LeafColumn:
-        """Record the loss of ``rows`` rows; ``is_torn`` if the preceding row may continue in the lost part."""
+        """Record the loss of ``rows`` rows, and return placeholders.
+
+        With ``is_torn``, the preceding row may also be incomplete.
+        """
         start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
         self._lose(start - (is_torn and start > 0), start + rows, locate_error(error, self._place, self._shape))
         return self._placeholder(rows)
 
     def _placeholder(self, rows: int) -> LeafColumn:
-        """Substitutes for lost rows."""
+        """Return placeholders for lost rows."""
         node = self._shape.node
         try:
             self._account.reserve(decoded_bytes(self._shape, rows))
         except MemoryLimitError:
-            # In a corrupt file this number may be wrong too: it loses the row group.
+            # In a corrupt file this number may be wrong too, so the row group is lost.
             raise CorruptFileError(
                 f"the column chunk is damaged, and the nulls of its remaining {rows} rows exceed memory_bytes"
             ) from None

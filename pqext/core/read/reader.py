@@ -1,4 +1,4 @@
-"""An open Parquet file: footer, schema, row groups, and tables or batches of selected columns.
+"""Open a Parquet file: footer, schema, row groups, and tables or batches of selected columns.
 
 Data passes through ``source``, ``footer``, ``schema`` and ``shape``, ``page``, ``column`` and ``assemble``, in this
 order.
@@ -66,10 +66,10 @@ class ParquetFile(SuggestionMixin):
     """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
-    ``storage_options``, which hold credentials etc. With a ``filesystem`` of pyarrow, fsspec or obstore the source is a
-    path there (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` by name,
-    control how the file is read, for example ``open(path, on_corrupt="skip")``; ``damage`` then lists the skipped rows.
-    Raises ``FileNotFoundError`` and ``PermissionError`` as the store does, ``SourceError`` if it cannot be reached,
+    ``storage_options`` such as credentials. With a ``filesystem`` of pyarrow, fsspec or obstore, it is a path there
+    (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` as keywords, control how
+    the file is read. After ``open(path, on_corrupt="skip")``, ``damage`` lists the skipped rows. Raises
+    ``FileNotFoundError`` or ``PermissionError`` as the store does, ``SourceError`` if the store cannot be reached,
     ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
     """
 
@@ -109,24 +109,24 @@ class ParquetFile(SuggestionMixin):
 
     @property
     def path(self) -> str | None:
-        """The path that the file was opened with; None if it has none."""
+        """Path that the file was opened with; None if it has none."""
         return self.source.path
 
     @property
     def metadata(self) -> structures.FileMetaData:
-        """The ``FileMetaData`` structure of the footer."""
+        """``FileMetaData`` structure of the footer."""
         return self._footer.metadata
 
     @property
     def footer(self) -> Footer:
-        """The footer and its offset in the file."""
+        """Footer, with its offset in the file."""
         return self._footer
 
     @cached_property
     def extensions(self) -> dict[str, bytes]:
         """Metadata extensions by path: ``file``, ``row_groups[0].columns[2].meta_data``, ...
 
-        Extensions of encrypted columns are not included; ``chunk(...).metadata`` has them.
+        Extensions of encrypted columns are not included. They are in ``chunk(...).metadata``.
         """
         with self._errors_name_path():
             raw = None if self._footer.decryptor else bytes(self._footer.raw)
@@ -139,8 +139,8 @@ class ParquetFile(SuggestionMixin):
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise ``CorruptFileError``, or warn with ``on_corrupt="skip"``, if the footer counts more rows than it lists;
-        ``LimitError`` for too many rows, and for too many column chunks that several row groups share."""
+        """Raise an error if the footer counts more rows than its row groups (with ``on_corrupt="skip"``, warn), or if
+        rows or shared column chunks exceed ``limits``."""
         claimed, result = self.metadata.num_rows, self.num_rows
         if result > self.limits.rows_for(self.source.size):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
@@ -152,7 +152,7 @@ class ParquetFile(SuggestionMixin):
 
     @cached_property
     def row_groups(self) -> RowGroups:
-        """The row groups in file order."""
+        """Row groups in file order."""
         about = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
@@ -164,51 +164,51 @@ class ParquetFile(SuggestionMixin):
 
     @property
     def round_trip_bytes(self) -> int:
-        """Bytes transferred in the time of one round trip; 0 for local files."""
+        """Number of bytes that can be transferred in the time of one round trip; 0 for local files."""
         return self.source.merge_gap if self.source.is_remote else 0
 
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Fetch in one pass the page indexes and Bloom filters that ``request`` needs; its calls return no data."""
+        """Fetch together the page indexes and Bloom filters that ``request`` needs; they are missing in its calls."""
         self._gathering.fetch(self.source, request)
 
     def hide_indexes(self) -> AbstractContextManager[object]:
-        """Hide page indexes and Bloom filters not yet read from this thread until the context exits."""
+        """Context in which this thread does not read page indexes and Bloom filters that were not read before."""
         return self._gathering.recording()
 
     @cached_property
     def page_index(self) -> list[PageIndex]:
-        """The page index of each row group, as a mapping from dotted column path to pages."""
+        """Page index of each row group, as a mapping from dotted column paths to pages."""
         return [PageIndex(group) for group in self.row_groups]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """The top-level fields with their Arrow types."""
+        """Top-level fields with their Arrow types."""
         with self._errors_name_path():
             tops = enumerate(self.schema.root.children)
             return tuple(self._apply_types(shape.from_node(node), place) for place, node in tops)
 
     def _apply_types(self, top: Shape, index: int | None = None) -> Shape:
-        """A top-level column with the types of the stored Arrow schema and of the options."""
+        """Return a top-level column with the types of the stored Arrow schema and of the options."""
         return strings_as(self.stored_schema.apply(top, index), self.options.strings)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the file."""
+        """Arrow schema of the file."""
         with self._errors_name_path():
             made = self._arrow_schema(self.shapes)
         if self._key is None or self.stored_schema.has_warned:
             return made
-        with suppress(ParquetError):  # an unreadable column
+        with suppress(ParquetError):  # a column may be unreadable
             known = KnownColumns(self.shapes, made, self._ignored_annotations, self._small_leaves(self.shapes))
             self._known = KnownSchema(self.schema, self.options, known)
             schema_cache.keep(self._key, self._given, self.limits, self._known)
         return made
 
     def take_types(self, stored_schema: StoredSchema) -> StoredSchema:
-        """Apply the stored Arrow types of another file to this one where they fit; return its own."""
+        """Apply another file's stored Arrow types to this file where they match; return the previous types."""
         own, self.stored_schema, self._key = self.stored_schema, stored_schema, None
         for name in ("shapes", "arrow_schema", "_ignored_annotations"):
-            with suppress(AttributeError):  # not computed yet
+            with suppress(AttributeError):  # may not be computed yet
                 delattr(self, name)
         return own
 
@@ -217,9 +217,9 @@ class ParquetFile(SuggestionMixin):
         return shape.check(self.shapes, self.options)
 
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
-        """Return the shapes of ``columns`` in file order: top-level names or dotted paths; all if None.
+        """Return the shapes of ``columns``, top-level names or dotted paths, in file order; all shapes if None.
 
-        Raises ``KeyError`` if the file lacks a column or has more than one of that name.
+        Raises ``KeyError`` if the file does not have a column, or has several columns with its name.
         """
         if isinstance(columns, str):
             raise TypeError(column_list_hint(columns))
@@ -228,7 +228,7 @@ class ParquetFile(SuggestionMixin):
         if (known := self._known_columns(columns)) is not None:
             return known.shapes
         requested: set[int] = set()
-        tops: dict[int, SchemaNode] = {}  # only these are visited: a file may have 100,000 columns
+        tops: dict[int, SchemaNode] = {}  # visit only these, because a file may have 100,000 columns
         root = self.schema.root
         with self._errors_name_path():
             for column in columns:
@@ -237,7 +237,7 @@ class ParquetFile(SuggestionMixin):
                 if node is None or top is None:
                     raise KeyError(unknown_column_message(column, root.child_names))
                 if not root.is_unique(top.name):
-                    raise KeyError(f"the file has more than one column {top.name!r}; read all, select it by position")
+                    raise KeyError(f"the file has several columns {top.name!r}; read all and select one by position")
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
@@ -254,9 +254,9 @@ class ParquetFile(SuggestionMixin):
         """Read selected columns of selected row groups into a table, one chunk per row group.
 
         A row group becomes several chunks if a column has more than 2 GiB of strings or binary, or 2^31 list elements.
-        ``rows`` maps row groups to the row ranges to read; None means all rows, and row groups not in the mapping are
-        skipped. If a column has an offset index, only the pages that contain selected rows are fetched and decoded,
-        unless ``on_corrupt="skip"``. Raises ``IndexError`` if a row group or row does not exist.
+        ``rows`` maps row groups to the row ranges to read. None selects all rows, and row groups that are not in the
+        mapping are skipped. If a column has an offset index, only the pages that contain selected rows are fetched and
+        decoded, unless ``on_corrupt="skip"`` is set. Raises ``IndexError`` if a row group or row does not exist.
         """
         shapes = self.select(columns)
         chosen = self._select_row_groups(row_groups, rows)
@@ -271,7 +271,7 @@ class ParquetFile(SuggestionMixin):
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read batches of at most ``batch_rows`` rows; only part of a large row group is in memory at a time.
+        """Read batches of at most ``batch_rows`` rows. Only part of a large row group is in memory at a time.
 
         Batches of large rows have fewer rows, so that decoded data stays far below ``limits.memory_bytes``. Raises
         ``LimitError`` if a single page exceeds the limit.
@@ -290,8 +290,8 @@ class ParquetFile(SuggestionMixin):
     ) -> Iterator[pa.RecordBatch]:
         """Read a row group, or ``rows`` in it, with dictionary arrays for the top-level columns ``dictionary_columns``.
 
-        ``rows`` are ranges or ascending row numbers; no more values are decoded than these rows require. Only strings
-        and binaries whose chunks have a dictionary become dictionary arrays; the rest is as in :meth:`iter_batches`.
+        ``rows`` are ranges or ascending row numbers. Only the values that these rows require are decoded. Only strings
+        and binaries whose chunks have a dictionary become dictionary arrays.
         """
         is_numbers = isinstance(rows, np.ndarray)
         chosen = [(row_group, rows)] if is_numbers else self._select_row_groups(None, {row_group: rows})
@@ -313,7 +313,7 @@ class ParquetFile(SuggestionMixin):
     def _schema_to_read(
         self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
     ) -> pa.Schema:
-        """The Arrow schema of the selected columns; warns about their skipped annotations."""
+        """Return the Arrow schema of the selected columns. Warn about annotations that are ignored."""
         known = None if columns is None else self._known_columns(columns)
         if known is not None and known.shapes is shapes:
             passed_over, arrow_schema = known.passed_over, known.arrow_schema
@@ -342,7 +342,7 @@ class ParquetFile(SuggestionMixin):
         return SmallLeaves(shapes, self.limits, self.options)
 
     def budget(self, shares: int = 1) -> Budget:
-        """The memory budget of one call on the file, or one of ``shares`` equal parts of it."""
+        """Return the memory budget of one call on the file, or one of ``shares`` equal parts of it."""
         return Budget(self.limits, self.source.size, self.source.usage, shares)
 
     def iter_storage_arrays(
@@ -352,7 +352,7 @@ class ParquetFile(SuggestionMixin):
         """Read a top-level column of one row group in batches of its storage type, without applying annotations.
 
         ``rows`` are disjoint ascending ranges or ascending row numbers. Columns that are read in parallel share a
-        ``budget``; their batches may end at different rows (see :func:`pqext.core.base.batches.align_batches`). With
+        ``budget``. Their batches may end at different rows (see :func:`pqext.core.base.batches.align_batches`). With
         ``as_dictionaries``, dictionary-encoded strings become dictionary arrays.
         """
         bare = shape.strip_annotations(top)
@@ -366,7 +366,7 @@ class ParquetFile(SuggestionMixin):
 
     @suggest_arguments
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read the first ``rows`` rows of the selected columns; no further row groups are read."""
+        """Read the first ``rows`` rows of the selected columns. No further row groups are read."""
         if operator.index(rows) < 0:
             raise ValueError(f"rows must not be negative, not {rows}")
         requested: dict[int, list[range]] = {}
@@ -378,7 +378,7 @@ class ParquetFile(SuggestionMixin):
         return self.read(columns, rows=requested)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export all rows as an Arrow stream: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
+        """Export all rows as an Arrow stream, for ``pyarrow.table(file)`` or ``polars.DataFrame(file)``."""
         batches = pa.RecordBatchReader.from_batches(self.arrow_schema, self.iter_batches())
         return batches.__arrow_c_stream__(requested_schema)
 
@@ -415,7 +415,7 @@ class ParquetFile(SuggestionMixin):
     def _select_row_groups(
         self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
     ) -> Iterable[_Chosen]:
-        """The row groups to read and the rows of each, None for all; validated before anything is read."""
+        """Validate the arguments; return the row groups to read and the rows of each, None for all rows."""
         if rows is None and row_groups is None:
             self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
@@ -426,7 +426,7 @@ class ParquetFile(SuggestionMixin):
             if isinstance(index, bool):
                 raise TypeError(f"a row group must be selected by its number, not by {index}")
             if not 0 <= index < len(self.row_groups):
-                raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)}")
+                raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)} row groups")
         if rows is None:
             return [(index, None) for index in indices]
         chosen = [(at, normalize_ranges(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
@@ -434,14 +434,14 @@ class ParquetFile(SuggestionMixin):
 
 
 open = ParquetFile
-"""The name that :mod:`pqext` exports."""
+"""Name that :mod:`pqext` exports."""
 
 _Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
-"""A row group and the rows to read: ranges or ascending numbers, None for all."""
+"""Row group and its rows to read, which are ranges, ascending numbers, or None for all rows."""
 
 
 def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
-    """Whether the leaf's column chunk has dictionary-encoded pages."""
+    """Return whether the leaf's column chunk has dictionary-encoded pages."""
     return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
 
 

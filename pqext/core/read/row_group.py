@@ -33,10 +33,10 @@ from pqext.core.schema.types.utf8 import is_text
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """One leaf of one row group: its metadata and the bounds of its values.
+    """Column chunk of one leaf in one row group: its metadata and the bounds of its values.
 
-    Unless it is ``trusted``, statistics, indexes and the Bloom filter are not used to exclude values, pages or rows.
-    The stored structures can still be read.
+    If ``trusted`` is false, statistics, indexes and the Bloom filter are not used to exclude values, pages or rows. The
+    stored structures can still be read.
     """
 
     node: SchemaNode
@@ -49,23 +49,20 @@ class ColumnChunk:
     resolver: FileResolver | None = None
     num_rows: int | None = None
     uncounted: int = 0
-    """Number of bytes that the chunk may have in excess of its metadata."""
+    """Number of bytes that the chunk may have in addition to those counted in its metadata."""
     trusted: bool = True
     counts_nulls: bool = True
-    """Whether the null count includes all nulls of the result; not if invalid values are replaced by null."""
+    """Whether the null count includes all nulls of the result. It does not if invalid values are replaced with null."""
 
     @property
     def order(self) -> structures.ColumnOrder | None:
-        """The column order that the file declares, if any."""
+        """Column order that the file declares; None if it declares none."""
         index = self.node.leaf_start
         return self.orders[index] if self.orders and index < len(self.orders) else None
 
     @property
     def decryptor(self) -> ChunkDecryptor | None:
-        """The decryptor of the chunk's modules; None for a plaintext column.
-
-        Raises ``EncryptionError`` if the key is missing.
-        """
+        """Decryptor of the chunk; None for a plaintext column. Raises ``EncryptionError`` if the key is missing."""
         if self.crypto is not None:
             return self._decryptor
         if self.structure.crypto_metadata is not None:
@@ -79,7 +76,7 @@ class ColumnChunk:
 
     @cached_property
     def _encrypted_metadata(self) -> structures.ColumnMetaData | None:
-        """The metadata of an encrypted column; without its key, the part that a plaintext footer contains."""
+        """Metadata of an encrypted column. If its key is missing, the part that a plaintext footer contains."""
         assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
@@ -93,7 +90,7 @@ class ColumnChunk:
 
     @property
     def metadata(self) -> structures.ColumnMetaData:
-        """The chunk's metadata.
+        """Metadata of the chunk.
 
         If the key of an encrypted column is missing, this is the part in the plaintext footer, without statistics.
         Raises ``EncryptionError`` if that is missing, and ``UnsupportedError`` for an encrypted column in another file.
@@ -116,9 +113,9 @@ class ColumnChunk:
         return metadata
 
     def source(self, file_source: Source) -> Source:
-        """The source of the chunk's bytes: ``file_source``, or the file that a summary refers to.
+        """Return the source of the chunk's bytes: ``file_source``, or the file that a summary refers to.
 
-        Raises ``UnsupportedError`` if that file must not be opened, ``CorruptFileError`` if it does not exist.
+        Raises ``UnsupportedError`` if that file must not be opened, and ``CorruptFileError`` if it does not exist.
         """
         if not self.structure.file_path or self.structure.file_path == file_source.summary_name:
             return file_source
@@ -126,38 +123,38 @@ class ColumnChunk:
 
     @property
     def num_values(self) -> int:
-        """Number of entries in the chunk, nulls included."""
+        """Number of entries in the chunk, including nulls."""
         return self.metadata.num_values
 
     @property
     def codec(self) -> int:
-        """The compression codec, as the format's number."""
+        """Number of the compression codec in the format."""
         return self.metadata.codec
 
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of the chunk's pages before compression, according to its metadata."""
+        """Uncompressed size of the chunk's pages in bytes, according to its metadata."""
         return self.metadata.total_uncompressed_size
 
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of the chunk's pages after compression, according to its metadata."""
+        """Compressed size of the chunk's pages in bytes, according to its metadata."""
         return self.metadata.total_compressed_size
 
     @property
     def encodings(self) -> Sequence[int]:
-        """The encodings of the chunk's pages and levels, as the format's numbers."""
+        """Encodings of the chunk's pages and levels, by their numbers in the format."""
         return self.metadata.encodings
 
     @property
     def counts(self) -> Counts:
-        """Counts of nulls, NaNs and distinct values, as far as statistics contain them."""
+        """Numbers of nulls, NaNs and distinct values. A number that the statistics lack is None."""
         stored = self.metadata.statistics
         return Counts() if stored is None else Counts(stored.null_count, stored.nan_count, stored.distinct_count)
 
     @property
     def file_path(self) -> str | None:
-        """The other file that contains the chunk's pages; None for this file."""
+        """Path of the other file that contains the chunk's pages; None for this file."""
         return self.structure.file_path
 
     @property
@@ -199,18 +196,18 @@ class ColumnChunk:
 
     @property
     def stored_extension(self) -> bytes | None:
-        """The bytes of the metadata's extension, with the entries of all owners."""
+        """Bytes of the metadata's extension, including the entries of all owners."""
         return extensions(self.metadata)
 
     def extension(self, owner: UUID) -> bytes | None:
         """Return the content of ``owner``'s entry in the metadata's extension; None if it has no entry.
 
-        Raises ``CorruptFileError`` if it is corrupt, ``UnsupportedError`` for a later version.
+        Raises ``CorruptFileError`` if the extension is corrupt, and ``UnsupportedError`` if it has a later version.
         """
         return entry(self.metadata, owner)
 
     def bounds(self) -> Bounds:
-        """Return the bounds of the chunk's values; unknown if its counts contradict the row group."""
+        """Return the bounds of the chunk's values. They are unknown if the value count contradicts the row group."""
         return self._bounds
 
     @cached_property
@@ -222,55 +219,55 @@ class ColumnChunk:
         return proven if self.counts_nulls or proven.all_null else replace(proven, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
-        """Whether a value may satisfy ``predicate``, by statistics and then by Bloom filter; False is definitive."""
+        """Return whether a value may satisfy ``predicate`` according to statistics and the Bloom filter."""
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Whether a value may satisfy ``predicate``, by the Bloom filter alone, which is read for that."""
+        """Return whether a value may satisfy ``predicate`` according to the Bloom filter, which is read for this."""
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
     def column_index(self) -> structures.ColumnIndex | None:
-        """Read the column index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Column index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.column_index(self)
 
     @property
     def offset_index(self) -> structures.OffsetIndex | None:
-        """Read the offset index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Offset index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.offset_index(self)
 
     @property
     def pages(self) -> IndexedPages | None:
-        """The pages with bounds; None without an offset index. A corrupt index is ignored with a warning."""
+        """Pages with bounds; None without an offset index. A corrupt index is ignored with a warning."""
         return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
     def page_locations(self) -> IndexedPages | None:
-        """The page locations without bounds, so that the column index is not read."""
+        """Pages without bounds, for which the column index is not read; None without an offset index."""
         return None if self.indexes is None or not self.trusted else self.indexes.located_pages(self)
 
     def page_bounds(self) -> list[Bounds]:
-        """Return the bounds of each page from the page index; empty without a page index."""
+        """Return the bounds of each page from the page index. The list is empty if there is no page index."""
         pages = self.pages
         return [] if pages is None else pages.bounds
 
     def ignore_corrupt(self, name: str, error: ParquetError) -> None:
-        """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        """Ignore ``name`` with a ``DamagedIndexWarning``, or raise ``error`` if reading is strict."""
         if self.indexes is None:
             raise error
         self.indexes.ignore_corrupt(name, error)
 
     @property
     def bloom_filter(self) -> SplitBlockFilter | None:
-        """Read the Bloom filter; None if the chunk has none of a supported type. The file caches recent filters.
+        """Bloom filter; None if the chunk has none of a supported type. The file caches recent filters.
 
-        Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt.
+        Raises ``CorruptFileError`` if the filter is corrupt, and ``LimitError`` if it is too large.
         """
         return None if self.indexes is None else self.indexes.bloom_filter(self)
 
     @property
     def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types, if they were written for the type that the column is read as."""
+        """Bounding box and geometry types; None if they were written for a different type from the one that is read."""
         declared = self.node.declared_type
         if self.node.is_adopted and declared is not None and declared.member != self.node.logical_name:
             return None
@@ -278,11 +275,12 @@ class ColumnChunk:
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of the chunk's pages in the file, dictionary page first, according to its metadata."""
+        """Offset and length of the chunk's pages in the file, including the dictionary page, according to its metadata.
+        """
         return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, file_source: Source) -> tuple[int, int]:
-        """:attr:`byte_range` plus bytes that its metadata may not count, in ``file_source`` or another file."""
+        """Return :attr:`byte_range`, extended by bytes that the metadata may not count."""
         start, length = self.byte_range
         if self.uncounted:
             length += min(self.uncounted, max(self.source(file_source).size - start - length, 0))
@@ -290,15 +288,15 @@ class ColumnChunk:
 
     @property
     def entries_to_read(self) -> int | None:
-        """The number of entries after which the chunk ends; None if its byte range determines the end."""
+        """Number of entries after which the chunk ends; None if its byte range determines the end."""
         return self.metadata.num_values if self.uncounted else None
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Row group ``index`` of the file at ``path``, described by ``file_metadata``, the footer, under ``schema``.
+    """Row group ``index`` of the file at ``path`` with the footer ``file_metadata`` and ``schema``.
 
-    ``trust_statistics``: whether statistics, indexes and Bloom filters may exclude rows.
+    ``trust_statistics`` is true if statistics, indexes and Bloom filters may exclude rows.
     """
 
     file_metadata: structures.FileMetaData
@@ -316,13 +314,13 @@ class RowGroup:
     """Whether corrupt indexes and Bloom filters are errors."""
     reads_invalid_as_null: bool = False
     replaces_text: bool = False
-    """Whether invalid values become null and invalid UTF-8 is replaced, which makes bounds unusable."""
+    """Whether invalid values become null and invalid UTF-8 is replaced, so that bounds cannot be used."""
     known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
     """Column chunks by column index, cached with their indexes."""
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
-        """The row group's metadata structure."""
+        """Metadata structure of the row group."""
         row_groups = self.file_metadata.row_groups
         return row_groups.peek(self.index) if isinstance(row_groups, LazyStructs) else row_groups[self.index]
 
@@ -333,7 +331,7 @@ class RowGroup:
         return known[0][0] if known else self.metadata.num_rows
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
-        """Return ``chunk(leaf).bounds()``; a chunk not accessed before is not built for it."""
+        """Return ``chunk(leaf).bounds()``, without building a chunk that was not accessed before."""
         is_unusual = self.reads_invalid_as_null or self.replaces_text or self.crypto is not None
         if is_unusual or not self.trust_statistics or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
@@ -345,30 +343,30 @@ class RowGroup:
 
     @cached_property
     def _footer_bounds(self) -> dict[int, tuple[int, Bounds]]:
-        """The rows of the group and the bounds of a leaf, by leaf, as read straight from the footer's bytes."""
+        """Number of rows and bounds of leaves, by leaf, read directly from the bytes of the footer."""
         return {}
 
     def _read_footer_bounds(self, leaf: SchemaNode) -> tuple[int, Bounds] | None:
-        """Read the rows of the group and the bounds of a leaf from the footer's bytes; None if they are unusual."""
+        """Read the number of rows and the bounds of a leaf from the footer's bytes; None if they are unusual."""
         if self._location is None or self.schema.leaves[leaf.leaf_start] is not leaf:
             return None
         return chunk_bounds.bounds_at(self._location, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
 
     @cached_property
     def _location(self) -> chunk_bounds.Location | None:
-        """The offset of the row group's structure in the footer, if the footer is unchanged since reading."""
+        """Location of the row group's structure in the footer; None if the footer was changed after reading."""
         find = getattr(self.file_metadata.row_groups, "indexed_position", None)
         return None if find is None else find(self.index)
 
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
-        """Return the compressed size of the pages of ``leaves`` in total, according to their metadata."""
+        """Return the total compressed size of the pages of ``leaves``, according to their metadata."""
         place = None if self.crypto is not None or self.known else self._location
         result = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
         return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if result is None else result
 
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of all pages after compression, as far as the metadata states them."""
+        """Compressed size of all pages in bytes, as far as the metadata contains it."""
         stored = self.metadata.total_compressed_size
         if stored is not None:
             return stored
@@ -376,16 +374,16 @@ class RowGroup:
 
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of all pages before compression, according to the metadata."""
+        """Uncompressed size of all pages in bytes, according to the metadata."""
         return self.metadata.total_byte_size
 
     @property
     def sorting(self) -> Sequence[structures.SortingColumn]:
-        """The columns that the rows are declared to be sorted by."""
+        """Columns by which the rows are declared to be sorted."""
         return self.metadata.sorting_columns or ()
 
     def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:
-        """Return the column chunk of a leaf: its node in this schema, its column index or its dotted path.
+        """Return the column chunk of a leaf, given its node in this schema, its column index or its dotted path.
 
         Raises KeyError if the path is not a leaf.
         """
@@ -425,23 +423,24 @@ class RowGroup:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
 
     def file_property(self, key: str) -> str | None:
-        """Return the value of ``key`` in the file's key-value metadata."""
+        """Return the value of ``key`` in the file's key-value metadata; None if it is missing."""
         pairs = self.file_metadata.key_value_metadata or ()
         return next((pair.value for pair in pairs if pair.key == key), None)
 
     @cached_property
     def indexes(self) -> IndexReader | None:
-        """The reader and cache of the row group's page indexes and Bloom filters."""
+        """Reader and cache of the row group's page indexes and Bloom filters; None without a source."""
         return None if self.source is None else IndexReader(
             self.source, self.limits, self.num_rows, self.index, self.filters, self.gathering, self.strict
         )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Fetch the page indexes of ``leaves``, all by default; adjacent indexes are one request."""
+        """Fetch the page indexes of ``leaves``, by default of all leaves. Adjacent indexes are fetched in one request.
+        """
         if self.indexes is not None:
             chunks = self.chunks() if leaves is None else (self.chunk(leaf) for leaf in leaves)
             self.indexes.load(chunks)
 
     def chunks(self) -> Iterator[ColumnChunk]:
-        """Iterate over the column chunks in column order."""
+        """Return an iterator over the column chunks in column order."""
         return (self.chunk(index) for index in range(len(self.schema.leaves)))

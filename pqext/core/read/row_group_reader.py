@@ -46,9 +46,9 @@ from pqext.core.schema.types.invalid_values import convert_values, may_be_invali
 from pqext.core.schema.types.physical_types import normal
 
 _FEW_ROWS = 1024
-"""Minimum rows of a batch, whatever sizes the metadata states; only decoded rows prove a size."""
+"""Minimum number of rows per batch, independently of the sizes in the metadata. Only decoded rows prove a size."""
 _FEWER = 16
-"""A batch that exceeds the budget is retried with this many times fewer rows."""
+"""Factor by which a batch that exceeds the budget is reduced before it is retried."""
 
 
 _Rows = RowRanges | NDArray[np.int64]
@@ -56,11 +56,11 @@ _Rows = RowRanges | NDArray[np.int64]
 
 
 class RowGroupReader:
-    """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
+    """Reads the leaves of ``small_leaves`` in one row group, with the types of ``arrow_schema``.
 
-    Decoded bytes count in ``budget`` until a batch is returned, and in ``output_account`` afterwards if it is set.
-    Chunks in ``fetched_chunks`` are decoded in one call each. Skipped corruption is added to ``damage``;
-    ``chunk_ranges`` detects chunks that overlap others.
+    Decoded bytes are charged to ``budget`` until a batch is returned, and afterwards to ``output_account`` if it is
+    set. Each chunk in ``fetched_chunks`` is decoded in one call. Skipped corruption is added to ``damage``, and
+    ``chunk_ranges`` detects overlapping chunks.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class RowGroupReader:
     def batches(
         self, batch_rows: int | None, selection: RowRanges | NDArray[np.int64] | None
     ) -> Iterator[pa.RecordBatch]:
-        """Read all rows or the ``selection`` ones, ranges or ascending numbers.
+        """Yield batches of all rows, or of the rows in ``selection``, which are ranges or ascending numbers.
 
-        Batches have at most ``batch_rows`` rows and fewer if these take much memory. None makes one batch, or several
-        if one array cannot hold all strings or list elements.
+        Batches have at most ``batch_rows`` rows, or fewer if the rows take much memory. If ``batch_rows`` is None,
+        there is one batch, or several if the strings or list elements do not fit into one array.
         """
         try:
             yield from self._batches(batch_rows, selection)
@@ -154,7 +154,7 @@ class RowGroupReader:
                     continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
-                        raise  # rows may have been selected or returned using the index
+                        raise  # rows may already have been selected or returned with the index
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
                     queue.push_back(part)
@@ -191,7 +191,7 @@ class RowGroupReader:
                 reader.check_end()
 
     def _has_overlaps(self, losses: Losses) -> bool:
-        """Whether chunks overlap others, whose values they may then contain; this loses the row group."""
+        """Return whether chunks overlap other chunks. If so, their values may be wrong, and the row group is lost."""
         result = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
@@ -204,7 +204,10 @@ class RowGroupReader:
         return result
 
     def _assemble_leaves(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
-        """Return the row group as one batch from ``leaf_arrays``; None if leaves are missing or take much memory."""
+        """Return the row group as one batch from ``leaf_arrays``.
+
+        Return None if leaves are missing or take much memory.
+        """
         rows = self._group.num_rows
         if len(leaf_arrays) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
@@ -224,10 +227,10 @@ class RowGroupReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _view_leaves(self, *, expanding_only: bool) -> bool:
-        """Decode strings as views from now on, copied per batch; False if that changes nothing.
+        """Decode strings as views from now on, and copy them for each batch. Return False if that changes nothing.
 
-        One page may have more strings than an array can hold, or refer to a long dictionary entry very often. With
-        ``expanding_only`` only the strings of chunks with a dictionary are affected.
+        The strings of one page may not fit into one array, or may refer to a long dictionary entry many times. With
+        ``expanding_only``, only chunks with a dictionary are affected.
         """
         results = {
             leaf.node.leaf_start for leaf in self._leaves
@@ -241,11 +244,14 @@ class RowGroupReader:
         return bool(results)
 
     def _may_expand(self, leaf: LeafShape) -> bool:
-        """Whether the pages of a leaf may be dictionary-encoded."""
+        """Return whether the pages of a leaf may be dictionary-encoded."""
         return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
 
     def _defer(self, leaves: Collection[int]) -> bool:
-        """Convert the values of ``leaves`` per batch from now on; False without such leaves."""
+        """Convert the values of ``leaves`` per batch from now on.
+
+        Return whether any of these leaves needs conversion.
+        """
         typed = {
             leaf.node.leaf_start: leaf for leaf in self._leaves
             if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
@@ -255,7 +261,7 @@ class RowGroupReader:
         return bool(typed)
 
     def _convert_column(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
-        """The column of rows ``part``, converted from stored values to values of its type."""
+        """Convert the column of the rows ``part`` from stored values to values of its type."""
         shape = self._typed[index]
         is_own = any(index in outside_annotations(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
@@ -274,7 +280,7 @@ class RowGroupReader:
         return LeafColumn(column.repetition, column.definition, array)
 
     def _copy_views(self, column: LeafColumn) -> LeafColumn:
-        """The column with views replaced by copies of their values."""
+        """Return the column with views replaced by copies of their values."""
         size = viewed_bytes(column.array)
         if size > buffers.ARRAY_BYTES:
             raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
@@ -284,7 +290,7 @@ class RowGroupReader:
     def _drop_lost_rows(
         self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
     ) -> tuple[dict[int, LeafColumn], int]:
-        """The columns without lost rows, and the number of remaining rows."""
+        """Return the columns without lost rows, and the number of remaining rows."""
         count = _count(part)
         for index, column in columns.items():
             if column.rows != count:
@@ -311,7 +317,7 @@ class RowGroupReader:
     def _reopen_columns(
         self, readers: Mapping[int, ColumnReader], workers: Workers, selection: _Rows | None
     ) -> dict[int, ColumnReader]:
-        """Reopen the columns after the rows already returned."""
+        """Reopen the columns after the rows that were already returned."""
         self._assembling.resize(0)
         workers.abandon()
         for reader in readers.values():
@@ -319,12 +325,12 @@ class RowGroupReader:
         return self._page_by_page_readers(selection)
 
     def _page_by_page_readers(self, selection: _Rows | None) -> dict[int, ColumnReader]:
-        """Reopen all columns to be decoded page by page."""
+        """Reopen all columns so that they are decoded page by page."""
         self._gathered.resize(0)
         return self._readers(selection, ())
 
     def _readers(self, selection: _Rows | None, excluded_leaves: Collection[int]) -> dict[int, ColumnReader]:
-        """Open the columns at their first row, except those in ``excluded_leaves``; returns readers by column index."""
+        """Open the columns at their first row, except ``excluded_leaves``; return the readers by column index."""
         group, lost = self._group, self._lost
         assert group.source is not None
         leaves = [
@@ -334,7 +340,7 @@ class RowGroupReader:
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
         pages: dict[int, PageSelection] = {}
-        # Skipping corruption requires decoding all pages, so that no damage goes unseen.
+        # Skipping corruption requires decoding all pages, so that all damage is detected.
         if selection is not None and lost is None:
             pages = self._chosen_pages(chunks, selection)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
@@ -359,12 +365,12 @@ class RowGroupReader:
         }
 
     def _reader_class(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
-        """The class of a column's reader, which skips corruption if requested."""
+        """Return the class of a column's reader. It skips corruption if this is requested."""
         lost = self._lost
         return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted_path))
 
     def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
-        """For each leaf with an offset index, the pages that contain any of ``rows``."""
+        """Return, for each leaf with an offset index, the pages that contain any of ``rows``."""
         group = self._group
         assert group.source is not None
         if group.indexes is not None and group.trust_statistics:
@@ -387,36 +393,39 @@ def _count(rows: _Rows) -> int:
 
 
 def _end(rows: _Rows) -> int:
-    """The row after the last of ``rows``, which must not be empty."""
+    """Return the row after the last of ``rows``, which must not be empty."""
     return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 
 
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
-    """The ``sizes`` of leaves below ``top`` in total; 0 for a column that needs no assembly."""
+    """Return the total of ``sizes`` of the leaves below ``top``; 0 for a column that needs no assembly."""
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
 
 
 def _can_fetch_together(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
-    """Whether to fetch these ranges of all columns together: within their files, and small enough to hold."""
+    """Return whether to fetch these ranges of all columns together.
+
+    They must lie within their files and be small enough.
+    """
     result = list(chain.from_iterable(ranges))
     within = all(0 <= offset <= source.size - length for source, (offset, length) in result)
     return within and sum(length for _, (_, length) in result) <= STREAMED_BYTES
 
 
 def _check_elements(columns: Mapping[int, LeafColumn]) -> None:
-    """Raise ``ArrayLimitError`` if a list has more elements than one array holds."""
+    """Raise ``ArrayLimitError`` if a list column has more elements than fit into one array."""
     if any(column.repetition is not None and column.entries > buffers.ARRAY_BYTES for column in columns.values()):
-        raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} list elements in one batch")
+        raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} list elements in one batch; read fewer rows at a time")
 
 
 def rows_of(group: RowGroup) -> int:
-    """Return the number of rows of the group. Raises ``CorruptFileError`` if it is negative."""
+    """Return the number of rows of the row group. Raises ``CorruptFileError`` if it is negative."""
     if group.num_rows < 0:
-        raise CorruptFileError(f"a row group declares {group.num_rows} rows", row_group=group.index)
+        raise CorruptFileError(f"a row group declares a negative row count: {group.num_rows}", row_group=group.index)
     return group.num_rows
 
 
 def _empty(rows: int) -> pa.RecordBatch:
-    """A batch of rows without columns."""
+    """Return a batch with this number of rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -25,21 +25,23 @@ from pqext.core.schema.shape import LeafShape
 T = TypeVar("T")
 
 _KEPT = 1 << 14
-"""Column chunks that cached row groups hold in total, with their indexes and filters."""
+"""Maximum total number of column chunks of cached row groups, with their indexes and filters."""
 _FEW_CHUNKS = 64
-"""Column chunks that an empty row group counts as."""
+"""Number of column chunks that are counted for an empty row group."""
 _SHARED_ROWS = 1 << 10
-"""Rows of a row group that is not checked by itself: its columns are decoded together, without their metadata."""
+"""Maximum number of rows of row groups that are not checked individually: their columns are decoded together, without
+metadata."""
 _REPEATED_CHUNK = 1 << 15
-"""Bytes that a column chunk shared with an earlier row group counts as; decoding it takes up to a millisecond."""
+"""Number of bytes counted for a column chunk shared with an earlier row group. Decoding it takes up to a
+millisecond."""
 _GROUP_CHUNKS = 2
-"""Chunks that a row group with repeated chunks counts as, in addition to these."""
+"""Number of chunks that are counted for a row group with repeated chunks, in addition to these."""
 
 
 def total_rows(row_groups: Sequence[structures.RowGroup], read_groups: Callable[[], Iterable[RowGroup]]) -> int:
-    """Count the rows of all row groups, from the footer if it is plain, or else from the row groups ``read_groups``.
+    """Return the number of rows of all row groups, from the footer if possible, otherwise from ``read_groups``.
 
-    Raises ``CorruptFileError`` for a negative count.
+    Raises ``CorruptFileError`` if a row group has a negative row count.
     """
     index = row_groups.undecoded_index if isinstance(row_groups, LazyStructs) else None
     rows = getattr(row_groups, "rows", None) if index is None else count_rows(index)
@@ -59,7 +61,7 @@ def _weight(group: RowGroup) -> int:
 
 
 class RowGroups(Sequence[RowGroup]):
-    """``count`` row groups, each created by ``make`` from its ``index``; the most recent ones are cached.
+    """Sequence of ``count`` row groups, each created by ``make`` from its index. The most recent row groups are cached.
 
     ``chunk_ranges`` are the byte ranges of their column chunks.
     """
@@ -85,11 +87,11 @@ class RowGroups(Sequence[RowGroup]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(self._count))]
         if not -self._count <= index < self._count:
-            raise IndexError(f"row group {index} does not exist; the file has {self._count}")
+            raise IndexError(f"row group {index} does not exist; the file has {self._count} row groups")
         index %= self._count
         result = self._kept.get(index)
         if result is None:
-            if (last := self._last) is not None:  # an older row group seldom has more chunks than when it was the last
+            if (last := self._last) is not None:  # an older row group rarely gets more chunks
                 self._kept.weigh(last.index, _weight(last))
             result = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
         return result
@@ -97,18 +99,20 @@ class RowGroups(Sequence[RowGroup]):
     def iter_within(
         self, chosen: Iterable[tuple[int, T]], leaves: Sequence[LeafShape], budget: Budget, num_rows: Callable[[], int]
     ) -> Iterator[tuple[RowGroup, T]]:
-        """Iterate over the ``chosen`` row groups with the rows to read, each checked by :meth:`get_with_budget`.
+        """Return an iterator over the ``chosen`` row groups and their rows to read, checked by :meth:`get_with_budget`.
 
-        If the ``num_rows`` of the file exceed the budget's bytes, all are checked before the first is decoded.
+        If the file has more rows than the budget has bytes, all row groups are checked before the first is decoded.
         """
         chosen = list(chosen)
-        with suppress(CorruptFileError):  # a negative count; raised by the reader, or the row group is skipped
+        with suppress(CorruptFileError):  # a negative count: the reader raises the error or skips the row group
             if len(chosen) == len(self) > 1 and num_rows() > budget.room:
                 self.check_shared(leaves, budget)
         return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in chosen)
 
     def check_repeats(self, leaves: int, memory_bytes: int) -> None:
-        """Raise ``MemoryLimitError`` if too many chunks of a file of ``leaves`` columns begin where earlier ones do."""
+        """Raise ``MemoryLimitError`` if too many chunks of a file with ``leaves`` columns begin where earlier chunks
+        begin.
+        """
         if self._count * (leaves + _GROUP_CHUNKS) * _REPEATED_CHUNK > memory_bytes:
             starts = self.places.repeated_starts
             groups = {group for group, _ in starts}
@@ -116,21 +120,22 @@ class RowGroups(Sequence[RowGroup]):
                 raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])
 
     def check_shared(self, leaves: Sequence[LeafShape], budget: Budget) -> None:
-        """Check all row groups by :meth:`get_with_budget`, the smallest ones too, before any is decoded."""
+        """Check all row groups with :meth:`get_with_budget`, including the smallest, before any row group is decoded.
+        """
         for index in range(self._count):
             self.get_with_budget(index, leaves, budget, 0)
 
     def get_with_budget(
         self, index: int, leaves: Sequence[LeafShape], budget: Budget, unchecked_rows: int = _SHARED_ROWS
     ) -> RowGroup:
-        """Return row group ``index`` before its ``leaves`` are read.
+        """Return row group ``index``, before its ``leaves`` are read.
 
-        Raises ``MemoryLimitError`` if it and others that were about to be read name one column chunk, and have more
-        rows in total than the budget has bytes, or many column chunks: a few bytes in the file state any number of
-        rows, and its footer lists chunks faster than they are decoded.
+        Raises ``MemoryLimitError`` if this and other row groups share a column chunk, and have more rows in total than
+        the budget has bytes, or too many column chunks. A few bytes in a file can declare any number of rows, and a
+        footer can list chunks faster than they can be decoded.
         """
         group, rows, chunks = self[index], 0, 0
-        with suppress(ParquetError):  # raised by the reader, or the row group is skipped
+        with suppress(ParquetError):  # the reader raises the error or skips the row group
             if budget.usage is not None and leaves and group.num_rows > unchecked_rows:
                 chunk = group.chunk(leaves[0].node)
                 place = chunk.file_path, chunk.byte_range[0]
@@ -145,9 +150,9 @@ class RowGroups(Sequence[RowGroup]):
 
 
 class PageIndex(Mapping[str, IndexedPages]):
-    """Pages of the columns of a row group by dotted path; columns without an offset index are omitted.
+    """Pages of the columns of a row group by dotted path. Columns without an offset index are omitted.
 
-    Each column is read on access; ``RowGroup.load_page_indexes`` fetches several in one pass.
+    The index of a column is read on access. ``RowGroup.load_page_indexes`` fetches several indexes together.
     """
 
     def __init__(self, group: RowGroup) -> None:

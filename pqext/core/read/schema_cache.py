@@ -1,7 +1,7 @@
-"""The schema and options that a file is read with, and a cache of them for files with the same schema.
+"""Cache of schemas and options for reading files with the same schema.
 
-They depend on the file's key-value metadata and on the given options. The cache holds a few schemas that are not wide,
-and only results without a warning or an error, since messages name the file.
+The schema and options depend on the file's key-value metadata and on the options of the caller. The cache contains a
+few schemas that are not wide. Results with a warning or an error are not cached, since messages name the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Key = tuple[int, bytes, tuple[tuple[str, str | None], ...]]
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """Columns that are read together; ``passed_over`` are their skipped annotations."""
+    """Columns that are read together. ``passed_over`` lists warnings about their ignored annotations."""
 
     shapes: tuple[Shape, ...]
     arrow_schema: pa.Schema
@@ -48,9 +48,9 @@ class KnownColumns:
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """The columns of a file as read with some options: ``every`` column, and recent selections.
+    """Columns of a file as read with some options: ``every`` column, and recent selections of columns.
 
-    ``options`` are the given ones completed from the file.
+    ``options`` are the caller's options, completed with those that the file determines.
     """
 
     schema: Schema
@@ -59,10 +59,10 @@ class KnownSchema:
     _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
 
     def cached_columns(self, columns: Sequence[str]) -> KnownColumns | None:
-        """Return the cached entry of ``columns``."""
+        """Return the cached entry of ``columns``; None if there is none."""
         try:
             return self._chosen.get(tuple(columns))
-        except TypeError:  # the elements are not names
+        except TypeError:  # the elements are not strings
             return None
 
     def keep(self, columns: Sequence[str], entry: KnownColumns) -> None:
@@ -70,7 +70,7 @@ class KnownSchema:
         self._chosen.put(tuple(columns), entry)
 
     def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
-        """Return the decoder of small chunks of ``shapes``, if the shapes come from this cache."""
+        """Return the decoder of small chunks of ``shapes``; None if the shapes are not from this cache."""
         for entry in (self.every, *self._chosen.values()):
             if entry.shapes is shapes:
                 return entry.small
@@ -88,14 +88,14 @@ def key_of(footer: Footer) -> Key | None:
         return None
     pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
     key = generation(), index.raw(0, len(elements)), pairs
-    latest = _recent  # other threads replace it
-    if latest and latest[0][0] == key:  # usual for many files of one schema
+    latest = _recent  # other threads may replace it
+    if latest and latest[0][0] == key:  # common for many files with one schema
         return latest[0][0]
     return None if any(describer(name) is not None for name, _ in pairs) else key
 
 
 def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
-    """Return the cached schema of a file with this key and these options."""
+    """Return the cached schema for this key and these options; None if it is not cached."""
     for known_key, known_options, known_limits, entry in _recent:
         if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
             return entry
@@ -103,14 +103,14 @@ def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None
 
 
 def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> None:
-    """Cache ``entry`` for the next files read with ``options``."""
+    """Cache ``entry`` for further files that are read with ``options``."""
     global _recent
     if recall(key, options, limits) is None:
         _recent = [(key, options, limits, entry), *_recent[: _KEPT - 1]]
 
 
 def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
-    """Return ``schema`` with the types and calendars of the file at ``path``, whose metadata are ``pairs``."""
+    """Return ``schema`` with the types and calendars of the file at ``path`` with key-value metadata ``pairs``."""
     if pairs and options.geoparquet:
         schema = apply_key_value_types(schema, pairs, path)
     if pairs:
@@ -128,7 +128,8 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
 
 
 def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
-    """Return ``options`` with the INT96 unit and the properties that the file's ``pairs`` determine."""
+    """Return ``options`` with the INT96 unit and the properties that the file's key-value metadata ``pairs`` determine.
+    """
     if options.int96 == "auto":
         options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
     if not pairs:

@@ -1,9 +1,10 @@
-"""Columns stored twice: in a common encoding, and in another one for readers that know this extension.
+"""Read columns that are stored twice: in a common encoding, and in another encoding for readers that know this
+extension.
 
-As in the second example of the specification, second copies are written at the start of the row group, and an
-extension of the chunk's ColumnMetaData refers to them. Here it is an entry of an extension container: a ColumnMetaData
-of the copy whose offsets are relative to the ``data_page_offset`` of the chunk, so that they stay valid when row groups
-are moved. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+As in the second example of the specification, second copies are written at the start of the row group, and an extension
+of the chunk's ColumnMetaData refers to them. Here this is an entry of an extension container. It contains the
+ColumnMetaData of the copy, with offsets relative to the ``data_page_offset`` of the chunk, which stay valid when row
+groups are moved. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from pqext.core.read.row_group import ColumnChunk
 
 SECOND_COPY = UUID("c8c20a5a-4f42-433e-aaba-047f995f0896")
-"""Identifies the extension entry."""
+"""UUID of the extension entry."""
 _OFFSETS = ("data_page_offset", "dictionary_page_offset")
 
 
 def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
-    """Return the metadata of a chunk's second copy from the metadata of the chunk; None if it has none.
+    """Return the metadata of a chunk's second copy, given the metadata of the chunk; None if there is no copy.
 
     Raises ``CorruptFileError`` if the extension is corrupt or contradicts the chunk.
     """
@@ -40,7 +41,7 @@ def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
     try:
         result, end = decode(ColumnMetaData, container[SECOND_COPY])
     except ParquetError as error:
-        error.offset = None  # it is an offset in the extension, not in the file
+        error.offset = None  # the offset is relative to the extension, not the file
         raise
     same = ("type", "path_in_schema", "num_values")
     if end != len(container[SECOND_COPY]) or any(getattr(result, name) != getattr(chunk, name) for name in same):
@@ -49,7 +50,10 @@ def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
 
 
 def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
-    """Return the second copy of a column chunk, to be read instead of it; the chunk itself if it has none."""
+    """Return the second copy of a column chunk, to be read instead of the chunk.
+
+    Return the chunk itself if it has no copy.
+    """
     if chunk.structure.crypto_metadata is not None:
         return chunk
     try:
@@ -64,7 +68,7 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
 
 
 def shift_offsets(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
-    """Return a copy of chunk metadata whose pages are ``distance`` bytes further on."""
+    """Return a copy of chunk metadata with all page offsets increased by ``distance``."""
     moved = copy.copy(chunk)
     for name in _OFFSETS:
         offset = getattr(chunk, name)

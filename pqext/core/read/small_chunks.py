@@ -1,8 +1,8 @@
-"""Row groups of very many small column chunks: one read, and one compiled call a chunk.
+"""Read row groups with very many small column chunks: one read for all, and one compiled call per chunk.
 
-Fixed costs dominate small chunks, so as much as possible is resolved once per call: :class:`SmallLeaves` is built for
-the selected leaves and used for each row group. :class:`pqext.core.read.column.ColumnReader` reads chunks that are
-unusual, large or corrupt, and chunks that may be corrupt if corruption is skipped.
+Fixed costs dominate for small chunks, so as much as possible is resolved once per call: :class:`SmallLeaves` is built
+for the selected leaves and used for each row group. :class:`pqext.core.read.column.ColumnReader` reads chunks that are
+unusual, large or corrupt. If corruption is skipped, it also reads chunks that may be corrupt.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types import leaf
 
 SMALL = 64 << 10
-"""Maximum bytes of a small chunk's pages, and of work not worth a thread, where waiting would dominate."""
+"""Maximum size of a small chunk's pages in bytes, and of work that does not justify a thread."""
 _ROOM = 4 * SMALL
-"""Memory that decoding a small chunk may take; a chunk that takes more is not small."""
+"""Maximum memory for decoding a small chunk. A chunk that needs more is not small."""
 _ROWS = 1 << 14
 _COUNTED = 1 << 20
-"""Bytes decoded between updates of the account."""
+"""Number of bytes decoded between updates of the account."""
 _AHEAD, _AHEAD_BYTES = 256, 1 << 20
-"""Chunks of several row groups, and their bytes, that are fetched together."""
+"""Maximum number of chunks of several row groups, and of their bytes, that are fetched together."""
 _Rows = RowRanges | NDArray[np.int64] | None
-"""Rows to read of a row group; None for all."""
+"""Rows of a row group to read; None for all rows."""
 _Ranges = tuple[list[int], list[int], list[tuple[int, int]]]
-"""The result of ``small_chunk_ranges``."""
+"""Result of ``small_chunk_ranges``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     asked: tuple[int, int, bytes]
-    """The argument of ``small_chunk_ranges``; it begins with the column index."""
+    """Argument of ``small_chunk_ranges``, which begins with the column index."""
     chunks: SmallChunks
     convert: Callable[[int, pa.Buffer | None, Any, Any], pa.Array]
 
@@ -63,11 +63,11 @@ class FetchedChunks:
     codecs: Sequence[int]
     data: Sequence[Any]
     unpackers: dict[int, Any]
-    """Decompressors by codec, shared by row groups that are decoded one after another."""
+    """Decompressors by codec, shared by row groups that are decoded consecutively."""
 
 
 class SmallLeaves:
-    """The leaves below ``tops`` whose small chunks are decoded in one call: without lists and optional groups."""
+    """Decoder of small chunks of the leaves below ``tops`` that are not in lists or optional groups."""
 
     def __init__(self, tops: Sequence[Shape], limits: Limits, options: ReadOptions) -> None:
         self.shapes = [leaf for top in tops for leaf in top.leaves()]
@@ -110,10 +110,10 @@ class SmallLeaves:
     def iter_chunks(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
     ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
-        """Iterate over row groups and their selected rows, with the small chunks to decode in one call each.
+        """Yield row groups, their selected rows, and their small chunks, which are to be decoded in one call each.
 
-        The chunks of several row groups are fetched together: twice as many each time for batches of at most
-        ``batch_rows``, since a caller may stop after the first batch.
+        The chunks of several row groups are fetched together. For batches of ``batch_rows`` rows, the number of row
+        groups doubles with each fetch, since a caller may stop after the first batch.
         """
         ahead: list[tuple[RowGroup, _Rows, _Ranges | None]] = []
         chunks = stored = 0
@@ -124,7 +124,7 @@ class SmallLeaves:
                 group, rows = next(remaining)
             except StopIteration:
                 break
-            except ParquetError:  # of the next row group; the preceding ones are complete
+            except ParquetError:  # the error is of the next row group; the preceding row groups are complete
                 yield from _fetch(ahead)
                 raise
             result = self._ranges(group, batch_rows) if rows is None and self._are_read else None
@@ -139,9 +139,9 @@ class SmallLeaves:
         yield from _fetch(ahead)
 
     def _ranges(self, group: RowGroup, batch_rows: int | None) -> _Ranges | None:
-        """The leaves with small chunks in a row group, their codecs and byte ranges.
+        """Return the leaves with small chunks in a row group, their codecs, and their byte ranges.
 
-        None if chunks are large on average, or if the row group is unusual.
+        Return None if chunks are large on average, or if the row group is unusual.
         """
         try:
             columns, rows = group.metadata.columns, group.num_rows
@@ -157,7 +157,7 @@ class SmallLeaves:
             own_name = source.summary_name.encode("utf-8", "surrogateescape")
             if index is not None:
                 result = small_chunk_ranges(index, self._requests, rows, SMALL, _ROOM, source.size, own_name)
-            else:  # a footer that looks up its structures one by one
+            else:  # the footer looks up its structures one by one
                 assert near is not None
                 result = [], [], []
                 for position, (column, physical, path) in enumerate(self._requests):
@@ -167,13 +167,13 @@ class SmallLeaves:
                         result[0].extend([position] * len(item[0]))
                         result[1].extend(item[1])
                         result[2].extend(item[2])
-        except ParquetError:  # the general path raises it
+        except ParquetError:  # the general path raises the error
             return None
         few = len(result[0]) < len(self.shapes) if self._are_exact else 2 * len(result[0]) < len(self._requests)
         return None if few else result
 
     def read(self, fetched_chunks: FetchedChunks, account: Account) -> dict[int, pa.Array]:
-        """Return, by column index, all rows of the ordinary fetched chunks; ``account`` counts them."""
+        """Return all rows of the ordinary fetched chunks by column index. ``account`` is charged for them."""
         held = account.held
         try:
             return self._decode(fetched_chunks, account)
@@ -215,7 +215,7 @@ class SmallLeaves:
 def _fetch(
     fetch_groups: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
 ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
-    """The row groups of one file with the bytes of their small chunks."""
+    """Yield the row groups of one file with their rows and the bytes of their small chunks."""
     ranges = [item for _, _, result in fetch_groups if result is not None for item in result[2]]
     data: list[Any] = [b""] * len(ranges)
     is_fetched = True

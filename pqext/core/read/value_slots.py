@@ -1,7 +1,8 @@
 """Gather values and nulls of a run of pages into the buffers of one Arrow array.
 
-Fixed-width values are decoded in place and spread if slots are null. Slots of dictionary arrays remain indices into
-the dictionary page of their chunk. Views refer to the memory of pages and dictionaries, which is not copied.
+Fixed-width values are decoded in place, and then moved apart if slots are null. Slots of dictionary arrays remain
+indices into the dictionary page of their chunk. Views refer to the memory of pages and dictionaries, which is not
+copied.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ from pqext.core.schema.types import leaf
 from pqext.core.schema.types.logical import LeafType
 
 WIDTH = 16
-"""Bytes of a view."""
+"""Size of a view in bytes."""
 EXPANDED = 32 << 20
-"""Bytes that a group of dictionary-encoded pages may expand to, whatever rows are requested."""
+"""Maximum number of bytes to which a group of dictionary-encoded pages may expand, independently of the requested
+rows."""
 
 
 def is_viewable(node: SchemaNode) -> bool:
-    """Whether the leaf holds strings or byte arrays without conversion."""
+    """Return whether the leaf contains strings or byte arrays that need no conversion."""
     if node.physical_type != Type.BYTE_ARRAY:
         return False
     shown = node.leaf_type.arrow_type()
@@ -47,13 +49,16 @@ def is_viewable(node: SchemaNode) -> bool:
 
 
 def viewed_bytes(array: pa.Array) -> int:
-    """Bytes of the values of an array of views."""
+    """Return the total size of the values in an array of views."""
     lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
     return int(lengths.sum(dtype=np.int64))
 
 
 class ViewSlots:
-    """At most ``capacity`` slots of strings or byte arrays; ``take`` accounts for bytes that are retained."""
+    """Builder of at most ``capacity`` string or byte array views.
+
+    ``reserve`` is called with the size of retained buffers.
+    """
 
     def __init__(self, leaf_type: LeafType, capacity: int, reserve: Callable[[int], None]) -> None:
         shown = leaf_type.arrow_type()
@@ -69,9 +74,11 @@ class ViewSlots:
         self, encoding: int, decoder: Decoder, run: PageRun, slot_counts: Counts, present: Bytes,
         dictionary: Dictionary | None,
     ) -> None:
-        """Add ``slot_counts`` of each page, with a value where ``present`` is set (empty: everywhere).
+        """Add ``slot_counts`` slots for each page.
 
-        Raises ``CorruptFileError`` also for strings that are not UTF-8.
+        ``present`` flags the slots that have a value; if it is empty, all have one.
+
+        Also raises ``CorruptFileError`` for strings that are not valid UTF-8.
         """
         added = sum(slot_counts.tolist())
         start, self._at = self._at, self._at + added * WIDTH
@@ -98,7 +105,7 @@ class ViewSlots:
             level_kernel.spread(target, WIDTH, run.total, present)
 
     def _entries(self, dictionary: Dictionary) -> Bytes | None:
-        """The views of the dictionary's values; None if an entry, perhaps unused, is not UTF-8."""
+        """Return views of the dictionary's values; None if an entry, which may be unused, is not valid UTF-8."""
         if self._dictionary is None or self._dictionary[0] is not dictionary:
             assert dictionary.offsets is not None
             self._take(dictionary.count * WIDTH)
@@ -112,7 +119,7 @@ class ViewSlots:
         return self._dictionary[1]
 
     def _view(self, data: Bytes, offsets: NDArray[np.int32], out: Bytes) -> bool:
-        """Fill ``out`` with views into the next buffer; return whether any refers to the buffer."""
+        """Fill ``out`` with views into the next buffer. Return whether any view refers to the buffer."""
         return views.view_values(data, offsets, len(self._buffers), self._is_text, out.view(np.uint64))
 
     def finish(self, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
@@ -129,7 +136,7 @@ class _Run:
 
 
 class IndexedSlots:
-    """Runs of pages whose values are indices into one dictionary."""
+    """Builder of slots that are indices into one dictionary."""
 
     def __init__(self, reserve: Callable[[int], None]) -> None:
         self._take = reserve
@@ -140,9 +147,10 @@ class IndexedSlots:
         self, encoding: int, run: PageRun, present: Bytes, slot_count: int, dictionary: Dictionary | None,
         leaf_type: LeafType,
     ) -> bool:
-        """Add slots with a value where ``present`` is set (empty: everywhere); return False for pages of plain values.
+        """Add slots of pages with dictionary indices, and return True. ``present`` flags the slots that have a value.
 
-        Also False if a dictionary entry, perhaps unused, is invalid for the type.
+        If ``present`` is empty, all slots have a value. Return False if the pages have plain values or another
+        dictionary, or if a dictionary entry, which may be unused, is invalid for the type.
         """
         if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
             return False
@@ -165,7 +173,7 @@ class IndexedSlots:
                 builder.append_lookup(result.data, result.offsets, run.indices, run.present, run.slots)
 
     def entries(self, leaf_type: LeafType) -> pa.Array | None:
-        """Return the dictionary as a distinct Arrow array; None if no page has referred to it."""
+        """Return the dictionary as an Arrow array of distinct values; None if no page refers to it."""
         return None if self._dictionary is None else _distinct_values(self._dictionary, leaf_type)[0]
 
     def finish(self, leaf_type: LeafType, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
@@ -188,9 +196,10 @@ class IndexedSlots:
 
 
 def _distinct_values(dictionary: Dictionary, leaf_type: LeafType) -> tuple[pa.Array, pa.Array | None]:
-    """The distinct Arrow values, and the position of each stored value among them; None if they are identical.
+    """Return the distinct Arrow values, and the position of each stored value among them, or None if these are
+    identical.
 
-    Arrow's users assume distinct values. Computed once per chunk.
+    Users of Arrow assume that dictionary values are distinct. The result is computed once per chunk.
     """
     if dictionary.shown is None:
         entries = leaf.from_byte_arrays(leaf_type, dictionary.count, None, dictionary.offsets, dictionary.data)
@@ -201,7 +210,7 @@ def _distinct_values(dictionary: Dictionary, leaf_type: LeafType) -> tuple[pa.Ar
 
 
 def is_shared(arrays: Sequence[pa.Array]) -> bool:
-    """Whether these are dictionary arrays of one dictionary in the same memory."""
+    """Return whether all arrays are dictionary arrays with the same dictionary in memory."""
     if not pa.types.is_dictionary(arrays[0].type):
         return False
     first = arrays[0].dictionary
@@ -230,11 +239,11 @@ def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
 
 
 class SlotBuilder:
-    """Append the pages of a run, with at most ``capacity`` slots of ``leaf_type`` in total.
+    """Builder of an Arrow array from the pages of a run, with at most ``capacity`` slots of ``leaf_type``.
 
-    Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, using the chunk's own
-    dictionary if all pages refer to it; ``viewed``: they become views. ``lean``: raise ``ExpansionError`` if a
-    dictionary look-up takes much memory.
+    Byte arrays take about ``expected`` bytes. With ``is_encoded`` they become a dictionary array, with the chunk's own
+    dictionary if all pages refer to it; ``with_views`` makes them views. With ``lean``, ``ExpansionError`` is raised if
+    a dictionary look-up takes much memory.
     """
 
     def __init__(
@@ -266,7 +275,7 @@ class SlotBuilder:
     def append(
         self, encoding: int, run: PageRun, slot_counts: Counts, present: Bytes, dictionary: Dictionary | None
     ) -> None:
-        """Add ``slot_counts`` of each page, with a value where ``present`` is set."""
+        """Add ``slot_counts`` slots for each page. ``present`` flags the slots that have a value."""
         decoder = find_decoder(encoding)
         if decoder is None:
             raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
@@ -298,13 +307,13 @@ class SlotBuilder:
             level_kernel.spread(target, width, values, present)
 
     def _claim(self, size: int) -> None:
-        """Account for ``size`` bytes of values about to be copied."""
+        """Account for ``size`` bytes of values that are about to be copied."""
         if self._is_lookup and size > EXPANDED:
             raise ExpansionError(f"dictionary pages expand to {size} bytes")
         self._take(size)
 
     def _look_up(self) -> None:
-        """Switch to values: not all pages are indices into one dictionary."""
+        """Switch from indices to values, because not all pages have indices into the same dictionary."""
         if self._indexed is not None and self._builder is not None:
             self._dictionary = self._indexed.entries(self._type)
             self._indexed.look_up(self._builder)

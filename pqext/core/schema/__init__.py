@@ -1,1 +1,1 @@
-"""The schema of a file: nodes, logical types, the Arrow schema, and the registry of annotations."""
+"""Schema of a file: nodes, logical types, the Arrow schema, and the registry of annotations."""

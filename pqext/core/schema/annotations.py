@@ -1,7 +1,8 @@
 """Registry of logical types that packages above core implement.
 
-Core knows an annotation by its name and by the marks of its Arrow fields. A handler does the rest. The registry names
-it by a dotted path and imports it when a file or table needs it. Third parties add types with :func:`register`.
+Core only knows the name of an annotation and how its Arrow fields are marked. A handler implements the type. The
+registry contains the dotted path of the handler, which is imported when a file or table needs it. Third parties add
+types with :func:`register`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 
 PAGE_BOXES = UUID("3fa80497-457c-4ddd-a5ca-f086c92581a1")
-"""Owner of the extension with one box per page in a chunk's metadata; see :mod:`pqext.geo.page_boxes`."""
+"""UUID of the extension with one box per page in a chunk's metadata; see :mod:`pqext.geo.page_boxes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Storage of an Arrow field: the annotation of its node and the plain Arrow field below it.
+    """Storage of an Arrow field: the annotation of its node, and the plain Arrow field that stores it.
 
-    A type that is not declared is missing from the schema of the file, whose key-value metadata states it instead.
+    If ``is_declared`` is false, the type is not in the schema of the file, but in its key-value metadata.
     """
 
     logical_type: LogicalType
@@ -47,7 +48,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """Facts that a handler returns about a written column chunk: geospatial statistics and metadata extensions."""
+    """Facts about a written column chunk from a handler: geospatial statistics and metadata extensions."""
 
     geospatial_statistics: GeospatialStatistics | None = None
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
@@ -57,17 +58,17 @@ Record = TypeVar("Record")
 
 
 class WriteRecords:
-    """Facts that handlers record about the values of a top-level column, for the chunks of the row group."""
+    """Records that handlers make about the values of a top-level column, for the chunks of the row group."""
 
     def __init__(self) -> None:
         self._records: list[object] = []
 
     def add(self, record: object) -> None:
-        """Add ``record``, of a type that belongs to its handler."""
+        """Add ``record``, whose type is defined by its handler."""
         self._records.append(record)
 
     def of_type(self, record_type: type[Record]) -> Iterator[Record]:
-        """Return the records of type ``record_type``."""
+        """Return an iterator over the records of type ``record_type``."""
         return (record for record in self._records if isinstance(record, record_type))
 
 
@@ -75,23 +76,23 @@ class AnnotationHandler(Protocol):
     """Interface for logical types outside ``pqext.core``: their conversion, storage, statistics and predicates."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """Return the Arrow field that readers get for ``node``, whose plain field is ``storage``."""
+        """Return the Arrow field of ``node`` for readers. ``storage`` is its plain field."""
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Convert an array of the plain field to the type of ``arrow_field``, row by row."""
+        """Convert an array of the plain field to the type of ``arrow_field``. Rows keep their positions."""
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
-        """Choose the storage of ``field`` at dotted ``path``; ``sample`` contains the first values, if known."""
+        """Return the storage of ``field`` at dotted ``path``. ``sample`` contains the first values, if known."""
 
     def inspects_data(self, choice: Any) -> bool:
-        """Whether ``choice``, the annotation's option for a column, needs a ``sample``."""
+        """Return whether ``choice``, the option for a column, requires a ``sample``."""
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
-        """Convert an array of ``field``'s type to the storage field's type, row by row.
+        """Convert an array of ``field``'s type to the type of the storage field. Rows keep their positions.
 
-        The ``records`` that it adds are passed to :meth:`chunk_facts`.
+        Records that are added to ``records`` are passed to :meth:`chunk_facts`.
         """
 
     def chunk_facts(
@@ -103,14 +104,15 @@ class AnnotationHandler(Protocol):
         Args:
             node: The leaf.
             values: Values of all pages.
-            starts: Position in ``values`` of each page's first value, and last the number of values.
+            starts: Position in ``values`` of each page's first value, followed by the number of values.
             has_index: Whether the chunk gets a page index, so that readers can distinguish its pages.
             options: Options of the writer.
-            records: Records of the row group's top-level column, also of other leaves and handlers.
+            records: Records of the row group's top-level column, including those for other leaves and handlers.
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Whether a row of the row group can satisfy the handler's ``predicate`` on ``node``; True if unknown."""
+        """Return whether a row of the row group may satisfy ``predicate`` of the handler on ``node``; True if unknown.
+        """
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """Return the rows of the pages that may satisfy ``predicate``; None if no page can be skipped."""
@@ -118,9 +120,9 @@ class AnnotationHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DerivedColumn:
-    """A column derived from another: its field, and the function that computes its values.
+    """Column that is derived from another column: its field, and the function that computes its values.
 
-    An update takes the place of a column of the same name.
+    If ``is_update`` is true, it replaces a column with the same name.
     """
 
     field: pa.Field
@@ -130,16 +132,16 @@ class DerivedColumn:
 
 @runtime_checkable
 class DerivesColumns(Protocol):
-    """Optional part of a handler: columns derived from columns of its type."""
+    """Optional interface of a handler: columns derived from columns of its type."""
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the column derived from top-level ``field`` of ``schema``, if any."""
+        """Return the column derived from top-level ``field`` of ``schema``; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A top-level column of a written file: its metadata by row group, whether it is encrypted, and the name of the
-    column derived from it."""
+    """Top-level column of a written file: its storage, its metadata by row group, and the name of its derived column.
+    """
 
     node: SchemaNode
     storage: Storage
@@ -158,44 +160,50 @@ class AssignedTypes:
 
 @runtime_checkable
 class DescribesFile(Protocol):
-    """Optional part of a handler: key-value metadata of a file that describes columns of its type."""
+    """Optional interface of a handler: key-value metadata of a file that describes columns of its type."""
 
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
     ) -> Mapping[str, str]:
-        """Return further pairs for a file with these columns, whose rows were read with ``input_metadata``.
+        """Return additional key-value metadata for a file with these columns.
 
-        Also called before the first row, without chunks.
+        Its rows were read with ``input_metadata``.
+
+        This is also called before the first row, with columns that have no chunks.
         """
 
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]
     ) -> AssignedTypes:
-        """Return the logical types that the ``value`` of a file's ``property`` assigns to top-level columns.
+        """Return the logical types that ``value``, the handler's key-value metadata in a file, assigns to top-level
+        columns.
 
-        ``find`` returns the column of a name, if there is exactly one and it is not repeated. ``properties`` contains
-        all properties of the file.
+        ``find`` returns the column with a name, if there is exactly one and it is not repeated. ``properties`` contains
+        all key-value metadata of the file.
         """
 
     def of_other_rows(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return the part of ``value`` that holds for a file with other rows; ``find`` returns its column at a path.
+        """Return the part of ``value`` that is valid for a file with other rows.
 
-        With ``is_subset`` these rows are unchanged rows of the file that ``value`` describes.
+        ``find`` returns the file's column at a path.
+
+        With ``is_subset``, its rows are a subset of the rows that ``value`` describes.
         """
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
-        """Merge the values of several files with the same columns; at least one is not None.
+        """Merge the values of several files with the same columns. At least one value is not None.
 
-        None is a file without the property. Raises ``ValueError`` if no single file could have all these values.
+        A value is None if the file does not have the property. Raises ``ValueError`` if the values cannot be combined
+        for one file.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a file that rows are appended to: its node, its plain Arrow field, and the file's key-value
-    metadata."""
+    """Column of a file to which rows are appended: its node, its plain Arrow field, and the file's key-value metadata.
+    """
 
     node: SchemaNode
     field: pa.Field
@@ -204,10 +212,10 @@ class StoredColumn:
 
 @runtime_checkable
 class StoresAlike(Protocol):
-    """Optional part of a handler: storage that matches an existing file when rows are appended to it."""
+    """Optional interface of a handler: storage that matches an existing file when rows are appended to it."""
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> Storage:
-        """Return the storage of ``field`` at dotted ``path`` that matches column ``like`` of the handler's type.
+        """Return the storage of ``field`` at dotted ``path`` that matches the column ``like`` of the handler's type.
 
         Raises ``ValueError`` if the field or ``options`` contradict the column.
         """
@@ -215,26 +223,26 @@ class StoresAlike(Protocol):
 
 @runtime_checkable
 class DoubtsTypes(Protocol):
-    """Optional part of a handler: check of the types that files state."""
+    """Optional interface of a handler: warnings about the types that files declare."""
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return a warning for readers about the type of column ``node``, or None."""
+        """Return a warning for readers about the type of column ``node``; None if the type is plausible."""
 
 
 @runtime_checkable
 class SeenInSpark(Protocol):
-    """Optional part of a handler: another Arrow type for Spark."""
+    """Optional interface of a handler: a different Arrow type for Spark."""
 
     def spark_type(self, field: pa.Field) -> pa.DataType:
-        """Return the Arrow type to which ``field``'s arrays are cast for Spark."""
+        """Return the Arrow type to which arrays of ``field`` are cast for Spark."""
 
 
 @runtime_checkable
 class ArrangesRows(Protocol):
-    """Optional part of a handler: a row layout of the file that a column determines."""
+    """Optional interface of a handler: a row layout of the file that a column determines."""
 
     def orders_rows(self, storage: Storage) -> bool:
-        """Whether a column with this storage orders the rows."""
+        """Return whether a column with this storage determines the order of rows."""
 
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int
@@ -247,22 +255,25 @@ class ArrangesRows(Protocol):
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the order and page boundaries of a row group's rows; without ``sort`` the rows keep their order."""
+        """Return the order of a row group's rows and their page boundaries.
+
+        The order is None unless ``sort`` is set.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The marks of a logical type that a handler implements.
+    """Description of a logical type that a handler implements.
 
     Args:
         logical: Member of the format's LogicalType union.
         handler: Dotted path of the handler, ``module:NAME``.
-        extension_names: Arrow extension names of such fields.
-        child_mark: Key in the field metadata of a struct's child that marks such fields.
+        extension_names: Arrow extension names of fields of the type.
+        child_mark: Key in the field metadata of a struct's child that marks fields of the type.
         option: Name of the writer's option for columns of the type: a field of ``WriteOptions`` (``shredding``,
             ``geometry``) or a key of ``WriteOptions.annotations``.
-        extensions: The handler's extensions of a chunk's metadata, which stay valid when the chunk is copied.
-        property: Key-value metadata that describes plain columns of its type.
+        extensions: Names of the handler's extensions of chunk metadata, by UUID. They stay valid in copied chunks.
+        property: Key of the key-value metadata that describes plain columns of the type.
     """
 
     logical: str
@@ -274,23 +285,23 @@ class Annotation:
     property: str | None = None
 
     def load(self) -> AnnotationHandler:
-        """Import the handler."""
+        """Import and return the handler."""
         handler: AnnotationHandler = load_object(self.handler)
         return handler
 
     def choices(self, options: WriteOptions) -> Mapping[str, Any]:
-        """Return the writer's choices for columns of this type, by dotted path."""
+        """Return the writer's options for columns of this type, by dotted path."""
         if self.option is None:
             return {}
         chosen: Mapping[str, Any] | None = getattr(options, self.option, None)
         return options.annotations.get(self.option, {}) if chosen is None else chosen
 
     def claims(self, field: pa.Field, path: str, options: WriteOptions) -> bool:
-        """Whether ``field`` is of this logical type, by its marks or by the writer's options."""
+        """Return whether ``field`` has this logical type according to its marks or the writer's options."""
         return path in self.choices(options) or self.marks(field)
 
     def marks(self, field: pa.Field) -> bool:
-        """Whether ``field`` is marked as this logical type."""
+        """Return whether ``field`` is marked as this logical type."""
         if isinstance(field.type, pa.BaseExtensionType):
             return field.type.extension_name in self.extension_names
         marked = (field.metadata or {}).get(EXTENSION_NAME)
@@ -311,26 +322,29 @@ def generation() -> int:
 
 
 def extension_name(uuid: UUID) -> str | None:
-    """Return the name of an annotation's chunk extension by its owner; these extensions move with their chunk."""
+    """Return the name of an annotation's chunk extension by its UUID; None if it is unknown."""
     return next((a.extensions[uuid] for a in _REGISTRY.values() if uuid in a.extensions), None)
 
 
 def register(annotation: Annotation) -> None:
-    """Register ``annotation``; its handler serves its logical type in all files read and written from now on."""
+    """Register ``annotation``.
+
+    Its handler is used for its logical type in all files that are read or written afterwards.
+    """
     global _generation
     _REGISTRY[annotation.logical] = annotation
     _generation += 1
 
 
 def for_logical(name: str) -> Annotation | None:
-    """Return the annotation of the LogicalType member ``name``, if any."""
+    """Return the annotation of the LogicalType member ``name``; None if there is none."""
     return _REGISTRY.get(name)
 
 
 def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
-    """Return the annotations that the writer's options configure, each with its choices.
+    """Return the annotations that the writer's options configure, with their options by column.
 
-    Raises ``ValueError`` if ``options.annotations`` names an option of no registered annotation.
+    Raises ``ValueError`` if ``options.annotations`` has a key that is not the option of a registered annotation.
     """
     known = {annotation.option for annotation in _REGISTRY.values() if annotation.option}
     for option in options.annotations:
@@ -340,22 +354,22 @@ def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, A
 
 
 def for_mark(field: pa.Field) -> Annotation | None:
-    """Return the annotation that an Arrow field is marked with, if any."""
+    """Return the annotation that an Arrow field is marked with; None if there is none."""
     return next((a for a in _REGISTRY.values() if a.marks(field)), None)
 
 
 def for_property(key: str) -> Annotation | None:
-    """Return the annotation whose columns the key-value metadata ``key`` describes, if any."""
+    """Return the annotation whose columns the key-value metadata ``key`` describes; None if there is none."""
     return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
 
 
 def serves_extension(name: str) -> bool:
-    """Whether a handler serves fields of the Arrow extension type ``name``."""
+    """Return whether a handler supports fields of the Arrow extension type ``name``."""
     return any(name in annotation.extension_names for annotation in _REGISTRY.values())
 
 
 def annotation_for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
-    """Return the annotation of an Arrow field that is written at dotted ``path``, if any."""
+    """Return the annotation of an Arrow field that is written at dotted ``path``; None if there is none."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
 
 

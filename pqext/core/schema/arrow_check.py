@@ -19,10 +19,10 @@ Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
 
 def check_table(table: pa.Table) -> None:
-    """Raise ``ValueError`` naming the column if a buffer, offset, view, index or child of ``table`` is invalid.
+    """Raise a ``ValueError`` that names the column if a buffer, offset, view, index or child of ``table`` is invalid.
 
-    Values are left to those who store them: whether strings are UTF-8, decimals within their digits and times
-    within the day.
+    Values are not checked, such as invalid UTF-8, decimals with too many digits and times beyond the day. The code that
+    stores them checks them.
     """
     layouts: dict[pa.DataType, pa.DataType] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -30,10 +30,10 @@ def check_table(table: pa.Table) -> None:
 
 
 def check_array(array: Column) -> Column:
-    """Return ``array`` unless one of its buffers, offsets, views, indices or children is invalid.
+    """Return ``array``. Raise ``ValueError`` if one of its buffers, offsets, views, indices or children is invalid.
 
-    Every public function that takes Arrow arrays calls this before anything follows them, Arrow's own functions
-    included: these do not check.
+    Every public function that accepts Arrow arrays calls this function before it accesses them, also with Arrow's
+    functions, which do not check arrays.
 
     Raises:
         ValueError: If the array is invalid.
@@ -49,13 +49,13 @@ def _check_chunks(
     try:
         if type_.id in _FLAT:
             for chunk in chunks:
-                chunk.validate(full=chunk.buffers()[0] is not None)  # nothing to follow, but nulls to count
+                chunk.validate(full=chunk.buffers()[0] is not None)  # no buffer to check, but nulls to count
             return
         if type_.id in _BINARY:
             for chunk in chunks:
                 _check_binary(chunk)
             return
-        # Extension types made in Python have no hash.
+        # Extension types defined in Python have no hash.
         known = not isinstance(type_, pa.BaseExtensionType)
         layout = layouts.get(type_) if known else None
         if layout is None:
@@ -76,9 +76,9 @@ _FLAT = frozenset(
     )
 )
 _INLINE = 12
-"""Maximum length of values that a view contains itself."""
+"""Maximum length of values that are stored in the view itself."""
 _BLOCK = 1 << 14
-"""Offsets that are compared at a time, which fit the processor's cache."""
+"""Number of offsets that are compared at a time, so that they fit into the processor's cache."""
 _BINARY = {
     pa.string().id: pa.binary(), pa.binary().id: pa.binary(), pa.large_string().id: pa.large_binary(),
     pa.large_binary().id: pa.large_binary(),
@@ -86,8 +86,8 @@ _BINARY = {
 
 
 def _check_binary(array: pa.Array) -> None:
-    """Validate like Arrow's full validation, in half the time."""
-    array.validate()  # of the offsets, the first and the last
+    """Validate like Arrow's full validation, but in half the time."""
+    array.validate()  # checks only the first and the last offset
     _check_nulls(array)
     if not len(array):
         return
@@ -97,14 +97,14 @@ def _check_binary(array: pa.Array) -> None:
     for start in range(0, len(array), _BLOCK):
         block = ends[start : start + _BLOCK + 1]
         if np.less(block[1:], block[:-1]).any():
-            array.view(bare).validate(full=True)  # which names the row
+            array.view(bare).validate(full=True)  # the error names the row
 
 
 def _check_nulls(array: pa.Array) -> None:
-    """Raise ``ArrowInvalid`` unless the array has as many nulls as it claims."""
+    """Raise ``ArrowInvalid`` unless the array has the number of nulls that it declares."""
     validity = array.buffers()[0]
     if validity is not None:
-        # Arrow counts them; the bits serve as values.
+        # Arrow counts the nulls. The validity bits also serve as values.
         bits = [validity, validity]
         pa.Array.from_buffers(pa.bool_(), len(array), bits, array.null_count, array.offset).validate(full=True)
 
@@ -122,7 +122,7 @@ def _check(array: pa.Array, layout: pa.DataType) -> None:
 
 
 def _check_null_views(array: pa.Array) -> None:
-    """Raise ``ArrowInvalid`` if the view of a null has an invalid length, which Arrow reads when it casts."""
+    """Raise ``ArrowInvalid`` if the view of a null has an invalid length, because Arrow reads it when it casts."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_struct(array.type):
@@ -141,7 +141,7 @@ def _check_null_views(array: pa.Array) -> None:
 
 
 def _check_fixed_size_lists(array: pa.Array) -> None:
-    """Raise ``ArrowInvalid`` if fixed-size lists exceed their elements: Arrow ignores the offset."""
+    """Raise ``ArrowInvalid`` if fixed-size lists exceed their elements, because Arrow ignores the offset."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -165,7 +165,7 @@ def _check_fixed_size_lists(array: pa.Array) -> None:
 
 
 def _check_all(array: pa.Array, layout: pa.DataType) -> None:
-    """Validate an array in another layout like Arrow's full validation, in less time."""
+    """Validate an array as type ``layout`` like Arrow's full validation, but faster."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if array.type.id in _BINARY:
@@ -181,7 +181,7 @@ def _check_all(array: pa.Array, layout: pa.DataType) -> None:
 def _check_visible(array: pa.Array) -> None:
     """Validate like Arrow's full validation, but ignore values below null structs.
 
-    pyarrow itself puts indices into empty dictionaries there.
+    pyarrow itself stores indices into empty dictionaries there.
     """
     kind = array.type
     if pa.types.is_struct(kind):
@@ -199,7 +199,7 @@ def _check_visible(array: pa.Array) -> None:
 
 
 def _shell(type_: pa.DataType) -> pa.DataType | None:
-    """The list type that has the same buffers of its own."""
+    """Return the list type without elements that has the same buffers; None for other types."""
     if pa.types.is_list(type_) or pa.types.is_map(type_):
         return pa.list_(pa.null())
     if pa.types.is_large_list(type_):

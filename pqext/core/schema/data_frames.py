@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars: marks of VARIANT and geometry columns, types that Arrow lacks, errors."""
+"""Convert data frames of pandas and polars: preserve marks of VARIANT and geometry columns, and convert types."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, serves_extension
 
 KEY = "pqext:fields"
-"""The key in ``DataFrame.attrs``; its value maps columns to extension names and metadata, as text for JSON's sake."""
+"""Key in ``DataFrame.attrs``. Its value maps columns to extension names and metadata as text, so that it can be
+JSON."""
 _DIGITS = 38
 _OBJECTS = (
     "holds Python objects (polars type Object), which Arrow exports as memory addresses; cast the column, for example "
     "with .map_elements(str, return_dtype=pl.String)"
 )
 PANDAS_FAULTS = (pa.ArrowException, ValueError)
-"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks, text that is not UTF-8, and dates after 9999."""
+"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks, invalid UTF-8, and dates after the year 9999."""
 
 Frame = TypeVar("Frame")
 
 
 def remember(frame: Any, schema: pa.Schema) -> None:
-    """Note the marks of the columns of ``schema`` in the attributes of ``frame``."""
+    """Store the extension types of the columns of ``schema`` in the attributes of ``frame``."""
     marks = {}
     for field in schema:
         metadata = field.metadata or {}
@@ -39,9 +40,10 @@ def remember(frame: Any, schema: pa.Schema) -> None:
 
 
 def restore(table: pa.Table, attributes: Any) -> pa.Table:
-    """Return ``table``, converted from a frame with these attributes, with the marks of columns that still match.
+    """Return ``table`` with the extension types that :func:`remember` stored in ``attributes``, for columns that still
+    match.
 
-    A column of bytes can be a geometry, a struct of bytes a variant; a column of nulls can be either.
+    A column of bytes matches a geometry, a struct of bytes a variant, and a column of nulls both.
     """
     marks = attributes.get(KEY) if isinstance(attributes, dict) else None
     if not isinstance(marks, dict):
@@ -61,9 +63,9 @@ def restore(table: pa.Table, attributes: Any) -> pa.Table:
 
 
 def drop_row_ranges(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Return the metadata of a schema for rows in another order.
+    """Return the metadata of a schema without row labels that would be wrong for rows in another order.
 
-    A pandas ``RangeIndex`` is stored there as a range, which would label other rows; pandas numbers them instead.
+    A pandas ``RangeIndex`` is stored as a range, which would label the wrong rows. Without it, pandas numbers the rows.
     """
     result = dict(metadata or {})
     with suppress(KeyError, TypeError, ValueError, RecursionError):
@@ -83,9 +85,9 @@ def _suits(type: pa.DataType, is_variant: bool) -> bool:
 
 
 def with_arrow_types(data: Any) -> Any:
-    """A polars DataFrame or Series whose types Arrow has; other data unchanged.
+    """Return a polars DataFrame or Series with types that Arrow supports. Other data is returned unchanged.
 
-    Int128 and UInt128, also within lists, arrays and structs, become ``Decimal(38, 0)``.
+    Int128 and UInt128 become ``Decimal(38, 0)``, including those within lists, arrays and structs.
 
     Raises:
         TypeError: If a column holds Python objects.
@@ -121,7 +123,7 @@ def _convert_series(polars: Any, series: Any, name: str) -> Any:
 
 
 def _arrow_type(polars: Any, dtype: Any) -> Any:
-    """Replace integers of 128 bits in ``dtype`` by ``Decimal(38, 0)``."""
+    """Replace 128-bit integers in ``dtype`` with ``Decimal(38, 0)``."""
     if dtype in (polars.Int128, polars.UInt128):
         return polars.Decimal(_DIGITS, 0)
     if isinstance(dtype, polars.List):
@@ -136,9 +138,9 @@ def _arrow_type(polars: Any, dtype: Any) -> Any:
 def convert_table(
     table: pa.Table, library: str, convert: Callable[[pa.Table], Frame], *faults: type[BaseException]
 ) -> Frame:
-    """Return the frame that ``convert`` makes of the table.
+    """Return the data frame that ``convert`` creates from the table.
 
-    Raises ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
+    Raises an ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
     """
     try:
         return convert(table)
@@ -146,7 +148,7 @@ def convert_table(
         if isinstance(error, (ParquetError, MemoryError)):
             raise
         if isinstance(error, ValueError):
-            convert(table.slice(0, 0))  # raises if the options are wrong rather than a value
+            convert(table.slice(0, 0))  # raises if the options, and not a value, are wrong
         for place, field in enumerate(table.schema):
             try:
                 convert(table.select([place]))

@@ -1,4 +1,4 @@
-"""Describe differences between the schemas of two files: columns, their types, and how they are stored."""
+"""Describe differences between the schemas of two files: columns, types and storage."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 _SHOWN = 5
-"""Columns that are named one by one."""
+"""Maximum number of columns that are listed by name."""
 
 
 def difference(first: Schema, other: Schema, where: str, *, lenient: bool = False) -> str | None:
-    """Describe how ``other`` differs from ``first``, called ``where`` in the text; None if their rows fit together.
+    """Describe how ``other`` differs from ``first``. Return None if the rows of both files can be combined.
 
-    Names of roots are ignored, and with ``lenient`` also equivalent annotations, names within lists and maps, and field
-    ids that only ``first`` has.
+    ``where`` names ``first`` in the text. Names of roots are ignored. With ``lenient``, equivalent annotations, names
+    within lists and maps, and field ids that only ``first`` has are ignored too.
     """
     mine, theirs = first.root.child_names, other.root.child_names
     missing = [name for name in mine if name not in theirs]
@@ -32,7 +32,7 @@ def difference(first: Schema, other: Schema, where: str, *, lenient: bool = Fals
         lines.append(f"{_columns(extra)} not in {where}")
     if not lines and list(mine) != list(theirs):
         return f"the columns are {_join_names(theirs)} instead of {_join_names(mine)}"
-    # Several columns may have one name.
+    # Several columns may have the same name.
     pairs = zip(first.root.children, map(other.root.child, mine) if lines else other.root.children, strict=True)
     shapes = ((shape.from_node(item), shape.from_node(same)) for item, same in pairs if same is not None)
     differences = (_unlike(*pair, lenient) for pair in shapes)
@@ -53,11 +53,13 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
-    """Describe how a column differs, or its first part that differs."""
+    """Describe the difference between two columns, or that of their first nested fields that differ; None if they are
+    equal.
+    """
     column = f"column {escape_text(mine.node.dotted_path)!r}"
     if _own_type(mine) != _own_type(theirs):
         result, requested = _type_text(theirs), _type_text(mine)
-        if result == requested:  # Arrow has one type for both
+        if result == requested:  # Arrow has the same type for both
             result, requested = (item.node.logical_name or result for item in (theirs, mine))
         if result == requested:
             return f"{column} has type {result} in another encoding; write the file again with pqext.write_table"
@@ -85,7 +87,7 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
 
 
 def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
-    """Describe how parts of a struct, list or map differ that have the same category."""
+    """Describe the difference between the nested fields of two structs, lists or maps; None if they are equal."""
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in item.children] for item in (mine, theirs)]
         if names[0] != names[1]:
@@ -105,7 +107,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
 
 
 def _own_type(shape: Shape) -> object:
-    """Return a description of a column's own type, without its parts."""
+    """Return a description of a column's type, without its nested fields."""
     if isinstance(shape, ListShape):
         return "map" if shape.is_map else "list"
     if isinstance(shape, GroupShape):
@@ -115,7 +117,10 @@ def _own_type(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """Return the logical type, or else the Arrow type; integers of their physical type's width have no logical type."""
+    """Return the logical type, or otherwise the Arrow type.
+
+    Integers as wide as their physical type have no logical type.
+    """
     result = node.logical_type
     integer = None if result is None else result.INTEGER
     if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):
@@ -127,7 +132,7 @@ _WIDTHS: dict[Type | None, int] = {Type.INT32: 32, Type.INT64: 64}
 
 
 def _type_text(shape: Shape) -> str:
-    """Return the type of a column as users know it."""
+    """Return the type of a column in the form that users know."""
     try:
         arrow = str(shape.field(ReadOptions()).type)
     except ParquetError:

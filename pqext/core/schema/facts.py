@@ -1,8 +1,8 @@
-"""Interfaces of the facts that are known about a file without reading its data.
+"""Interfaces of facts about a file that are known without reading its data.
 
-Planning, pruning and the handlers of annotations use these facts. A Thrift footer provides them as
-:class:`pqext.core.read.reader.ParquetFile`, its row groups and column chunks. Footers in other formats and
-data-skipping indexes provide them, too. Unknown facts have values that never exclude data.
+Planning, pruning and the handlers of annotations use these facts. A :class:`pqext.core.read.reader.ParquetFile`, its
+row groups and column chunks provide them from a Thrift footer. Footers in other formats and data-skipping indexes
+provide them too. Unknown facts have values that never exclude data.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class PageFacts(Protocol):
         """First row of each page within the row group."""
     @property
     def is_flat(self) -> bool:
-        """Whether each value is one row."""
+        """Whether every row has exactly one value or null."""
     @property
     def bounds(self) -> Sequence[Bounds]:
         """Bounds of the values of each page."""
     def rows(self, page: int) -> range:
-        """Return the rows of the row group in ``page``."""
+        """Return the range of rows of the row group that ``page`` contains."""
     def byte_range(self, page: int) -> tuple[int, int]:
-        """Return (offset, length) of ``page`` in the file, including its header."""
+        """Return offset and length of ``page`` in the file, including its header."""
     def matching(self, predicate: Predicate) -> Sequence[int]:
-        """Return the pages that may contain a value that satisfies ``predicate``; no other page does."""
+        """Return the pages that may contain a value that satisfies ``predicate``. All other pages can be skipped."""
 
 
 class LeafFacts(Protocol):
-    """One leaf in a row group. Untrusted statistics have no bounds and no pages."""
+    """Facts about one leaf in a row group. If statistics are not trusted, it has no bounds and no pages."""
 
     @property
     def node(self) -> SchemaNode:
@@ -53,30 +53,33 @@ class LeafFacts(Protocol):
         """Number of entries, including nulls."""
     @property
     def codec(self) -> int:
-        """Compression codec of its pages, as a number of the format."""
+        """Compression codec of the pages, by its number in the format."""
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of all its pages in the file, including the dictionary page."""
+        """Offset and length of all pages in the file, including the dictionary page."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Uncompressed size of all its pages."""
+        """Uncompressed size of all pages in bytes."""
     def bounds(self) -> Bounds:
-        """Return the bounds of its values."""
+        """Return the bounds of the values."""
     def may_contain(self, predicate: Predicate) -> bool:
-        """Whether a value can satisfy ``predicate`` according to a Bloom filter; False is definitive."""
+        """Return whether a value may satisfy ``predicate`` according to a Bloom filter. False is definitive."""
     @property
     def pages(self) -> PageFacts | None:
-        """Its pages with their bounds; None if their positions are unknown."""
+        """Pages with their bounds; None if their positions are unknown."""
     @property
     def page_locations(self) -> PageFacts | None:
-        """Its pages, perhaps without what bounds them."""
+        """Pages, possibly without their bounds; None if their positions are unknown."""
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
-        """Bounding box and types of its geometries."""
+        """Bounding box and types of the geometries; None if unknown."""
     def ignore_corrupt(self, structure: str, error: ParquetError) -> None:
         """Continue without a corrupt structure and issue a warning, or raise ``error`` if reading is strict."""
     def extension(self, owner: UUID) -> bytes | None:
-        """Return the extension of ``owner``. Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt."""
+        """Return the extension entry of ``owner``; None if missing.
+
+        Raises ``CorruptFileError`` or ``LimitError`` if corrupt.
+        """
 
 
 class Counts(NamedTuple):
@@ -88,45 +91,45 @@ class Counts(NamedTuple):
 
 
 class LeafDescription(LeafFacts, Protocol):
-    """Facts about a leaf that inspection shows in addition to those used by queries."""
+    """Facts about a leaf that inspection displays, in addition to the facts that queries use."""
 
     @property
     def is_encrypted(self) -> bool:
         """Whether the column is encrypted."""
     @property
     def is_hidden(self) -> bool:
-        """Whether only its existence is known, because its key is missing."""
+        """Whether the metadata of the column is unavailable because its key is missing."""
     @property
     def file_path(self) -> str | None:
-        """Path of the other file with its pages; None if they are in this file."""
+        """Path of the other file that contains the pages; None if they are in this file."""
     @property
     def compressed_bytes(self) -> int:
-        """Stored size of all its pages."""
+        """Compressed size of all pages in bytes."""
     @property
     def encodings(self) -> Sequence[int]:
-        """Encodings of its pages and levels, as numbers of the format."""
+        """Encodings of pages and levels, by their numbers in the format."""
     @property
     def counts(self) -> Counts:
         """Numbers of null, NaN and distinct values."""
     @property
     def has_dictionary(self) -> bool:
-        """Whether it starts with a dictionary page."""
+        """Whether the column chunk has a dictionary page."""
     @property
     def has_column_index(self) -> bool:
-        """Whether the values of each page have bounds."""
+        """Whether the column chunk has a column index with bounds of its pages."""
     @property
     def has_offset_index(self) -> bool:
-        """Whether the positions of its pages are known."""
+        """Whether the column chunk has an offset index with positions of its pages."""
     @property
     def has_bloom_filter(self) -> bool:
-        """Whether it has a Bloom filter."""
+        """Whether the column chunk has a Bloom filter."""
     @property
     def stored_extension(self) -> bytes | None:
-        """Bytes of its extension, including all owners."""
+        """Bytes of the metadata's extension, including the entries of all owners."""
 
 
 class RowGroupFacts(Protocol):
-    """One row group."""
+    """Facts about one row group."""
 
     @property
     def index(self) -> int:
@@ -145,15 +148,15 @@ class RowGroupFacts(Protocol):
     def bounds(self, leaf: SchemaNode) -> Bounds:
         """Return the bounds of a leaf's values, like ``chunk(leaf).bounds()``."""
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
-        """Return the stored size of all pages of ``leaves``."""
+        """Return the compressed size of all pages of ``leaves`` in bytes."""
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Load the page indexes of ``leaves``, by default all, which will be needed."""
+        """Load the page indexes of ``leaves``, by default of all leaves, because they will be needed."""
     def file_property(self, key: str) -> str | None:
-        """Return the value of the file's key-value metadata for ``key``."""
+        """Return the value of ``key`` in the file's key-value metadata; None if it is missing."""
 
 
 class RowGroupDescription(Protocol):
-    """Facts about a row group that inspection shows."""
+    """Facts about a row group that inspection displays."""
 
     @property
     def index(self) -> int:
@@ -163,32 +166,35 @@ class RowGroupDescription(Protocol):
         """Number of rows."""
     @property
     def compressed_bytes(self) -> int:
-        """Stored size of all its pages."""
+        """Compressed size of all pages in bytes."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Uncompressed size of all its pages."""
+        """Uncompressed size of all pages in bytes."""
     @property
     def sorting(self) -> Sequence[SortingColumn]:
-        """The declared sort order of its rows."""
+        """Declared sort order of the rows."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
         """Return the facts about a leaf."""
 
 
 class FileFacts(Protocol):
-    """The metadata of a file that planning needs."""
+    """Metadata of a file that planning needs."""
 
     @property
     def path(self) -> str | None:
         """Path of the file, if it has one."""
     @property
     def schema(self) -> Schema:
-        """Columns of the file."""
+        """Schema of the file."""
     @property
     def row_groups(self) -> Sequence[RowGroupFacts]:
-        """Row groups in order."""
+        """Row groups in file order."""
     @property
     def round_trip_bytes(self) -> int:
-        """Number of bytes that take as long to fetch as one more request; 0 if requests cost almost nothing."""
+        """Number of bytes that take as long to fetch as another request; 0 if requests cost almost nothing."""
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Fetch in one pass the page indexes and Bloom filters that ``request`` needs; its calls return no data."""
+        """Fetch the page indexes and Bloom filters that ``request`` needs together.
+
+        While it is called, they appear missing.
+        """
 

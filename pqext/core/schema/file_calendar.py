@@ -1,7 +1,7 @@
-"""The calendar of a file's dates and instants, which Spark states in key-value metadata.
+"""Calendar of a file's dates and instants, which Spark records in key-value metadata.
 
-Each leaf of dates or instants in the legacy calendar carries it, so that values and what bounds them are converted
-wherever they are read.
+The nodes of all leaves with dates or instants in the legacy calendar refer to it, so that values and bounds are
+converted wherever they are read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 class Calendars(NamedTuple):
-    """Legacy calendars of dates with INT64 instants, and of INT96 instants; None if the file uses the modern one."""
+    """Legacy calendars of dates and INT64 instants, and of INT96 instants; None if the file uses the modern calendar.
+    """
 
     dates: LegacyCalendar | None = None
     int96: LegacyCalendar | None = None
 
     def calendar_of(self, leaf: SchemaNode) -> LegacyCalendar | None:
-        """The calendar of a leaf, if its values depend on one. Local timestamps do not: Spark never converts them."""
+        """Return the calendar of a leaf; None if its values do not depend on one.
+
+        Spark never converts local timestamps.
+        """
         if leaf.physical_type == Type.INT96:
             return self.int96 if leaf.logical_type is None else None
         member = leaf.leaf_type.member
@@ -40,9 +44,10 @@ GREGORIAN = Calendars()
 
 
 def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Calendars:
-    """Return the calendars of a file with these pairs; ``timezone`` is used if the writer states none.
+    """Return the calendars of a file with these key-value ``pairs``. ``timezone`` is used if the file records none.
 
-    Spark before 3.0 knew the legacy calendar alone, and before 3.1 for INT96. Files of other writers have none.
+    Spark before 3.0 supported only the legacy calendar, and Spark before 3.1 for INT96. Files of other writers do not
+    use it.
     """
     stated = {pair.key: pair.value or "" for pair in pairs if pair.key in KEYS}
     version = _VERSION.match(stated.get(VERSION, ""))
@@ -57,13 +62,13 @@ def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Cale
 
 
 def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Return the pairs that remain valid after reading: without the calendars of converted values."""
+    """Return the pairs that are valid for the values that are read. The calendars of converted values are omitted."""
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 
 
 def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
-    """Return ``schema`` with the calendar of each leaf that ``options`` convert."""
+    """Return ``schema`` with the calendar of each leaf whose values are converted according to ``options``."""
     if options.legacy_calendar == "stored":
         return schema
     calendars = calendars_of(pairs, options.legacy_timezone)
@@ -80,9 +85,9 @@ def _with_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
 
 
 def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:
-    """The calendars of the leaves of a file that are in the legacy calendar, by dotted path.
+    """Return the calendars of the leaves that are in the legacy calendar, by dotted path.
 
-    Dates do not depend on a time zone.
+    The calendars of dates have no time zone.
     """
     calendars = calendars_of(metadata.key_value_metadata or ())
     if calendars == GREGORIAN:

@@ -1,4 +1,4 @@
-"""Logical types of columns from a file's key-value metadata, such as GeoParquet's geometries."""
+"""Assign logical types to columns from a file's key-value metadata, such as GeoParquet's geometries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 
 
 def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
-    """Return ``schema`` with the logical types that key-value metadata gives to its top-level columns.
+    """Return ``schema`` with the logical types that key-value metadata assigns to its top-level columns.
 
-    Metadata that cannot be understood is ignored with an ``AnnotationWarning``, which names the file at ``path``. So
-    is metadata that contradicts the schema.
+    Metadata that is invalid or contradicts the schema is ignored with an ``AnnotationWarning``, which names the file at
+    ``path``.
     """
     pairs = list(pairs)
     logical_types: dict[str, LogicalType] = {}
@@ -35,9 +35,9 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
 
 
 def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
-    """Return the key-value metadata ``pairs`` as far as it holds for a file of ``schema`` with other rows.
+    """Return the parts of the key-value metadata ``pairs`` that are valid for a file with ``schema`` and other rows.
 
-    With ``is_subset`` these rows are unchanged rows of the file that ``pairs`` describes.
+    With ``is_subset``, its rows are a subset of the rows that ``pairs`` describes.
     """
     result = dict(pairs)
     for key, value in pairs.items():
@@ -52,7 +52,7 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool =
 
 
 def describer(key: str) -> DescribesFile | None:
-    """Return the handler whose columns the key-value metadata ``key`` describes, if any."""
+    """Return the handler whose columns the key-value metadata ``key`` describes; None if there is none."""
     annotation = for_property(key)
     if annotation is None:
         return None
@@ -61,7 +61,7 @@ def describer(key: str) -> DescribesFile | None:
 
 
 def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Schema:
-    """Return ``schema`` with other logical types for the top-level columns of these names."""
+    """Return ``schema`` with ``logical_types`` for the top-level columns by name."""
     columns: dict[int, SchemaNode] = {}
     leaves: dict[int, SchemaNode] = {}
     names = schema.root.child_names
@@ -80,7 +80,7 @@ def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Sch
 
 
 def _column(schema: Schema, name: str) -> SchemaNode | None:
-    """Return the top-level column of this name if it is the only one and not repeated."""
+    """Return the top-level column ``name``; None if there is not exactly one, or if it is repeated."""
     node = schema.root.child(name)
     if node is None or node.repetition == FieldRepetitionType.REPEATED or not schema.root.is_unique(name):
         return None
@@ -88,7 +88,7 @@ def _column(schema: Schema, name: str) -> SchemaNode | None:
 
 
 class _ReplacedNodes(Sequence[SchemaNode]):
-    """Nodes with replacements; all other nodes are still created on access."""
+    """Sequence of nodes with replacements. Nodes that are not replaced are created on access."""
 
     def __init__(
         self, nodes: Sequence[SchemaNode], replacements: Mapping[int, SchemaNode], names: Sequence[str]
@@ -107,8 +107,8 @@ class _ReplacedNodes(Sequence[SchemaNode]):
         return self._others[place] if place in self._others else self._nodes[index]
 
     def names(self) -> list[str]:
-        """The names of all nodes."""
+        """Return the names of all nodes."""
         return list(self._names)
 
     def search(self, name: str) -> None:
-        """Nodes are not searched for one by one: their names are at hand."""
+        """Return None, because all names are available and nodes need not be searched one by one."""

@@ -1,7 +1,7 @@
-"""The schema of a file as a tree whose nodes are created on demand.
+"""Schema of a file as a tree whose nodes are created on demand.
 
-A kernel validates the depth-first list in the footer. A wide file then costs an object for each column that is used,
-not for each that exists. Implements nested encoding (maximum levels from the schema).
+A kernel validates the depth-first list in the footer. For a wide file, objects are then created only for the columns
+that are used. Implements nested encoding (maximum levels from the schema).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 
 _SOUGHT = 16
-"""Names that are searched for among all children; an index of them is made for more."""
+"""Maximum number of names that are searched among all children. For more names, an index is built."""
 _REPETITIONS = tuple(FieldRepetitionType)
 
 
@@ -32,12 +32,12 @@ def from_elements(
     elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS, path: str | None = None, *,
     strict: bool = True,
 ) -> Schema:  # fmt: skip
-    """Build the tree from the footer's depth-first list of elements; ``path`` names the file in later errors.
+    """Build the tree from the footer's depth-first list of elements. ``path`` names the file in later errors.
 
-    Groups without any column are omitted unless ``strict``: no column chunk belongs to them.
+    Groups without columns are omitted unless ``strict`` is set, because they have no column chunks.
 
-    Raises ``CorruptFileError`` if the list does not form a tree and ``LimitError`` if it is too deep. Problems of a
-    single column, such as an unknown physical type, are raised when that column is accessed.
+    Raises ``CorruptFileError`` if the list does not form a tree, and ``LimitError`` if it is too deep. Errors of a
+    single column, such as an unknown physical type, are raised when the column is accessed.
     """
     if not elements:
         raise CorruptFileError("the schema has no root")
@@ -53,7 +53,7 @@ def from_elements(
 
 
 def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
-    """The elements of a schema without groups that contain no leaf at any depth."""
+    """Return the elements of a schema without groups that contain no leaf at any depth."""
     retained: list[SchemaElement] = []
     subtrees: list[bool] = []
     """Whether the subtrees that follow the element contain a leaf, the nearest last."""
@@ -64,7 +64,7 @@ def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaEleme
             subtrees.append(True)
             continue
         if not 0 <= count <= len(subtrees):
-            return list(elements)  # not a tree, as the caller reports
+            return list(elements)  # not a tree; the caller raises the error
         children = [subtrees.pop() for _ in range(count)]
         subtrees.append(any(children))
         if any(children):
@@ -75,9 +75,10 @@ def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaEleme
 
 
 class Tree:
-    """Levels and positions of all elements, as arrays, and their names.
+    """Names of all elements of a schema, and arrays of their levels and positions.
 
-    It may be a part of a schema, below a root created for it, with leaves numbered from ``base``.
+    The tree may also be part of a schema, below a root that is created for it. Its leaves are then numbered from
+    ``base``.
     """
 
     def __init__(
@@ -99,19 +100,19 @@ class Tree:
 
     def _raise_fault(self, fault: str, position: int, limits: Limits) -> None:
         if fault == "missing":
-            raise CorruptFileError("a group of the schema has fewer children than its num_children states")
+            raise CorruptFileError("a group of the schema has fewer children than its num_children declares")
         if fault == "deep":
             raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
         if fault == "left":
-            raise CorruptFileError(f"the schema holds {len(self.names) - position} elements outside any group")
-        # The groups around it are those that were not closed yet; element 0 is the root.
+            raise CorruptFileError(f"the schema has {len(self.names) - position} elements outside any group")
+        # The enclosing groups are those that are not complete yet. Element 0 is the root.
         opened = [i for i in range(1, position) if not self.end[i]]
         name = ".".join(self.names[i] for i in (*opened, position) if i) or "the root"
         wrong = "no valid repetition type" if fault == "repetition" else "neither a type nor children"
         raise CorruptFileError(f"{name} has {wrong}", column=name)
 
     def node(self, position: int, parent: tuple[str, ...] | None) -> SchemaNode:
-        """The node of one element; ``parent`` is the path above, None for the root."""
+        """Return the node of one element. ``parent`` is the path of its parent, or None for the root."""
         element = self.elements[position]
         path = () if parent is None else (*parent, element.name)
         count = self.counts[position]
@@ -141,7 +142,7 @@ class Tree:
 def _columns(
     elements: Sequence[SchemaElement],
 ) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
-    """Return the kernel's result for a serialised list, computed from structures."""
+    """Return the result of the kernel for a list that is not serialised."""
     names = [element.name for element in elements]
     odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
     kinds = [element.repetition_type for element in elements]
@@ -179,7 +180,7 @@ class _Nodes(Sequence[SchemaNode]):
             raise IndexError(f"no node {position} among {len(self)}")
         if position < 0:
             return self[position + len(self)]
-        # Threads that make the same node at once all get the first.
+        # If several threads create the same node, all get the first one.
         return self._made.setdefault(position, self._make(position))
 
     def __iter__(self) -> Iterator[SchemaNode]:
@@ -201,17 +202,17 @@ class _Nodes(Sequence[SchemaNode]):
 
 
 class Group(_Nodes):
-    """The children of a group, which are found by the leaves below them."""
+    """Children of a group, which can be looked up by the leaves below them."""
 
     __slots__ = ()
 
     @abstractmethod
     def over_leaf(self, leaf: int) -> SchemaNode:
-        """The child at or above the leaf, which must lie below."""
+        """Return the child that contains the leaf, or is the leaf. The leaf must be below this group."""
 
 
 class Children(Group):
-    """The children of the group that is element ``at``."""
+    """Children of the group that is element ``position`` of the tree."""
 
     __slots__ = ("_elements", "_found", "_path", "_tree")
 
@@ -236,13 +237,15 @@ class Children(Group):
         return self._tree.node(self._elements[position], self._path)
 
     def names(self) -> list[str]:
-        """Names of the children, without creating them."""
+        """Return the names of the children, without creating nodes."""
         return [self._tree.names[at] for at in self._elements]
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
-        """The number of the first child called ``name``, and whether it is the only one.
+        """Return the position of the first child called ``name`` (None if there is none), and whether the name is
+        unique.
 
-        None where children are not to be searched for one by one: there are groups among them, or many were sought.
+        Return None if children are not searched individually, because some are groups or many names were searched
+        before.
         """
         names, elements = self._tree.names, self._elements
         if not isinstance(names, kernel.Names) or not isinstance(elements, range) or not isinstance(name, str):
@@ -261,12 +264,12 @@ class Children(Group):
         return self[self.child_index(leaf)]
 
     def child_index(self, leaf: int) -> int:
-        """The number of the child at or above the leaf."""
+        """Return the position of the child that contains the leaf, or is the leaf."""
         return bisect_right(self._elements, leaf - self._tree.base, key=self._tree.first_leaf.__getitem__) - 1
 
 
 class Leaves(_Nodes):
-    """The ``count`` leaves below a root, in column order."""
+    """Sequence of the ``count`` leaves below a root, in column order."""
 
     __slots__ = ("_count", "_root")
 
@@ -288,7 +291,7 @@ class Leaves(_Nodes):
 
 
 def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
-    dotted = ".".join  # Joined for errors only: long names nested deeply make paths many times the footer's size.
+    dotted = ".".join  # Join paths only for errors: those of deeply nested long names may exceed the footer's size.
     try:
         physical = Type(-1 if element.type is None else element.type)
     except ValueError:
@@ -298,6 +301,6 @@ def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
         ) from None
     if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
         raise CorruptFileError(
-            f"{dotted(path)} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=dotted(path)
+            f"{dotted(path)} is FIXED_LEN_BYTE_ARRAY with invalid length {element.type_length}", column=dotted(path)
         )
     return physical

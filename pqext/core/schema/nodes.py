@@ -1,4 +1,4 @@
-"""Schema tree: nodes with their levels, and the shapes that Arrow uses.
+"""Schema tree: nodes with their levels, and conversion to schema elements.
 
 Implements nested encoding (maximum levels from the schema) and the nested types of the LogicalTypes document.
 """
@@ -20,13 +20,13 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True)
 class SchemaNode:
-    """One field of the schema: a leaf with a physical type or a group of children.
+    """Node of the schema: a leaf with a physical type, or a group of children.
 
-    ``max_definition_level`` and ``max_repetition_level`` apply to the node itself; ``leaf_start`` and ``leaf_stop`` are
-    the range of column indexes below it. ``path`` excludes the root. With ``is_adopted`` the logical type comes from
-    key-value metadata, and the schema itself states ``declared_type``. ``calendar`` applies to the values of a leaf, if
-    it is not the proleptic Gregorian calendar. With ``is_utc`` INT96 timestamps are read as instants; ``int96_step`` is
-    their unit, in nanoseconds.
+    ``max_definition_level`` and ``max_repetition_level`` are those of the node itself. ``leaf_start`` and ``leaf_stop``
+    are the range of column indexes below it. ``path`` excludes the root. If ``is_adopted`` is true, the logical type
+    comes from key-value metadata, and ``declared_type`` is the type in the schema. ``calendar`` is the calendar of a
+    leaf's values if it is not the proleptic Gregorian calendar. If ``is_utc`` is true, INT96 timestamps are read as
+    instants; ``int96_step`` is their unit in nanoseconds.
     """
 
     name: str
@@ -54,17 +54,17 @@ class SchemaNode:
 
     @property
     def dotted_path(self) -> str:
-        """The path in the schema, joined by dots."""
+        """Path in the schema, with names joined by dots."""
         return ".".join(self.path)
 
     @property
     def logical_name(self) -> str:
-        """Member of LogicalType set on the node, or an empty string."""
+        """Name of the LogicalType member that is set on the node, or an empty string."""
         return (self.logical_type.member or "") if self.logical_type is not None else ""
 
     @cached_property
     def leaf_type(self) -> LeafType:
-        """The stored type of a leaf."""
+        """Stored type of a leaf. Raises ``TypeError`` for a group."""
         if self.physical_type is None:
             raise TypeError(f"{self.dotted_path!r} is a group, not a leaf")
         return LeafType(
@@ -73,7 +73,7 @@ class SchemaNode:
 
     @cached_property
     def stored_place(self) -> tuple[int, int, bytes]:
-        """Leaf in the layout that kernels search a footer for: column index, physical type, length-prefixed names."""
+        """Leaf in the layout with which kernels search a footer: column index, physical type, length-prefixed names."""
         names = [name.encode("utf-8", "surrogateescape") for name in self.path]
         path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
         return self.leaf_start, int(self.leaf_type.physical), path
@@ -85,18 +85,18 @@ class SchemaNode:
 
     @cached_property
     def child_names(self) -> list[str]:
-        """The names of the children in order."""
+        """Names of the children in order."""
         if isinstance(self.children, tuple):
             return [child.name for child in self.children]
         names: list[str] = self.children.names()  # type: ignore[attr-defined]
         return names
 
     def __contains__(self, name: object) -> bool:
-        """Whether a child is called ``name``; of a wide schema no other name is read for it."""
+        """Return whether a child is called ``name``, without reading all names of a wide schema."""
         return isinstance(name, str) and self.position(name) is not None
 
     def position(self, name: str) -> int | None:
-        """Position of the child called ``name``, the first of several; None if there is no such child."""
+        """Return the position of the first child called ``name``; None if there is none."""
         result = self._search(name)
         return self._by_name.get(name) if result is None else result[0]
 
@@ -107,7 +107,7 @@ class SchemaNode:
         return match
 
     def child(self, name: str) -> SchemaNode | None:
-        """The child called ``name``, the first of several; None if there is no such child."""
+        """Return the first child called ``name``; None if there is none."""
         position = self.position(name)
         return None if position is None else self.children[position]
 
@@ -118,12 +118,12 @@ class SchemaNode:
         return frozenset(name for name, count in Counter(self.child_names).items() if count > 1)
 
     def is_unique(self, name: str) -> bool:
-        """Whether at most one child has this name. Files may repeat names; a path then means the first."""
+        """Return whether at most one child has this name. If a file repeats a name, paths refer to the first child."""
         result = self._search(name)
         return result[1] if result is not None else name not in self._repeated_names
 
     def leaves(self) -> Iterator[SchemaNode]:
-        """The leaves at or below the node, in column order."""
+        """Yield the leaves at or below the node, in column order."""
         if self.is_leaf:
             yield self
         for child in self.children:
@@ -132,9 +132,9 @@ class SchemaNode:
 
 @dataclass(frozen=True)
 class Schema:
-    """The schema of a file, from its root.
+    """Schema of a file, from its root.
 
-    ``leaves`` are all leaves in column order: ``leaves[i]`` is column chunk ``i`` of each row group.
+    ``leaves`` contains all leaves in column order: ``leaves[i]`` corresponds to column chunk ``i`` of each row group.
     """
 
     root: SchemaNode
@@ -146,7 +146,9 @@ class Schema:
         return cls(root, tuple(root.leaves()))
 
     def find(self, path: str | Sequence[str]) -> SchemaNode | None:
-        """The node at ``path``: a sequence of names, a top-level name, or names joined by dots."""
+        """Return the node at ``path``, which is a sequence of names, a top-level name, or names joined by dots; None if
+        missing.
+        """
         if isinstance(path, str):
             whole = self.root.child(path)
             return whole if whole is not None else self.find(path.split(".")) if "." in path else None
@@ -178,7 +180,7 @@ def _render(node: SchemaNode, depth: int) -> Iterator[str]:
 
 
 def to_elements(root: SchemaNode) -> list[SchemaElement]:
-    """The footer's depth-first list of elements for a tree."""
+    """Convert a tree to the depth-first list of elements in a footer."""
     elements = [SchemaElement(name=root.name, num_children=len(root.children))]
     for child in root.children:
         elements.extend(_elements(child))
@@ -208,7 +210,7 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
 
 
 def display_type(node: SchemaNode | None, value: object) -> str:
-    """Describe the type of a column for people: its logical type, if the ``value`` type does not state it."""
+    """Describe the type of a column for users: its logical type if it is VARIANT or geospatial, otherwise ``value``."""
     if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
         return str(value)
     if node.logical_name == "VARIANT":

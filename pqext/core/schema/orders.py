@@ -1,7 +1,7 @@
-"""The order of a column's values: how its minima and maxima are compared, written and understood.
+"""Order of a column's values: how its minima and maxima are compared, written and interpreted.
 
-Implements ``ColumnOrder``: the order of the type, IEEE 754's total order of floating-point columns and the
-chronological order of INT96 timestamps. A column whose order is undefined or not known has no bounds.
+Implements ``ColumnOrder``: the order of the type, IEEE 754's total order for floating-point columns, and the
+chronological order of INT96 timestamps. A column with an undefined or unknown order has no bounds.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ Kind = Literal["undefined", "type", "total", "chronological"]
 FloatOrder = Literal["type", "ieee754"]
 
 DECIMAL_BYTES = 64
-"""Longer bounds of decimals are ignored: no decimal needs more bytes."""
+"""Maximum size of decimal bounds. Longer bounds are ignored, because no decimal needs more bytes."""
 
 _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
-"""Format characters of :mod:`struct` and numpy for numbers, signed and unsigned."""
+"""Format characters for signed and unsigned numbers in :mod:`struct` and numpy."""
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
-"""Logical types whose values compare as their physical type does, integers by their sign, times in their unit."""
+"""Logical types whose values compare like those of their physical type: integers by their sign, times in their unit."""
 
 
 def is_float(leaf: LeafType) -> bool:
-    """Whether values of the leaf can be NaN."""
+    """Return whether values of the leaf can be NaN."""
     return leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16"
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOrder:
-    """Order of one column's bounds; ``kind`` is ``undefined`` if the bounds have no meaning."""
+    """Order of one column's bounds. ``kind`` is ``undefined`` if the bounds have no meaning."""
 
     leaf: LeafType
     kind: Kind
@@ -63,11 +63,11 @@ class BoundOrder:
         return np.dtype("<" + _NUMBERS[leaf.physical][leaf.order == "unsigned"])
 
     def value(self, raw: bytes) -> Value | None:
-        """Convert a bound to comparison form; None for bytes that are not a value of this type."""
+        """Convert a bound to comparison form; return None if it is not a value of this type."""
         return self.values([raw])[0]
 
     def values(self, raws: Sequence[bytes]) -> list[Value | None]:
-        """Convert bounds to comparison form; None for bytes that are not a value of this type."""
+        """Convert bounds to comparison form. The result is None for each bound that is not a value of this type."""
         leaf, member = self.leaf, self.leaf.member
         physical = leaf.physical
         if member in _AS_STORED:
@@ -84,7 +84,7 @@ class BoundOrder:
         return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
 
     def _is_sound(self, raw: bytes, member: str) -> bool:
-        """Whether the bytes may be a bound of this type."""
+        """Return whether the bytes may be a bound of this type."""
         physical = self.leaf.physical
         if physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != self.leaf.length:
             return False
@@ -93,7 +93,7 @@ class BoundOrder:
         return physical != Type.BOOLEAN or raw in (b"\0", b"\1")
 
     def keys(self, raws: Sequence[bytes]) -> list[Any]:
-        """Return sort keys of bounds in this order; None for bytes that are not a value of this type."""
+        """Return sort keys of bounds in this order. The key is None for each bound that is not a value of this type."""
         if self.kind != "total":
             return list(self.values(raws))
         width = self.leaf.width
@@ -102,11 +102,11 @@ class BoundOrder:
         return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 
     def key(self, raw: bytes) -> Any:
-        """Return the sort key of one bound; None for bytes that are not a value of this type."""
+        """Return the sort key of one bound; None if it is not a value of this type."""
         return self.keys([raw])[0]
 
     def column_order(self) -> ColumnOrder:
-        """ColumnOrder for the footer. A column without one has its type's order, which is then undefined."""
+        """Return the ColumnOrder for the footer. An undefined order becomes the order of the type."""
         if self.kind == "total":
             return ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
         if self.kind == "chronological":
@@ -119,7 +119,7 @@ def _total_key(bits: int, mask: int) -> int:
 
 
 def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
-    """Return the order of bounds written for ``leaf``; ``float_order`` applies to floating-point columns."""
+    """Return the order of bounds that are written for ``leaf``. ``float_order`` applies to floating-point columns."""
     if is_float(leaf):
         return BoundOrder(leaf, "total" if float_order == "ieee754" else "type")
     if leaf.order == "undefined":
@@ -128,7 +128,10 @@ def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
 
 
 def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
-    """Return the order in a file's ``ColumnOrder`` for ``leaf``; undefined if it does not suit the type."""
+    """Return the order for ``leaf`` that a file's ``ColumnOrder`` declares.
+
+    It is undefined if it does not match the type.
+    """
     kind: Kind = "undefined"
     if order is not None:
         if order.IEEE_754_TOTAL_ORDER is not None:

@@ -1,4 +1,4 @@
-"""Rows of a row group as disjoint ascending ranges, with set operations to combine verdicts."""
+"""Rows of a row group as disjoint ascending ranges, with set operations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pqext.core.schema.facts import PageFacts
 
 RowRanges = list[range]
-"""Ascending, apart from each other, none empty."""
+"""Ranges that are ascending, not adjacent and not empty."""
 
 
 def merge_ranges(ranges: Iterable[range]) -> RowRanges:
-    """Any ranges as row ranges: sorted, joined where they meet or overlap, empty ones dropped."""
+    """Convert any ranges to row ranges: sort them, join adjacent and overlapping ranges, and drop empty ranges."""
     result: RowRanges = []
     for element in sorted((item for item in ranges if len(item)), key=lambda element: element.start):
         if result and element.start <= result[-1].stop:
@@ -28,7 +28,7 @@ def merge_ranges(ranges: Iterable[range]) -> RowRanges:
 
 
 def rows_of_pages(page_facts: PageFacts, pages: Sequence[int]) -> RowRanges:
-    """Return the rows of ascending ``pages``."""
+    """Return the rows of the ascending ``pages`` as ranges."""
     runs: list[list[int]] = []
     for page in pages:
         if runs and page == runs[-1][1] + 1:
@@ -42,7 +42,7 @@ def normalize_ranges(rows: Iterable[range] | None, num_rows: int) -> RowRanges |
     """Sort and merge ``rows``, ranges within a row group of ``num_rows`` rows.
 
     Returns None if they cover the row group, or if ``rows`` is None. Raises ``IndexError`` if they exceed the row
-    group, ``TypeError`` for anything but ranges.
+    group, and ``TypeError`` for objects that are not ranges of step 1.
     """
     if rows is None:
         return None
@@ -51,18 +51,18 @@ def normalize_ranges(rows: Iterable[range] | None, num_rows: int) -> RowRanges |
         if not isinstance(item, range) or item.step != 1:
             raise TypeError(f"rows must be ranges of step 1, not {item!r}")
         if item.start < item.stop and not 0 <= item.start < item.stop <= num_rows:
-            raise IndexError(f"rows {item.start} to {item.stop} of a row group of {num_rows}")
+            raise IndexError(f"rows {item.start} to {item.stop} are outside a row group of {num_rows} rows")
     ranges = merge_ranges(parts)
     return None if ranges == [range(num_rows)] else ranges
 
 
 def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Union of both ranges: rows that may match ``a or b``."""
+    """Return the rows that are in either of both, which may match ``a or b``."""
     return merge_ranges([*first, *second])
 
 
 def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Rows of both: what may match ``a and b``."""
+    """Return the rows that are in both, which may match ``a and b``."""
     result: RowRanges = []
     i = j = 0
     while i < len(first) and j < len(second):
@@ -77,7 +77,7 @@ def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 
 
 def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Rows of ``first`` that are not of ``second``."""
+    """Return the rows of ``first`` that are not in ``second``."""
     result: RowRanges = []
     for item in first:
         at = item.start
@@ -92,17 +92,17 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 
 
 class RowQueue:
-    """``rows`` that are taken from the front, as many at a time as is asked for."""
+    """Queue of the rows in ranges, from which any number of rows is taken at the front."""
 
     def __init__(self, rows: Sequence[range]) -> None:
         self._rows = deque(item for item in rows if len(item))
 
     def __bool__(self) -> bool:
-        """Whether any rows remain."""
+        """Return whether any rows remain."""
         return bool(self._rows)
 
     def take(self, count: int) -> RowRanges:
-        """The next ``count`` rows, fewer at the end."""
+        """Remove and return the next ``count`` rows, or fewer at the end."""
         part: RowRanges = []
         while count and self._rows:
             item = self._rows.popleft()
@@ -114,7 +114,7 @@ class RowQueue:
         return part
 
     def push_back(self, part: Sequence[range]) -> None:
-        """Return ``part``, the last rows consumed, to the front."""
+        """Put ``part``, the rows that were taken last, back to the front."""
         for item in reversed(part):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
@@ -122,29 +122,29 @@ class RowQueue:
 
 
 class NumberQueue:
-    """A queue of ascending row numbers."""
+    """Queue of ascending row numbers."""
 
     def __init__(self, numbers: NDArray[np.int64]) -> None:
         self._numbers = numbers
         self._at = 0
 
     def __bool__(self) -> bool:
-        """Whether any rows remain."""
+        """Return whether any rows remain."""
         return self._at < len(self._numbers)
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """The next ``count`` rows, fewer at the end."""
+        """Remove and return the next ``count`` rows, or fewer at the end."""
         part = self._numbers[self._at : self._at + count]
         self._at += len(part)
         return part
 
     def push_back(self, part: NDArray[np.int64]) -> None:
-        """Return ``part``, the last rows consumed, to the front."""
+        """Put ``part``, the rows that were taken last, back to the front."""
         self._at -= len(part)
 
 
 def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
-    """Group ranges so that each group has one range or spans at most ``reach``."""
+    """Yield groups of consecutive ranges. A group has one range, or spans at most ``reach``."""
     group: list[tuple[int, int]] = []
     for place in ranges:
         if group and place[1] - group[0][0] > reach:
@@ -156,7 +156,7 @@ def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list
 
 
 def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
-    """The number of each row of ``ranges``, in their order."""
+    """Return the numbers of all rows in ``ranges``, in their order."""
     parts = [np.arange(item.start, item.stop, dtype=np.int64) for item in ranges]
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
 
@@ -171,7 +171,7 @@ def cover_rows(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 
 def flag_rows(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Return a flag for each row of ``ranges``, in their order: whether it is in the ascending ``rows``."""
+    """Return for each row of ``ranges``, in their order, whether it is in the ascending ``rows``."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)

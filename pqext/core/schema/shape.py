@@ -1,7 +1,7 @@
-"""Shapes: a schema tree as Arrow sees it, leaves, groups and lists, each with the levels that rule it.
+"""Shapes: schema tree in Arrow's structure of leaves, groups and lists, each with its levels.
 
-The reader assembles arrays by them and the writer takes arrays apart by them. A shape that carries an annotation
-is shown by that annotation's handler; below it lies its storage.
+The reader uses shapes to assemble arrays, and the writer to disassemble them. If a shape has an annotation, its handler
+converts between the storage and the array that users see.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pqext.core.schema.types.logical import GROUP_MEMBERS
 
 @dataclass(frozen=True)
 class Shape:
-    """Base of all shapes.
+    """Base class of shapes.
 
     A *slot* is a position in the array of this shape. ``slot_level`` is the minimum definition level of an entry with a
-    slot (below it an enclosing list is empty or null), ``value_level`` the minimum of a slot that is not null, and
-    ``repetition_level`` the number of repeated fields above and at the slot. ``original`` is the field of the stored
-    Arrow schema, if it suits.
+    slot; at lower levels an enclosing list is empty or null. ``value_level`` is the minimum definition level of a slot
+    that is not null. ``repetition_level`` is the number of repeated fields above and at the slot. ``original`` is the
+    field in the stored Arrow schema, if it matches.
     """
 
     node: SchemaNode
@@ -46,7 +46,7 @@ class Shape:
         return self.node.repetition == FieldRepetitionType.OPTIONAL
 
     def leaves(self) -> Iterator[LeafShape]:
-        """The leaf shapes at or below, in column order."""
+        """Yield the leaf shapes at or below this shape, in column order."""
         raise NotImplementedError
 
     @cached_property
@@ -55,11 +55,11 @@ class Shape:
         return next(self.leaves()).node.leaf_start
 
     def storage_field(self, options: ReadOptions) -> pa.Field:
-        """The plain Arrow field, before this shape's own annotation shows it."""
+        """Return the plain Arrow field of the storage, without this shape's own annotation."""
         raise NotImplementedError
 
     def field(self, options: ReadOptions) -> pa.Field:
-        """Arrow field that readers see, with its field id if the file has one."""
+        """Return the Arrow field that readers see, with its field id if the file has one."""
         field = self.storage_field(options)
         if self.annotation is not None:
             field = self.annotation.load().arrow_field(self.node, field, options)
@@ -73,21 +73,21 @@ class Shape:
         return field.with_metadata({**(field.metadata or {}), marks.FIELD_ID: str(self.node.field_id).encode()})
 
     def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
-        """The nodes at or below whose annotation readers do not see, and why."""
+        """Yield the nodes at or below this shape whose annotation is ignored, with the reason."""
         logical = self.node.logical_type
         is_read = self.node.is_leaf or self.node.is_adopted
         if logical is not None and not is_read and not self._heeds(logical.member):
-            what = f"{logical.member} does not suit the group" if logical.member else "its logical type is not known"
+            what = f"{logical.member} does not match the group" if logical.member else "its logical type is unknown"
             yield self.node, f"{what}; it is read as a struct"
 
     def _heeds(self, member: str | None) -> bool:
-        # Not by ``annotation``: some columns of an annotated group are its bare storage by choice.
+        # Do not use ``annotation``: columns of an annotated group may be read as its storage on request.
         return _of_group(self.node) is not None
 
     def select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
         """Return the shape with only the leaves that match ``predicate``; None if no leaf matches.
 
-        An annotated shape that loses leaves becomes its bare storage.
+        If leaves of an annotated shape are removed, the result is its storage without the annotation.
         """
         kept = self._select(predicate)
         if kept is not None and kept.annotation is not None and len(list(kept.leaves())) < len(list(self.leaves())):
@@ -100,9 +100,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column; ``encoded``: as a dictionary and indices into it, ``viewed``: as views.
+    """Values of one column. With ``encoded`` they are read as a dictionary array, with ``viewed`` as views.
 
-    ``element_levels`` are the minimum definition levels of elements of each enclosing list, the outermost first.
+    ``element_levels`` contains the minimum definition level of elements of each enclosing list, from the outermost
+    list.
     """
 
     element_levels: tuple[int, ...] = ()
@@ -118,9 +119,9 @@ class LeafShape(Shape):
             arrow = leaf.arrow_type(options.int96_unit)
             result = marks.logical_marks(leaf.logical, leaf.member)
         except ParquetError as error:
-            # The rest of the file is readable; ``check`` raises when the column is requested.
+            # Other columns can be read; ``check`` raises the error if this column is requested.
             arrow, result = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
-        # Arrow has no null type that is not nullable.
+        # Arrow's null type is always nullable.
         return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=result or None)
 
     def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
@@ -134,7 +135,7 @@ class LeafShape(Shape):
 
 @dataclass(frozen=True)
 class GroupShape(Shape):
-    """A struct."""
+    """Struct."""
 
     children: tuple[Shape, ...]
 
@@ -159,7 +160,7 @@ class GroupShape(Shape):
     def _heeds(self, member: str | None) -> bool:
         if member == "FILE":
             return find_fault(self._struct(ReadOptions())) is None
-        # parquet-mr annotates the entries of a map too.
+        # parquet-mr also annotates the entries of a map.
         return super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
 
     def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
@@ -169,10 +170,10 @@ class GroupShape(Shape):
 
 @dataclass(frozen=True)
 class ListShape(Shape):
-    """A list or map: a repeated group and its enclosing group, if any.
+    """List or map: a repeated group, and its enclosing group if there is one.
 
-    ``element_level`` is the minimum definition level of an element, ``element_repetition`` the repetition level of a
-    further element.
+    ``element_level`` is the minimum definition level of an element. ``element_repetition`` is the repetition level of
+    all elements after the first.
     """
 
     element: Shape
@@ -199,7 +200,7 @@ class ListShape(Shape):
 
 
 def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
-    """Raise the errors of columns that cannot be read, by name; return the warnings of :func:`warn` for all others."""
+    """Raise the errors of columns that cannot be read; return warnings about the ignored annotations of all others."""
     results: list[str] = []
     for top in shapes:
         for leaf in top.leaves():
@@ -223,7 +224,7 @@ def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNod
 
 
 def strip_annotations(shape: Shape) -> Shape:
-    """Return the shape without the annotations and hints at and below it: the bare storage."""
+    """Return the storage shape, without annotations and stored Arrow types at any level."""
     if isinstance(shape, GroupShape):
         return replace(shape, annotation=None, original=None, children=tuple(map(strip_annotations, shape.children)))
     if isinstance(shape, ListShape):
@@ -234,9 +235,9 @@ def strip_annotations(shape: Shape) -> Shape:
 
 
 def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
-    """Build the shape of a node; ``levels`` are the definition levels of its repeated ancestors, outermost first."""
+    """Build the shape of a node. ``levels`` are the definition levels of its repeated ancestors, from the outermost."""
     if node.repetition == FieldRepetitionType.REPEATED:
-        # A repeated field outside LIST and MAP is a required list of required elements.
+        # A repeated field outside a LIST or MAP is a required list of required elements.
         return _list(node, node, levels, _element(node, levels), is_map=False)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
@@ -249,7 +250,7 @@ def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
         if repeated.repetition == FieldRepetitionType.REPEATED:
             if node.logical_name == "MAP" and len(repeated.children) == 2:
                 return _list(node, repeated, levels, _entries(repeated, levels), is_map=True)
-            # A map without values is the list of its keys, by the same rules.
+            # A map without values becomes a list of its keys, by the same rules.
             if _is_element(node, repeated):
                 return _list(node, repeated, levels, _element(repeated, levels))
             within = *levels, repeated.max_definition_level
@@ -291,7 +292,7 @@ def _list(
 
 
 def _is_element(outer: SchemaNode, repeated_node: SchemaNode) -> bool:
-    """Whether the repeated field itself is the element. Backward-compatibility rules for lists, 1 to 4."""
+    """Return whether the repeated field itself is the element, by the backward-compatibility rules 1 to 4 for lists."""
     return (
         repeated_node.is_leaf
         or len(repeated_node.children) > 1
@@ -302,7 +303,7 @@ def _is_element(outer: SchemaNode, repeated_node: SchemaNode) -> bool:
 
 
 def _element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
-    """A repeated field taken as a required element of its list."""
+    """Return the shape of a repeated field as a required element of its list."""
     if repeated_node.is_leaf:
         return _leaf(repeated_node, (*levels, repeated_node.max_definition_level))
     if repeated_node.logical_name in ("LIST", "MAP"):
@@ -312,7 +313,7 @@ def _element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
 
 
 def _entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
-    """A repeated group as a struct, whatever its annotation means elsewhere."""
+    """Return the shape of a repeated group as a struct. Its LIST or MAP annotation is ignored."""
     level, repetition = repeated_node.max_definition_level, repeated_node.max_repetition_level
     children = tuple(from_node(child, (*levels, level)) for child in repeated_node.children)
     return GroupShape(repeated_node, level, level, repetition, _of_group(repeated_node), children)

@@ -1,7 +1,7 @@
-"""Statistics of pages and column chunks: computed once per page, merged for the chunk, read as bounds.
+"""Statistics of pages and column chunks: computed once per page, merged for the chunk, and read as bounds.
 
-Implements ``Statistics``: minimum and maximum exclude nulls and NaN, a zero bound of a float has the sign that widens
-it, long bounds of byte arrays are truncated, and types with undefined order have no bounds.
+Implements ``Statistics``: minimum and maximum exclude nulls and NaN, a floating-point zero bound has the sign that
+covers both zeros, long bounds of byte arrays are truncated, and types with undefined order have no bounds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from pqext.core.schema.orders import BoundOrder, is_float, of_column
 from pqext.core.schema.types.logical import LeafType
 
 BOUND_BYTES = 64
-"""Longer minima and maxima of byte arrays are cut to this many bytes by default, the maximum then rounded up."""
+"""Default maximum size of minima and maxima of byte arrays. Longer bounds are truncated, and the maximum is rounded
+up."""
 FIXED_BOUND_BYTES = 1024
-"""Fixed-length values longer than this get no bounds: they cannot be truncated, since readers expect the length."""
+"""Maximum size of fixed-length values with bounds. Their bounds cannot be truncated, since readers expect full
+length."""
 
 Starts = NDArray[np.int64]
 _Bound = bytes | None
@@ -38,10 +40,12 @@ _NUMBERS: dict[tuple[str, int], np.dtype[Any]] = {
 
 @dataclass(slots=True)
 class PageExtremes:
-    """PLAIN bytes of each page's least and greatest value, ``None`` for a page that has none, and its NaN.
+    """PLAIN bytes of the minimum and the maximum of each page, and its NaN count.
 
-    Under the total order a page of nothing but NaN has NaN for bounds, in any other order none. ``nan_counts`` is
-    ``None`` where values cannot be NaN.
+    Bounds of a page without values are None.
+
+    In the total order, a page that contains only NaN has NaN bounds; in any other order it has none. ``nan_counts`` is
+    None if values cannot be NaN.
     """
 
     minima: Sequence[_Bound]
@@ -50,7 +54,7 @@ class PageExtremes:
 
 
 def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtremes:
-    """The extremes of each page of a chunk's dense stored values; page ``i`` begins at value ``starts[i]``."""
+    """Return the extremes of each page of a chunk's dense stored values. Page ``i`` begins at value ``starts[i]``."""
     leaf, pages = order.leaf, len(starts) - 1
     unknown: list[_Bound] = [None] * pages
     if not order.is_defined or (leaf.length or 0) > FIXED_BOUND_BYTES:
@@ -91,7 +95,7 @@ def kernel_of(order: BoundOrder) -> str | None:
 def of_boundaries(
     order: BoundOrder, kernel: str | None, physical: pa.Array, boundaries: PageBoundaries
 ) -> PageExtremes:
-    """Like :func:`of_pages` for pages that are being written; ``kernel`` is :func:`kernel_of` the order."""
+    """Like :func:`of_pages`, for pages that are being written. ``kernel`` is the result of :func:`kernel_of`."""
     if kernel == "bytes":
         _, offsets, data = physical.buffers()
         signed = order.leaf.order == "signed"
@@ -136,13 +140,13 @@ def _plain_bounds(values: NDArray[Any], present: NDArray[np.bool_]) -> list[_Bou
 def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtremes:
     kind = {2: "<f2", 4: "<f4", 8: "<f8"}[order.leaf.width or 8]
     values = raw.view(kind)
-    # The kernel knows no half floats; wider ones hold them exactly.
+    # The kernel does not support half floats, which wider floats represent exactly.
     wide = values.astype(np.float32) if kind == "<f2" else values
     low, high, nans = _extremes(wide, starts)
     present = np.diff(starts) > nans
     if order.kind == "type":
         low, high = low.astype(kind), high.astype(kind)
-        # Some readers distinguish -0 from +0: a zero bound covers both.
+        # Some readers distinguish -0 from +0, so a zero bound covers both.
         low[low == 0], high[high == 0] = -0.0, 0.0
         return PageExtremes(_plain_bounds(low, present), _plain_bounds(high, present), nans.tolist())
     integer = np.dtype(f"<i{values.itemsize}")
@@ -164,7 +168,7 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
 
 
 def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
-    """Bits of floats as integers that sort as the total order does, and the other way round."""
+    """Convert bits of floats to integers that sort in the total order, or convert them back."""
     flipped: NDArray[Any] = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.array(np.iinfo(bits.dtype).max, bits.dtype))
     return flipped
 
@@ -220,9 +224,10 @@ def of_chunk(
     order: BoundOrder, pages: PageExtremes, null_count: int, *,
     bound_bytes: int = BOUND_BYTES, distinct_count: int | None = None,
 ) -> Statistics:
-    """The statistics of a chunk from the extremes of its pages.
+    """Return the statistics of a chunk, from the extremes of its pages.
 
-    ``bound_bytes`` is where bounds of byte arrays are truncated; ``distinct_count`` is omitted if it is unknown.
+    ``bound_bytes`` is the maximum size of byte array bounds, which are truncated. ``distinct_count`` is None if
+    unknown.
     """
     statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
     if pages.nan_counts is not None:
@@ -241,14 +246,14 @@ def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., 
     if len(known) < 2:
         return known[0] if known else None
     if order.kind == "total":
-        # NaN bounds stand for pages of nothing else; they count only when all pages are so.
+        # NaN bounds belong to pages that contain only NaN. They are used only if all pages are like this.
         numbers = [bound for bound, value in zip(known, order.values(known), strict=True) if value == value]
         known = numbers or known
     return choose(zip(order.keys(known), known, strict=True))[1]
 
 
 def truncate_lower(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
-    """Truncate a lower bound to ``size`` bytes if the type allows; also return whether it is still exact."""
+    """Truncate a lower bound to ``size`` bytes if the type allows it; return the bound and whether it is exact."""
     if len(bound) <= size or not is_cuttable(leaf):
         return bound, True
     end = size
@@ -258,7 +263,7 @@ def truncate_lower(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool
 
 
 def truncate_upper(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
-    """Truncate an upper bound to ``size`` bytes if possible; also return whether it is still exact."""
+    """Truncate an upper bound to ``size`` bytes if possible; return the bound and whether it is exact."""
     head, exact = truncate_lower(leaf, bound, size)
     if exact:
         return bound, True
@@ -267,7 +272,7 @@ def truncate_upper(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool
 
 
 def is_cuttable(leaf: LeafType) -> bool:
-    """Whether bounds of the leaf may be truncated."""
+    """Return whether bounds of the leaf may be truncated."""
     return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
 
 
@@ -278,11 +283,11 @@ def _raise_bytes(head: bytes) -> bytes | None:
 
 
 def _raise_text(head: bytes) -> bytes | None:
-    """The shortest UTF-8 text above all text that starts with ``head``; no character is replaced by a longer one."""
+    """Return the shortest UTF-8 text above all text with prefix ``head``; None if there is none."""
     try:
         characters = head.decode()
     except UnicodeDecodeError:
-        return _raise_bytes(head)  # nobody checks the text of ENUM and JSON
+        return _raise_bytes(head)  # readers do not validate the text of ENUM and JSON
     for end in range(len(characters), 0, -1):
         code = ord(characters[end - 1]) + 1
         code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
@@ -292,9 +297,9 @@ def _raise_text(head: bytes) -> bytes | None:
 
 
 def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
-    """Return the bounds that a chunk's statistics prove, trusting only the order of the type.
+    """Return the bounds that a chunk's statistics prove. Only those in a supported order are used.
 
-    Without a ``ColumnOrder`` that is known, ``min_value`` and ``max_value`` have no meaning.
+    Without a known ``ColumnOrder``, ``min_value`` and ``max_value`` have no meaning.
     """
     if statistics is None:
         return Bounds(num_values=num_values, has_nan=None if is_float(leaf_type) else False)
@@ -303,7 +308,7 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
     if bound_order.is_defined:
         low, high = statistics.min_value, statistics.max_value
     if low is None and high is None and leaf_type.physical in _DEPRECATED and leaf_type.order == "signed":
-        # The deprecated fields were compared as signed numbers, whatever the type.
+        # The deprecated fields were compared as signed numbers for all types.
         low, high = statistics.min, statistics.max
     stored = (statistics.min_value, statistics.max_value, statistics.min, statistics.max)
     null_count = plausible_null_count(stored, statistics.null_count, num_values)
@@ -311,7 +316,7 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
 
 
 def plausible_null_count(bounds: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
-    """Return ``null_count``; None if it leaves no values although there are ``bounds`` bounds, in any order."""
+    """Return ``null_count``; None if it contradicts ``bounds``, because all values would be null."""
     return None if null_count == num_values and any(bounds) else null_count
 
 
@@ -322,7 +327,7 @@ def bounds_of(
     order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Return the bounds that stored bounds and counts prove; None if invalid. ``num_values`` includes nulls."""
+    """Return the bounds that stored bounds and counts prove; invalid ones are None. ``num_values`` includes nulls."""
     if low is not None and high is not None:
         minimum, maximum = order.values([low, high])
     else:
@@ -335,7 +340,7 @@ def bounds_of_values(
     order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Like :func:`bounds_of`, for bounds that ``order`` has decoded."""
+    """Like :func:`bounds_of`, for bounds that are already in comparison form."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False

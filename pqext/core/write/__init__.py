@@ -1,1 +1,1 @@
-"""From Arrow tables to a file: leaves, pages, column chunks and row groups."""
+"""Write Arrow tables to files: leaves, pages, column chunks and row groups."""

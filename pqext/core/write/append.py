@@ -1,8 +1,8 @@
-"""Append row groups to an existing file: after its footer, under a new footer that lists all row groups.
+"""Append row groups to an existing file, after its footer. A new footer lists all row groups.
 
-The old footer remains in the file, and the first bytes appended are a checkpoint of it, so that a crash loses nothing:
-``pqext.open(path, recover=True)`` and :func:`pqext.recover` read the old rows. Existing bytes never change. Spec: "File
-format" (the metadata is apart from the data), "Error recovery".
+The old footer remains in the file, and the first bytes that are appended are a checkpoint of it. After a crash,
+``pqext.open(path, recover=True)`` and :func:`pqext.recover` can therefore read the old rows. Existing bytes never
+change. Spec: "File format" (metadata is separate from data), "Error recovery".
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from pqext.core.write.file_layout import FileLayout
 from pqext.core.write.file_options import options_of
 
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
-"""Options not inferred from the file: new rows need not be sorted like the existing ones."""
+"""Options that are inferred from the file. Sorting is not, since new rows need not be sorted like existing rows."""
 _NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
 """Codecs and encodings that Spark cannot read."""
 
 
 class AppendedFile:
-    """The file at ``path`` before the append, and its new footer.
+    """File at ``path`` to which row groups are appended: its old footer, and the new footer.
 
-    Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
-    dates in Spark's legacy calendar, ``CorruptFileError`` for a file that is not Parquet, and ``ValueError`` for
-    options that would describe the old row groups. ``requested`` are the options passed by name; others are inferred
-    from the file. If it is None, ``options`` are used unchanged.
+    ``requested_options`` are the options that were passed by name; other options are inferred from the file. If it is
+    None, ``options`` are used unchanged. Raises ``UnsupportedError`` for files that are partly encrypted or have chunks
+    in other files, an extension of the footer, or dates in Spark's legacy calendar; ``CorruptFileError`` for a file
+    that is not a Parquet file; and ``ValueError`` for options that cannot be used when appending.
     """
 
     def __init__(self, path: str, options: WriteOptions, requested_options: Mapping[str, Any] | None) -> None:
@@ -71,7 +71,7 @@ class AppendedFile:
         source = open_source(path)
         try:
             result = _footer(source)
-            # A jump table reads from a file that is about to grow; a copy does not.
+            # A footer with a jump table would read from the file, which is about to grow. A copy does not.
             self._old, _ = decode(FileMetaData, encode(result.metadata))
             self.size = source.size
             self.form = footer_format_of(source)
@@ -95,7 +95,8 @@ class AppendedFile:
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
-                raise CorruptFileError(f"a row group declares {group.num_rows} rows", path=self._path, row_group=index)
+                message = f"a row group declares a negative row count: {group.num_rows}"
+                raise CorruptFileError(message, path=self._path, row_group=index)
         if extensions_of(self._old) is not None:
             raise unsupported_error(
                 "the footer has an extension, which may describe the complete file",
@@ -108,9 +109,9 @@ class AppendedFile:
             raise unsupported_error("a column chunk is in another file", "append to that file")
 
     def check(self, footer: FileMetaData) -> None:
-        """Raise ``ValueError`` if row groups under ``footer`` do not fit the row groups of the file."""
+        """Raise ``ValueError`` if row groups with the schema of ``footer`` cannot be added to the file."""
         some = RowGroup(columns=[ColumnChunk(file_offset=0)], total_byte_size=0, num_rows=1)
-        footer.row_groups = [some]  # one with rows, so that its columns are compared
+        footer.row_groups = [some]  # a row group with rows, so that its columns are compared
         self._merge(footer).finish([])
 
     def checkpoint(self) -> bytes:
@@ -134,15 +135,15 @@ class AppendedFile:
         merge.add(footer, "what is appended")
         difference = None if noted is None or own is None else _other_types(noted.value, own.value)
         if difference is not None:
-            raise ValueError(f"the rows do not fit {self._path}: {difference}; cast the column")
+            raise ValueError(f"the rows do not match {self._path}: {difference}; cast the column")
         return merge
 
     def merge_footer(self, footer: FileMetaData) -> FileMetaData:
-        """Return the footer of the file extended by the row groups of ``footer``."""
+        """Return the old footer extended by the row groups of ``footer``."""
         old, _ = decode(FileMetaData, encode(self._old))
         new, _ = decode(FileMetaData, encode(footer))
         merge = self._merge(new)
-        # Columns that only GeoParquet metadata marks as geometries have no geometry type in the schema.
+        # Columns that only GeoParquet metadata declares as geometries have no geometry type in the schema.
         plain = [i for i, element in enumerate(_leaves(self._old)) if logical.from_element(element) is None]
         groups = []
         for metadata in (old, new):
@@ -155,7 +156,7 @@ class AppendedFile:
             for index in plain:
                 if (about := group.columns[index].meta_data) is not None:
                     about.geospatial_statistics = None
-        # Some readers reject files if only part of the row groups have ordinals.
+        # Some readers reject files in which only some row groups have ordinals.
         are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
         for at, group in enumerate(groups):
             group.ordinal = at if are_numbered else None
@@ -166,15 +167,15 @@ def _footer(source: Source) -> Footer:
     try:
         return plain_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
-        advice = "; if a writer died, `pqext recover` writes the remaining rows to a new file"
+        advice = "; if a writer crashed, `pqext recover` writes the remaining rows to a new file"
         advice = "" if "pqext recover" in error.message else advice
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 
 
 def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options inferred from the first row group with rows, except those in ``options``.
+    """Return options inferred from the first row group with rows, except those in ``options``.
 
-    A missing dictionary proves nothing: other rows may repeat more.
+    A missing dictionary is ignored, because new rows may have more repeated values.
     """
     file = ParquetFile(source)
     try:
@@ -184,7 +185,7 @@ def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]
     result["dictionary"] = {at: True for at, has_one in result.get("dictionary", {}).items() if has_one}
     if options.get("profile") == "spark":
         result = {name: _for_spark(choice) for name, choice in result.items()}
-    # A column with an explicit encoding has no dictionary, unless that is explicit too.
+    # A column with an explicit encoding has no dictionary, unless the dictionary is requested explicitly too.
     for item, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
         choice: Any = options.get(item)
         if _maps(choice, result.get(other)):
@@ -200,7 +201,7 @@ def _maps(*choices: object) -> bool:
 
 
 def _for_spark(choice: Any) -> Any:
-    """The option without values that Spark's reader does not support."""
+    """Return the option without values that Spark's reader does not support."""
     return {at: item for at, item in choice.items() if item not in _NOT_FOR_SPARK} if _maps(choice) else choice
 
 
@@ -209,16 +210,16 @@ def _leaves(footer: FileMetaData) -> list[SchemaElement]:
 
 
 def _stored_schema(footer: FileMetaData) -> KeyValue | None:
-    """The stored Arrow schema."""
+    """Return the key-value pair of the stored Arrow schema; None if there is none."""
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
 def _other_types(mine: str | None, theirs: str | None) -> str | None:
-    """The first column with different Arrow types that have the same Parquet type."""
+    """Describe the first column with different Arrow types but the same Parquet type; None if there is none."""
     try:
         pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
     except Unreadable:
-        return None  # readers ignore it
+        return None  # readers ignore an invalid schema
     for old, new in pairs:
         if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
             return f"column {escape_text(new.name)!r} is {new.type} instead of {old.type}"
@@ -226,7 +227,7 @@ def _other_types(mine: str | None, theirs: str | None) -> str | None:
 
 
 def _unsaid(type: pa.DataType) -> Iterator[object]:
-    """Type properties that Parquet lacks: units of durations, sizes of lists and names of extension types."""
+    """Yield type properties that Parquet lacks: units of durations, sizes of lists, and names of extension types."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in _NAMED_IN_PARQUET:

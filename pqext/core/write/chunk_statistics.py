@@ -1,4 +1,4 @@
-"""Statistics, size statistics, page indexes and Bloom filter of a column chunk being written."""
+"""Statistics, size statistics, page indexes and Bloom filter of a column chunk that is being written."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pqext.core.write.leaf_recipe import LeafRecipe
 
 @dataclass(slots=True)
 class ChunkIndexes:
-    """Structures stored outside the chunk, None if absent, and ``extensions`` for its metadata.
+    """Structures that are stored outside the chunk, or None if absent, and ``extensions`` for its metadata.
 
-    ``column_index`` is serialised. The offset index describes the pages of ``boundaries``, which begin ``offset`` bytes
-    into the file; ``measured``: with the sizes of their byte arrays.
+    ``column_index`` is serialised. The offset index describes the pages in ``boundaries``; the chunk is at ``offset``
+    in the file. If ``measured`` is true, it includes the sizes of byte arrays.
     """
 
     column_index: bytes | None = None
@@ -40,7 +40,7 @@ class ChunkIndexes:
 
     @property
     def offset_index(self) -> bytes | None:
-        """Return the serialised offset index."""
+        """Serialised offset index."""
         return None if self.boundaries is None else page_index_kernel.offset_index(self.boundaries, self.offset,
         self.measured)
 
@@ -51,7 +51,7 @@ def describe(
 ) -> ChunkIndexes:
     """Add statistics to ``metadata`` and build the indexes that the options request.
 
-    ``physical`` are the chunk's values in stored representation.
+    ``physical`` contains the chunk's values in their stored representation.
     """
     options, indexed = recipe.options, recipe.page_index
     indexes = ChunkIndexes()
@@ -60,10 +60,10 @@ def describe(
     if recipe.statistics:
         extremes = statistics.of_boundaries(recipe.order, recipe.bounds, physical, boundaries)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
-            # Spark ranks NaN above all numbers, but prunes by bounds without NaN.
+            # In Spark NaN is greater than all numbers, but bounds exclude NaN, and Spark prunes by them.
             unknown = [None] * boundaries.count
             extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
-        # Distinct floats depend on how NaN and zeros compare.
+        # The number of distinct floats depends on how NaN and zeros compare.
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
             distinct = dictionary.distinct(len(physical))
@@ -100,7 +100,7 @@ _Counts = NDArray[np.int64]
 
 
 def _histogram(levels: int | NDArray[np.int16], highest: int, boundaries: PageBoundaries) -> _Counts:
-    """Counts of each level, one row per page."""
+    """Return the number of entries with each level, one row per page."""
     counts = np.zeros((boundaries.count, highest + 1), np.int64)
     starts = boundaries.starts("entries")
     if isinstance(levels, int):

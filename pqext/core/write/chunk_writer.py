@@ -1,6 +1,6 @@
-"""Write one column chunk: choose its encoding, split it into pages, compute statistics, build its metadata.
+"""Write one column chunk: choose its encoding, split it into pages, compute statistics and build its metadata.
 
-A chunk is encoded completely in memory, so that columns can be encoded in parallel; its offsets are relative to the
+A chunk is encoded completely in memory, so that columns can be encoded in parallel. Its offsets are relative to the
 chunk until the writer appends it to the file.
 """
 
@@ -57,7 +57,9 @@ TOO_LARGE = "a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)"
 
 @dataclass
 class WrittenPages:
-    """The result of :class:`pqext.core.kernels.encode.pages.EncodedPages` for pages written one by one."""
+    """Pages that were written individually, with the attributes of
+    :class:`pqext.core.kernels.encode.pages.EncodedPages`.
+    """
 
     pieces: list[Any] = field(default_factory=list)
     size: int = 0
@@ -66,7 +68,7 @@ class WrittenPages:
     by_index: int = 0
 
     def add(self, header: bytes, body: Bytes, uncompressed_bytes: int) -> None:
-        """Append a page."""
+        """Append a page. ``uncompressed_bytes`` is the uncompressed size of its body."""
         self.pieces += (header, body)
         self.size += len(header) + len(body)
         self.uncompressed += len(header) + uncompressed_bytes
@@ -74,9 +76,9 @@ class WrittenPages:
 
 @dataclass
 class PageWriter:
-    """Serialise pages of one encrypted column chunk: compress, encrypt, checksum, header.
+    """Serialises the pages of one encrypted column chunk: compression, encryption, checksum and header.
 
-    :func:`pqext.core.kernels.encode.pages.encode_pages` writes pages that are not encrypted.
+    Pages that are not encrypted are written by :func:`pqext.core.kernels.encode.pages.encode_pages`.
     """
 
     codec: CompressionCodec
@@ -114,7 +116,7 @@ class PageWriter:
         return written
 
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
-        """Write a dictionary page of PLAIN ``values``; returns (header, body, uncompressed body size)."""
+        """Serialise a dictionary page of PLAIN ``values``; return header, body and uncompressed body size."""
         body = self._encrypt(Module.DICTIONARY_PAGE, self._compress(values))
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
         header = self._header(PageType.DICTIONARY_PAGE, len(values), body)
@@ -125,9 +127,11 @@ class PageWriter:
         self, *, num_values: int, num_nulls: int, num_rows: int, encoding: Encoding,
         repetition: bytes | None, definition: bytes | None, values: Any, ordinal: int = 0,
     ) -> tuple[bytes, Bytes, int]:
-        """Write a data page; returns (header, body, uncompressed body size). Levels are None if the column has none.
+        """Serialise a data page; return header, body and uncompressed body size.
 
-        ``ordinal`` counts the data pages of the chunk.
+        Levels are None if the column has none.
+
+        ``ordinal`` is the index of the data page in the chunk.
         """
         if self.version == 2:
             levels = (repetition or b"") + (definition or b"")
@@ -181,7 +185,7 @@ def _prepend_levels(levels: bytes, values: Any) -> Bytes:
 
 @dataclass(slots=True)
 class EncodedChunk:
-    """The stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk."""
+    """Stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk."""
 
     metadata: ColumnMetaData
     pieces: list[bytes | Bytes]
@@ -189,7 +193,7 @@ class EncodedChunk:
     second: EncodedChunk | None = None
 
     def move(self, offset: int) -> None:
-        """Make the offsets absolute for a chunk at ``offset`` of the file."""
+        """Make the offsets absolute. ``offset`` is the offset of the chunk in the file."""
         self.metadata.data_page_offset += offset
         if self.metadata.dictionary_page_offset is not None:
             self.metadata.dictionary_page_offset += offset
@@ -203,9 +207,9 @@ def encode_chunk(
     encryptor: ChunkEncryptor | None = None,
     page_starts: NDArray[np.int64] | None = None,
 ) -> EncodedChunk:
-    """Encode one leaf's values for a row group of ``rows`` rows, with ``encryptor`` if it is set.
+    """Encode one leaf's values for a row group of ``rows`` rows, and encrypt them if ``encryptor`` is set.
 
-    ``page_starts``: rows at which pages begin, 0 first; pages that are too large are split further.
+    ``page_starts`` contains the rows at which pages begin, starting with 0. Pages that are too large are split further.
     """
     options = recipe.options
     try:
@@ -217,7 +221,7 @@ def encode_chunk(
     indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
     name = recipe.encoding
     if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
-        name = "plain"  # after a dictionary Arrow's reader accepts no other
+        name = "plain"  # after a dictionary, Arrow's reader accepts no other encoding
     chosen = choose(
         name, physical, recipe.leaf_type.physical, recipe.codec, indexed, split=options.profile != "spark"
     )
@@ -225,7 +229,7 @@ def encode_chunk(
     if options.profile == "spark":
         spark_profile.check_values(column.values, recipe.dotted)
         indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
-    # Levels count as a byte per entry: many short or empty lists make many entries of few values.
+    # Count one byte per entry for levels, since many short or empty lists have many entries but few values.
     size += column.entries * recipe.level_bytes
     boundaries = _split_pages(
         column, rows, len(physical), size, recipe, page_starts, is_encrypted=encryptor is not None
@@ -254,13 +258,15 @@ def encode_chunk(
     chunk.indexes = chunk_index.describe(
         metadata, column, physical, boundaries, indexed, recipe
     )
-    if recipe.second is not None:  # options exclude it with encryption
+    if recipe.second is not None:  # the options do not allow it with encryption
         chunk.second = encode_chunk(column, rows, recipe.second, None, page_starts)
     return chunk
 
 
 def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
-    """The dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values."""
+    """Return the dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values; None if
+    there is none.
+    """
     encoded = column.encoded
     if encoded is not None and pa.types.is_binary(physical.type):
         result = None
@@ -274,7 +280,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
 
 
 def _values(physical: pa.Array, encoding: Encoding) -> PageValues:
-    """The values of pages without a dictionary."""
+    """Return the values of pages without a dictionary."""
     count = len(physical)
     if encoding != Encoding.PLAIN:
         encode = encoder(encoding).encode
@@ -300,7 +306,9 @@ def _split_pages(
     column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
     page_starts: NDArray[np.int64] | None, *, is_encrypted: bool,
 ) -> PageBoundaries:
-    """Split a chunk of ``count`` values at row boundaries, by rows and by the average share of a row in ``size``."""
+    """Split a chunk of ``count`` values into pages at row boundaries, by rows and by the average size of a row in
+    ``size``.
+    """
     options = recipe.options
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if is_encrypted:
@@ -317,7 +325,7 @@ def _split_pages(
 def _page_edges(
     rows: int, page_rows: int, page_starts: NDArray[np.int64], is_encrypted: bool
 ) -> NDArray[np.int64] | None:
-    """The first rows of pages of at most ``page_rows`` rows; None if there are more pages than can be encrypted."""
+    """Return the first rows of pages of at most ``page_rows`` rows; None if there are too many pages to encrypt."""
     parts = pairwise([*page_starts.tolist(), rows])
     requested = [row for begin, end in parts for row in range(begin, end, page_rows)]
     return np.array(requested, np.int64) if not is_encrypted or len(requested) <= ORDINAL_MAX else None
@@ -349,7 +357,7 @@ def _metadata(
 def _encodings(
     levels: bool, version: int, has_index: bool, by_index: int, encoding: Encoding, other_count: int
 ) -> tuple[tuple[Encoding, ...], tuple[PageEncodingStats, ...]]:
-    """The encodings of a chunk, and the number of pages with each; chunks share the structures."""
+    """Return the encodings of a chunk, and the number of pages with each. Chunks share these structures."""
     kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
     pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, other_count)]
     stats = [PageEncodingStats(page_type=kind, encoding=element, count=count) for element, count in pages if count]
@@ -362,7 +370,7 @@ def _encodings(
 
 
 def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
-    """Write the second copies of a row group's chunks, which precede all chunks."""
+    """Write the second copies of a row group's chunks. They precede all chunks."""
     for chunk in chunks:
         if chunk.second is not None:
             chunk.second.move(sink.offset)
@@ -371,7 +379,7 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
 
 
 def note_copy(chunk: EncodedChunk) -> None:
-    """Record the second copy, if any, in the extension of a chunk whose own offset is final."""
+    """Record the second copy, if there is one, in the extension of a chunk whose own offset is final."""
     if chunk.second is None:
         return
     about = shift_offsets(chunk.second.metadata, -chunk.metadata.data_page_offset)

@@ -1,4 +1,4 @@
-"""Columns that the writer derives from a column through its handler, such as boxes of geometries."""
+"""Columns that handlers derive from other columns when a file is written, such as bounding boxes of geometries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DerivedColumns:
-    """The schema of a file with its derived columns, each after its source in ``schema``.
+    """Schema of a file with its derived columns, each after its source column.
 
-    ``sources`` has the position in the user's schema for each column of the file, and ``made`` the function that
-    derives it, if it is derived.
+    For each column of the file, ``sources`` contains the position of its source in the user's schema, and ``made`` the
+    derived column, or None if the column is the user's.
     """
 
     schema: pa.Schema
@@ -28,7 +28,7 @@ class DerivedColumns:
 
     @property
     def names(self) -> dict[str, str]:
-        """The source of each derived column, by name."""
+        """Name of the source of each derived column, by the name of the derived column."""
         return {
             item.field.name: self.schema.field(self.sources.index(source)).name
             for source, item in zip(self.sources, self.made, strict=True)
@@ -36,11 +36,11 @@ class DerivedColumns:
         }
 
     def select_user_columns(self, columns: Sequence[T]) -> tuple[T, ...]:
-        """Select the user's among the file's ``columns``."""
+        """Return the elements of ``columns``, one per column of the file, that belong to the user's columns."""
         return tuple(column for column, item in zip(columns, self.made, strict=True) if item is None)
 
     def extend(self, table: pa.Table) -> pa.Table:
-        """Return the user's table with the derived columns."""
+        """Return the user's table with the derived columns added."""
         if not any(self.made):
             return table
         columns = [
@@ -51,7 +51,7 @@ class DerivedColumns:
 
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
-    """Find the columns derived from ``schema``; raises ``ValueError`` if a name is already used."""
+    """Return the columns derived from ``schema``. Raises ``ValueError`` if a name is already used."""
     derived: dict[int, DerivedColumn] = {}
     for index, field in enumerate(schema):
         annotation = annotation_for_field(field, field.name, options)

@@ -1,4 +1,4 @@
-"""The dictionary of a column chunk: its distinct values, and the index of each value (Encodings, Dictionary)."""
+"""Build the dictionary of a column chunk: distinct values, and the index of each value (Encodings, Dictionary)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from pqext.core.kernels.encodings.byte_array import encode_plain
 from pqext.core.kernels.hash import distinct
 
 MAX_BYTES = 1 << 20
-"""Maximum bytes of a dictionary page; values after the one that would exceed it are encoded otherwise."""
+"""Maximum size of a dictionary page in bytes. From the value that would exceed it, values are encoded without it."""
 SAMPLE = 8192
-"""Values sampled before all are indexed."""
+"""Number of values that are sampled before all values are indexed."""
 _MOST_DISTINCT = 0.95
-"""Maximum distinct share of the sample; beyond it the number of distinct values cannot be estimated."""
+"""Maximum share of distinct values in the sample. Beyond it, the number of distinct values cannot be estimated."""
 _WORTHWHILE = 0.7
-"""Maximum share of the values' bytes that entries and indices may be estimated to take."""
+"""Maximum estimated size of entries and indices, as a share of the size of the values."""
 
 
 class IndexedValues:
-    """``indices`` of the first values of a chunk, all or as many as fit the dictionary, into ``entries``.
+    """Indices of the first values of a chunk into the dictionary ``entries``: all values, or as many as fit the
+    dictionary.
 
-    ``has_user_entries``: the entries come from the user, and some may be unused.
+    If ``has_user_entries`` is true, the entries come from the user, and some may be unused.
     """
 
     __slots__ = ("_entries", "_found", "count", "has_user_entries", "indices")
@@ -45,23 +46,25 @@ class IndexedValues:
 
     @property
     def entries(self) -> pa.Array:
-        """The entries as an array of the physical type of the values."""
+        """Entries as an array of the physical type of the values."""
         if self._entries is None:
             assert self._found is not None
             self._entries = self._found.array()
         return self._entries
 
     def encode_plain(self) -> Any:
-        """The PLAIN encoding of the entries."""
+        """Return the PLAIN encoding of the entries."""
         return plain.encode(self.entries) if self._found is None else self._found.encode_plain()
 
     @property
     def size(self) -> int:
-        """Bytes of the entries in memory."""
+        """Size of the entries in memory in bytes."""
         return size_of(self.entries, self.count) if self._found is None else self._found.size
 
     def distinct_values(self, count: int) -> pa.Array | None:
-        """Return the distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
+        """Return the distinct values of a chunk of ``count`` values; None if the dictionary does not contain all
+        values.
+        """
         if len(self.indices) < count:
             return None
         if not self.has_user_entries:
@@ -70,7 +73,9 @@ class IndexedValues:
         return self.entries if flags.all() else self.entries.filter(pa.array(flags))
 
     def distinct(self, count: int) -> int | None:
-        """Return the number of distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
+        """Return the number of distinct values of a chunk of ``count`` values; None if the dictionary does not contain
+        all.
+        """
         if len(self.indices) < count:
             return None
         return len(np.unique(self.indices)) if self.has_user_entries else self.count
@@ -78,7 +83,7 @@ class IndexedValues:
 
 @dataclass(slots=True)
 class DictionaryEntries:
-    """Entries collected by the kernel: their bytes, and the offsets of byte arrays in them."""
+    """Entries collected by the kernel: their bytes and, for byte arrays, the offsets in them."""
 
     kind: pa.DataType
     width: int
@@ -90,26 +95,26 @@ class DictionaryEntries:
 
     @property
     def size(self) -> int:
-        """Bytes of the entries in memory."""
+        """Size of the entries in memory in bytes."""
         return len(self.values) + (0 if self.width else len(self) * 4)
 
     def array(self) -> pa.Array:
-        """The entries as an array."""
+        """Return the entries as an array."""
         held = [None] if self.width else [None, pa.py_buffer(self.starts)]
         return pa.Array.from_buffers(self.kind, len(self), [*held, pa.py_buffer(self.values)])
 
     def encode_plain(self) -> Any:
-        """The PLAIN encoding of the entries."""
+        """Return the PLAIN encoding of the entries."""
         if self.width:
             return self.values
         return encode_plain(view(self.values), np.frombuffer(self.starts, np.int32))
 
 
 def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
-    """Build the dictionary of a dense array of a physical Arrow type; None if it does not pay off.
+    """Build the dictionary of a dense array of a physical Arrow type. Return None if it is not worthwhile.
 
-    It does not if too many of the first values are distinct, or if indices and entries take more bytes than the values,
-    which take ``size`` bytes if that is known.
+    A dictionary is not worthwhile if too many of the first values are distinct, or if indices and entries take more
+    bytes than the values. ``size`` is the size of the values in bytes, if known.
     """
     if not len(physical) or pa.types.is_boolean(physical.type):
         return None
@@ -123,7 +128,7 @@ def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
 
 
 def with_both_zeros(indexed_values: IndexedValues) -> IndexedValues:
-    """Add the missing zero to a dictionary of floats that contains one of the two, used or not."""
+    """Add the missing zero to a dictionary of floats that contains only one of the two zeros."""
     if not pa.types.is_floating(indexed_values.entries.type):
         return indexed_values
     zeros = np.signbit(values := indexed_values.entries.to_numpy())[values == 0]
@@ -134,9 +139,11 @@ def with_both_zeros(indexed_values: IndexedValues) -> IndexedValues:
 
 
 def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> IndexedValues | None:
-    """Build the dictionary with ``entries`` first, in their order, used or not; None if that is impossible.
+    """Build a dictionary that begins with ``entries`` in their order, even if some are unused.
 
-    Entries must be distinct, include all values and, unless they are ``is_ordered``, not take more than ``MAX_BYTES``.
+    Return None if impossible.
+
+    Entries must be distinct, include all values and, unless ``is_ordered`` is set, take at most ``MAX_BYTES`` bytes.
     """
     if not len(entries) or (not is_ordered and entries.nbytes > MAX_BYTES):
         return None
@@ -147,7 +154,8 @@ def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> 
 
 
 def _promises(distinct_count: int, physical: pa.Array) -> bool:
-    """Whether a dictionary may pay off if ``distinct_count`` of the first ``SAMPLE`` values are distinct."""
+    """Return whether a dictionary may be worthwhile if ``distinct_count`` of the first ``SAMPLE`` values are distinct.
+    """
     if distinct_count <= SAMPLE // 2:
         return True
     if distinct_count > SAMPLE * _MOST_DISTINCT:
@@ -159,7 +167,9 @@ def _promises(distinct_count: int, physical: pa.Array) -> bool:
 
 
 def _population(distinct_count: int) -> float:
-    """Estimate the distinct values of equal frequency if a random ``SAMPLE`` has ``distinct_count`` of them."""
+    """Estimate the number of distinct values, assuming equal frequencies, if a random ``SAMPLE`` has
+    ``distinct_count``.
+    """
     low, high = float(distinct_count), float(SAMPLE * SAMPLE)
     while high - low > 1:
         middle = (low + high) / 2

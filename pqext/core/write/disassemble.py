@@ -1,4 +1,4 @@
-"""Split Arrow columns into leaf columns: levels of each entry, and dense values in stored representation."""
+"""Split Arrow columns into leaf columns: levels of each entry, and dense values in their stored representation."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ TOO_DEEP = "the schema is nested too deeply for Python's stack"
 
 @dataclass(slots=True)
 class DenseColumn:
-    """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
+    """One leaf of a run of rows: levels of ``entries`` entries, and a value for each entry at the maximum definition
+    level.
 
-    A level that is the same for all entries is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` come
-    from handlers. ``encoded`` is the input column if that was a dictionary array.
+    A level that is the same for all entries is an ``int``. ``values`` is an Arrow array without nulls. ``notes``
+    contains the records of handlers. ``encoded`` is the input column if it was a dictionary array.
     """
 
     shape: LeafShape
@@ -40,7 +41,7 @@ class DenseColumn:
     encoded: pa.Array | None = None
 
     def row_of_value(self, position: int) -> int:
-        """Return the row of one of the ``values``."""
+        """Return the row that contains the value at ``position`` in ``values``."""
         entry = position
         if not isinstance(self.definition, int):
             entry = int(np.flatnonzero(self.definition == self.shape.node.max_definition_level)[position])
@@ -51,10 +52,12 @@ class DenseColumn:
 
 @dataclass(slots=True)
 class _Entries:
-    """Entries during the descent: ``slot`` is the position of each in the current array, -1 if it ended above.
+    """Entries during the descent.
 
-    Before the first list, entry ``i`` has slot ``i``; then ``slot`` is None, and ``alive`` flags the entries that have
-    not ended, or is None if none has.
+    ``slot`` is the position of each in the current array, or -1 if it ended at a higher level.
+
+    Before the first list, entry ``i`` has slot ``i``. ``slot`` is then None, and ``alive`` flags the entries that have
+    not ended; it is None if no entry has ended.
     """
 
     count: int
@@ -76,10 +79,10 @@ class _Entries:
 
 
 def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
-    """Iterate over the leaf columns of ``array``, one for each leaf of ``shape``, in column order.
+    """Yield the leaf columns of ``array``, one for each leaf of ``shape``, in column order.
 
-    ``array`` has storage types: handlers have converted annotated values. Raises ``ParquetError`` if a required field
-    contains a null.
+    ``array`` has storage types, after handlers have converted annotated values. Raises ``ParquetError`` if a required
+    field contains a null.
     """
     yield from _walk(shape, array, _Entries(len(array), 0, 0))
 
@@ -88,7 +91,7 @@ _NO_NOTES = WriteRecords()
 
 
 def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
-    """Return the leaf column of a top-level ``array`` without nulls, whose leaf no handler stores."""
+    """Return the leaf column of a top-level ``array`` without nulls. Its leaf must not be stored by a handler."""
     assert isinstance(shape, LeafShape)
     return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
 
@@ -104,7 +107,7 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
         yield _leaf(shape, array, entries)
     elif isinstance(shape, GroupShape):
         for index, child in enumerate(shape.children):
-            # field() applies no offset of the struct to its children and, unlike flatten(), no nulls of the parent.
+            # Unlike flatten(), field() applies neither the offset of the struct nor its nulls to the children.
             yield from _walk(child, array.field(index), entries)
     elif isinstance(shape, ListShape):
         yield from _list(shape, array, entries)
@@ -126,7 +129,7 @@ def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
 
 
 def _flags(array: pa.Array) -> Bytes:
-    """1 for each value of an array, 0 for each null."""
+    """Return 1 for each value of an array, and 0 for each null."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.uint8)
     first, shift = divmod(array.offset, 8)
@@ -154,7 +157,7 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
     )
     below = _Entries(room, repetition, definition, slot)
     if pa.types.is_map(array.type):
-        # The entries of a map are a struct child; keys and items return its fields with offsets applied.
+        # The entries of a map are a child struct. keys and items return its fields with offsets applied.
         element = pa.Array.from_buffers(
             pa.struct([array.type.key_field, array.type.item_field]),
             len(array.keys), [None], children=[array.keys, array.items],
@@ -165,7 +168,7 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
 
 
 def _compact(array: pa.Array, alive: Bytes) -> pa.Array:
-    """The values of ``array`` at the flagged slots, which are not null."""
+    """Return the values of ``array`` at the flagged slots, which must not be null."""
     kind, count = array.type, int(np.count_nonzero(alive))
     if not count:
         return array[:0]
@@ -182,7 +185,7 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
     if entries.slot is None:
         values = array if entries.alive is None else _compact(array, entries.alive)
     else:
-        count, first, last = level_kernel.occupied(entries.slot)  # slots ascend
+        count, first, last = level_kernel.occupied(entries.slot)  # slots are ascending
         if count and last - first == count - 1:
             values = array.slice(first, count)
         else:
@@ -191,7 +194,10 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
 
 
 class DenseColumns:
-    """Split columns; ``unbounded`` collects the names whose merged dictionaries outgrew their index type."""
+    """Splits columns into leaf columns.
+
+    ``unbounded`` collects the names of columns whose dictionaries exceed the index type.
+    """
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -219,7 +225,7 @@ class DenseColumns:
         return leaves
 
     def _combine_chunks(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """One array, or chunks if their dictionaries together exceed the index type."""
+        """Return one array, or the chunks unchanged if their dictionaries together exceed the index type."""
         if column.num_chunks == 1:
             return column.chunk(0)
         try:
@@ -229,6 +235,6 @@ class DenseColumns:
             return column
 
     def _to_storage(self, field: StoredField, array: pa.Array | pa.ChunkedArray, records: WriteRecords) -> pa.Array:
-        if isinstance(array, pa.ChunkedArray):  # storage types have no dictionaries
+        if isinstance(array, pa.ChunkedArray):  # storage types are not dictionaries
             return pa.concat_arrays([field.store(chunk, self._options, records) for chunk in array.chunks])
         return field.store(array, self._options, records)

@@ -1,13 +1,13 @@
-"""The encoding of a column chunk: by name, or chosen from its values.
+"""Choose the encoding of a column chunk by name or from its values.
 
-``"auto"`` encodes a sample of the chunk (four runs of neighbours, since differences and shared prefixes need them)
-in every encoding that suits its physical type, compresses each with the column's codec and selects the smallest. Sizes
-of encodings that decode slower than PLAIN are first multiplied by a factor above one: they must save as much to be
-worth it. A dictionary, if the column may have one, competes with the winner in the same way.
+``"auto"`` encodes a sample of the chunk in every candidate encoding for its physical type, compresses the results with
+the column's codec, and selects the smallest. The sample consists of four runs of consecutive values, since differences
+and shared prefixes depend on neighbours. Sizes of encodings that decode more slowly than PLAIN are first multiplied by
+a factor above one. If the column may have a dictionary, it is compared with the selected encoding in the same way.
 
-Only encodings that all common readers support are chosen automatically: never ALP, which is in preview,
-BYTE_STREAM_SPLIT for FLOAT and DOUBLE only, since its other types date from 2024, and only PLAIN for
-FIXED_LEN_BYTE_ARRAY.
+Only encodings that all common readers support are selected automatically. ALP, which is in preview, is never selected;
+BYTE_STREAM_SPLIT is selected only for FLOAT and DOUBLE, since its other types date from 2024; and FIXED_LEN_BYTE_ARRAY
+is always PLAIN.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES = {
     "byte_stream_split": Encoding.BYTE_STREAM_SPLIT,
     "alp": Encoding.ALP,
 }
-"""The encodings that can be requested by name, in addition to ``"auto"``."""
+"""Encodings that can be requested by name, in addition to ``"auto"``."""
 
 SUITABLE: dict[int, frozenset[Type]] = {
     Encoding.PLAIN: frozenset(Type),
@@ -45,7 +45,7 @@ SUITABLE: dict[int, frozenset[Type]] = {
     ),
     Encoding.ALP: frozenset({Type.FLOAT, Type.DOUBLE}),
 }
-"""The physical types of each encoding."""
+"""Physical types that each encoding supports."""
 
 _CANDIDATES = {
     Type.BOOLEAN: (Encoding.PLAIN, Encoding.RLE),
@@ -55,7 +55,7 @@ _CANDIDATES = {
     Type.DOUBLE: (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT),
     Type.BYTE_ARRAY: (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.PLAIN, Encoding.DELTA_BYTE_ARRAY),
 }
-"""The candidates of ``"auto"``; of equal sizes the first wins. Other types stay PLAIN."""
+"""Candidates of ``"auto"``. If sizes are equal, the first candidate is selected. Other types use PLAIN."""
 
 _FACTOR = {
     Encoding.RLE: 1.1,
@@ -64,7 +64,7 @@ _FACTOR = {
     Encoding.DELTA_BYTE_ARRAY: 1.3,
 }
 _DICTIONARY_FACTOR = 0.9
-"""Readers pass dictionaries on to the user and test predicates on the entries: one may be slightly larger."""
+"""Factor for the size of a dictionary, which may be slightly larger since readers return it and test its entries."""
 
 _RUNS = 4
 _RUN_VALUES = 4096
@@ -75,14 +75,14 @@ _LONG_VALUE = 64 << 10
 
 @dataclass(slots=True)
 class Choice:
-    """An encoding, and whether pages with the dictionary, if there is one, precede it."""
+    """Encoding of a chunk. ``keep_dictionary`` is true if pages with the dictionary, if there is one, precede it."""
 
     encoding: Encoding
     keep_dictionary: bool = True
 
 
 def check(name: str, node: SchemaNode) -> None:
-    """Raise ``ValueError`` if the named encoding does not suit the leaf ``node``."""
+    """Raise ``ValueError`` if the named encoding does not support the type of the leaf ``node``."""
     if name == "auto":
         return
     physical_type = node.physical_type
@@ -90,8 +90,8 @@ def check(name: str, node: SchemaNode) -> None:
         return
     fitting = [other for other, encoding in NAMES.items() if physical_type in SUITABLE[encoding]]
     raise ValueError(
-        f"encoding {name!r} does not suit column {node.dotted_path!r}, which is stored as {physical_type.name}; "
-        f"choose one of {', '.join(fitting)} or 'auto', in a mapping where columns differ"
+        f"encoding {name!r} does not support column {node.dotted_path!r}, which is stored as {physical_type.name}; "
+        f"choose one of {', '.join(fitting)} or 'auto'; pass a mapping if columns differ"
     )
 
 
@@ -99,7 +99,7 @@ def choose(
     name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed_values: IndexedValues | None,
     *, split: bool = True,
 ) -> Choice:
-    """Choose the encoding of a chunk's dense ``values``; ``split`` allows BYTE_STREAM_SPLIT."""
+    """Choose the encoding of a chunk's dense ``values``. ``split`` allows BYTE_STREAM_SPLIT."""
     if name != "auto":
         return Choice(NAMES[name])
     candidates = _CANDIDATES.get(physical_type, (Encoding.PLAIN,))
@@ -112,7 +112,7 @@ def choose(
     best = min(candidates, key=lambda encoding: sum(sizes[encoding]))
     if indexed_values is None:
         return Choice(best)
-    # Only the runs that the dictionary covers can be compared. Each sampled value bears its share of the entries.
+    # Only runs that the dictionary covers can be compared. Each sampled value is charged its share of the entries.
     held = [at for at, run in enumerate(runs) if run.stop <= len(indexed_values.indices)]
     share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed_values.indices)
     stored = _size(Encoding.PLAIN, indexed_values.entries, codec) * share

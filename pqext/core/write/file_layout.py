@@ -1,7 +1,7 @@
-"""The layout of a file that row groups are appended to, which the writer's columns follow.
+"""Layout of a file to which row groups are appended, which determines how the writer stores its columns.
 
-A writer resolves once how each column is stored (:mod:`pqext.core.write.storage`). On append, each column is stored
-like the file's column of that name: with the same shredding, physical type, unit and CRS.
+A writer determines once how each column is stored (:mod:`pqext.core.write.storage`). When appending, each column is
+stored like the file's column with the same name: with the same shredding, physical type, unit and CRS.
 """
 
 from __future__ import annotations
@@ -24,27 +24,30 @@ from pqext.core.schema.shape import ListShape, Shape
 
 @dataclass(frozen=True)
 class LikeColumn:
-    """The column, or a child of one, that a field is stored like; ``properties`` are the file's key-value metadata."""
+    """Existing column, or a child of one, whose storage a field follows.
+
+    ``properties`` is the file's key-value metadata.
+    """
 
     shape: Shape
     properties: Mapping[str, str]
 
     @property
     def node(self) -> SchemaNode:
-        """The column in the file's schema."""
+        """Node of the column in the file's schema."""
         return self.shape.node
 
     def stored_column(self) -> StoredColumn:
-        """The column as passed to handlers."""
+        """Return the column as it is passed to handlers."""
         field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
         return StoredColumn(self.node, field, self.properties)
 
     def child(self, name: str) -> LikeColumn | None:
-        """Return the field ``name`` of a struct."""
+        """Return the field ``name`` of a struct; None if there is none."""
         return next((self._child(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[LikeColumn | None]:
-        """Return the element of a list (``count`` is 1), or the key and the value of a map (2)."""
+        """Return the element of a list (``count`` is 1), or the key and the value of a map (``count`` is 2)."""
         result: Sequence[Shape] = ()
         if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
             result = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
@@ -56,7 +59,7 @@ class LikeColumn:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of the file at ``path``; ``elements`` are the schema elements of its footer."""
+    """Columns of the file at ``path``. ``elements`` are the schema elements of its footer."""
 
     path: str
     schema: Schema
@@ -65,28 +68,31 @@ class FileLayout:
 
     @classmethod
     def from_footer(cls, footer: FileMetaData, path: str) -> FileLayout:
-        """Build the layout of a file with this footer."""
+        """Build the layout of a file from its footer."""
         pairs = footer.key_value_metadata or []
         schema = apply_key_value_types(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
     def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
-        """Return the top-level columns of these names; None for missing ones."""
+        """Return the top-level columns with these names. The result is None for each missing column."""
         root = self.schema.root
         same = list(names) == list(root.child_names)  # several columns may have the same name
         nodes = root.children if same else map(root.child, names)
         return [None if node is None else LikeColumn(shape.from_node(node), self.properties) for node in nodes]
 
     def in_order(self, schema: pa.Schema) -> pa.Schema:
-        """Reorder the columns of ``schema`` as in the file; columns missing there come last."""
+        """Return ``schema`` with its columns in the order of the file.
+
+        Columns that are missing from the file come last.
+        """
         if len(set(schema.names)) < len(schema.names):
             return schema
         places = {name: place for place, name in enumerate(self.schema.root.child_names)}
         return pa.schema(sorted(schema, key=lambda field: places.get(field.name, len(places))), schema.metadata)
 
     def check_fits(self, schema: Schema) -> Schema:
-        """Return the file's schema after checking that ``schema`` fits. Raises ``ValueError`` if it does not."""
+        """Return the file's schema. Raises ``ValueError`` if ``schema`` does not match it."""
         mismatch = difference(self.schema, schema, "the file", lenient=True)
         if mismatch is not None:
-            raise ValueError(f"the rows do not fit {self.path}: {mismatch}")
+            raise ValueError(f"the rows do not match {self.path}: {mismatch}")
         return self.schema

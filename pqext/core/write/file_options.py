@@ -26,11 +26,11 @@ _ENCODINGS = {
 
 
 def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
-    """Infer options for writing the columns of ``file`` again under ``schema``, from its first row group with rows.
+    """Infer options for writing the columns of ``file`` again with ``schema``, from its first row group with rows.
 
-    Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf; a leaf that the
-    file does not have uses the codec of the first leaf of its column. Page version and sort keys apply to the complete
-    file. Extensions are not inferred: they may describe the old bytes.
+    Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf. A leaf that is
+    missing from the file uses the codec of the first leaf of its column. Page version and sort keys apply to the
+    complete file. Extensions are not inferred, because they may describe the old bytes.
     """
     options: dict[str, Any] = {}
     first = next((group for group in file.row_groups if group.num_rows), None)
@@ -64,11 +64,14 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
 
 
 def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str:
-    """The codec of a chunk, LZ4_RAW for read-only codecs; UnsupportedError for an unknown one."""
+    """Return the codec of a chunk, or LZ4_RAW if its codec cannot be written.
+
+    Raises ``UnsupportedError`` for an unknown codec.
+    """
     try:
         return _CODECS.get(CompressionCodec(metadata.codec), "lz4_raw")
     except ValueError:
-        message = f"compression codec {metadata.codec} is not known, so the column cannot be written again as it was"
+        message = f"compression codec {metadata.codec} is unknown, so the column cannot keep its codec"
         raise UnsupportedError(
             message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted_path
         ) from None
@@ -82,9 +85,9 @@ def _has_dictionary(metadata: ColumnMetaData) -> bool:
 
 def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
     for leaf, metadata in leaves:
-        if metadata.type != leaf.physical_type:  # decimals and INT96 may now be stored as another type
+        if metadata.type != leaf.physical_type:  # decimals and INT96 may now be stored as a different type
             continue
-        # A corrupt list may have encodings of other types.
+        # A corrupt list may contain encodings that the type does not support.
         known = [encoding for encoding in metadata.encodings if encoding in _ENCODINGS]
         used = [encoding for encoding in known if metadata.type in SUITABLE[encoding]]
         if used:
@@ -92,7 +95,7 @@ def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tupl
 
 
 def _sorting(file: ParquetFile, leaf_paths: set[str]) -> Iterator[SortKey]:
-    """The sort keys common to all row groups, up to the first leaf that is not written."""
+    """Yield the sort keys that all row groups share, up to the first leaf that is not written."""
     keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
     for column in keys[0]:
         leaves = file.schema.leaves

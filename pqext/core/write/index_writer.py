@@ -1,8 +1,8 @@
-"""Page indexes and Bloom filters of a file being written, collected for each row group and written at their positions.
+"""Collect page indexes and Bloom filters of a file for each row group, and write them at their positions.
 
-Bloom filters follow all row groups, or each its own; then come all column indexes, the offset indexes of each row group
-together, and the footer. Until then a row group's chunk metadata is held serialised if only the locations of indexes
-are missing: a file may have millions of chunks.
+Bloom filters follow all row groups, or each row group is followed by its own filters. After them come all column
+indexes, the offset indexes of each row group, and the footer. Until then, the chunk metadata of a row group is kept
+serialised if only the locations of indexes are missing, because a file may have millions of chunks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """The file being written; ``offset`` counts its bytes so far."""
+    """Output file. ``offset`` is the number of bytes written so far."""
 
     offset: int
 
@@ -38,9 +38,9 @@ _EMPTY_LIST = encode(RowGroup(columns=[], total_byte_size=0, num_rows=0))[:2]
 
 
 class WrittenGroup:
-    """The written chunks of a row group, with their indexes and, once written, the offsets of these.
+    """Written chunks of a row group, their indexes and, once they are written, the offsets of the indexes.
 
-    A chunk is held serialised up to the locations of its indexes, unless its metadata may still change.
+    A chunk is kept serialised without the locations of its indexes, unless its metadata may still change.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class WrittenGroup:
         self.offset_start = 0
 
     def add(self, encoded_chunk: EncodedChunk, encryptor: ChunkEncryptor | None) -> None:
-        """Add the next chunk, whose offset is absolute, and its indexes."""
+        """Add the next chunk, whose offsets are absolute, and its indexes."""
         chunk, indexes = ColumnChunk(file_offset=0, meta_data=encoded_chunk.metadata), encoded_chunk.indexes
         column_index, offset_index = indexes.column_index, indexes.offset_index
         if encryptor is not None:
@@ -67,13 +67,13 @@ class WrittenGroup:
         self._columns.append(chunk if changing else encode(chunk)[:-1])
 
     def add_small(self, chunk: SmallChunk, offset: int) -> None:
-        """Add a small chunk at ``offset`` of the file."""
+        """Add a small chunk that is at ``offset`` in the file."""
         self.column_indexes.append(chunk.column_index)
         self.offset_indexes.append(chunk.offset_index(offset))
         self._columns.append(chunk.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """Complete the row group: store the chunks in ``group``."""
+        """Complete the row group, and store the chunks in ``group`` if they are not kept serialised."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [
@@ -82,7 +82,7 @@ class WrittenGroup:
             group.columns = [chunk for chunk in self._columns if isinstance(chunk, ColumnChunk)]
 
     def serialise_partial(self) -> bytes:
-        """Serialise the row group without the locations of indexes that are not yet written."""
+        """Serialise the row group without the locations of indexes that are not written yet."""
         assert self._group is not None
         if self._group.columns or not self._columns:
             return encode(self._group)
@@ -116,7 +116,7 @@ class WrittenGroup:
 
 
 class IndexWriter:
-    """Hold the indexes of a file until they are written, then record their locations in the column chunks."""
+    """Keeps the indexes of a file until they are written, and then records their locations in the column chunks."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._filters_follow_row_groups = options.bloom_filter_place == "row_group"
@@ -124,7 +124,7 @@ class IndexWriter:
         self._held: list[WrittenGroup] = []
 
     def add(self, written_group: WrittenGroup, group: RowGroup, sink: Target) -> None:
-        """Add the indexes of row group ``group``, whose chunks are those of ``written_group``."""
+        """Add the indexes of row group ``group``, whose chunks are in ``written_group``."""
         self._filters += written_group.filters
         if self._filters_follow_row_groups:
             self._write_filters(sink)
@@ -132,7 +132,7 @@ class IndexWriter:
         self._held.append(written_group)
 
     def serialise_partial(self) -> list[bytes]:
-        """Serialise the row groups of the file without indexes that are not yet written."""
+        """Serialise the row groups of the file without indexes that are not written yet."""
         return [held.serialise_partial() for held in self._held]
 
     def finish(self, sink: Target) -> None:

@@ -1,4 +1,4 @@
-"""Key-value metadata that the writer adds: the Arrow schema, and metadata of column handlers, such as GeoParquet's.
+"""Key-value metadata that the writer adds: the Arrow schema, and metadata of column handlers such as GeoParquet's.
 
 Types after a round trip, here and in pyarrow:
 
@@ -12,8 +12,8 @@ Types after a round trip, here and in pyarrow:
 - Intervals remain intervals here; Arrow's own reader returns them as 12 bytes.
 - Rejected with ``TypeError``: unions, structs without fields, ``binary(0)``, decimals of negative scale.
 
-VARIANT, GEOMETRY and GEOGRAPHY columns are recorded with their storage types, without extension types: Parquet's
-annotation identifies them, pyarrow aborts on some of these extension types, and DuckDB rejects tables that have them.
+VARIANT, GEOMETRY and GEOGRAPHY columns are recorded with their storage types, without extension types. Parquet's
+annotation identifies them, pyarrow aborts on some of these extension types, and DuckDB rejects tables with them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAKERS = (
 
 
 def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded_paths: Collection[str] = ()) -> pa.Schema:
-    """Return the Arrow schema to store; indices of ``unbounded_paths`` dictionaries get a wider type."""
+    """Return the Arrow schema to store. Dictionaries of the columns ``unbounded_paths`` get wider indices."""
     noted = [_field(stored, stored.field.name, options) for stored in fields]
     return pa.schema(
         [field.with_type(_widen_types(field.type)) if field.name in unbounded_paths else field for field in noted]
@@ -62,7 +62,7 @@ def _field(stored_field: StoredField, path: str, options: WriteOptions) -> pa.Fi
             pa.field(values.name, _strip_field_metadata(stored_field.plain.type), values.nullable, values.metadata)
         )
     field = pa.field(values.name, _type(stored_field, values.type, path, options), values.nullable, values.metadata)
-    # Parquet records nullability, and a field that was only marked must not become an extension type.
+    # Parquet records nullability, and a field that is only marked must not become an extension type.
     known = not isinstance(field.type, pa.BaseExtensionType) and stored_field.leaf is not None
     is_marked = known and stored_field.leaf is not None and stored_field.leaf.member in marks.NAMES
     return strip_extension_metadata(field) if is_marked else field
@@ -75,7 +75,7 @@ def _type(field: StoredField, arrow: pa.DataType, path: str, options: WriteOptio
     if types.is_run_end_encoded(arrow):
         return _type(field, arrow.value_type, path, options)
     if types.is_dictionary(arrow):
-        # Arrow's reader fails on dictionaries of extension types and in DELTA encodings, and has none of other values.
+        # Arrow's reader fails for dictionaries of extension types and in DELTA encodings, and supports only text.
         is_read = _is_text(arrow.value_type) and options.encoding_of(path) in ("plain", "auto")
         return arrow if is_read else _type(field, arrow.value_type, path, options)
     if not field.children:
@@ -96,7 +96,7 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 
 def _strip_field_metadata(arrow: pa.DataType) -> pa.DataType:
-    """A stored type without the metadata of its fields."""
+    """Return a stored type without the metadata of its fields."""
     if pa.types.is_struct(arrow):
         return pa.struct([pa.field(f.name, _strip_field_metadata(f.type), f.nullable) for f in arrow])
     if pa.types.is_list(arrow):
@@ -105,7 +105,7 @@ def _strip_field_metadata(arrow: pa.DataType) -> pa.DataType:
 
 
 def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
-    """Iterate over the dictionaries of ``array`` at each leaf below a field, in column order."""
+    """Yield the dictionary of ``array`` for each leaf below a field, in column order; None for a leaf without one."""
     if field.annotation is not None:
         yield from (None for _ in _leaves(field))
         return
@@ -139,11 +139,13 @@ def pairs(
     schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived_pairs: Mapping[str, str],
     input_metadata: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:
-    """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived_pairs`` maps columns to sources.
+    """Return the key-value metadata of the top-level columns ``fields`` of ``schema``.
+
+    ``derived_pairs`` maps derived columns to their sources.
 
     ``input_metadata`` is the metadata of the file that the rows were read from.
 
-    Raises ``ValueError`` if an option requires metadata that the columns do not allow.
+    Raises ``ValueError`` if an option requires metadata that is impossible for these columns.
     """
     columns: dict[str, tuple[Annotation, list[WrittenColumn]]] = {}
     names = {source: name for name, source in derived_pairs.items()}

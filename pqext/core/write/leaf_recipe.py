@@ -25,14 +25,14 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True, slots=True)
 class LeafRecipe:
-    """The options of one leaf, looked up once per file, with properties derived from them and from its type."""
+    """Options of one leaf, looked up once per file, and properties derived from them and from its type."""
 
     node: SchemaNode
     dotted: str
     leaf_type: LeafType
     order: BoundOrder
     bounds: str | None
-    """The type of page bounds (:func:`pqext.core.schema.statistics.kernel_of`)."""
+    """Kernel for page bounds (:func:`pqext.core.schema.statistics.kernel_of`)."""
     options: WriteOptions
     codec: CompressionCodec
     level: int | None
@@ -45,13 +45,14 @@ class LeafRecipe:
     second: LeafRecipe | None
     handler: AnnotationHandler | None
     level_bytes: int
-    """Bytes per entry that levels add to its size, one for each type: many empty lists have few values."""
+    """Number of bytes per entry that levels add to its size, one for each type of level: many empty lists have few
+    values."""
     definition_counts: bool
     repetition_counts: bool
 
     @property
     def compress(self) -> Callable[[Any], Any] | None:
-        """The compressor of this thread; None if pages are not compressed."""
+        """Compressor of this thread; None if pages are not compressed."""
         if self.codec == CompressionCodec.UNCOMPRESSED:
             return None
         held: dict[tuple[int, int | None], Callable[[Any], Any]] | None = getattr(_codecs, "held", None)
@@ -64,12 +65,12 @@ class LeafRecipe:
 
     @property
     def checksum(self) -> Callable[[Any], int] | None:
-        """The checksum function of pages; None if pages have no checksums."""
+        """Checksum function of pages; None if pages have no checksums."""
         return isal_zlib.crc32 if self.options.checksums else None
 
 
     def small_encoder(self, arrow_type: pa.DataType) -> SmallLeaf | None:
-        """The encoder of small chunks of a top-level leaf from arrays of ``arrow_type``; None if unsupported."""
+        """Return the encoder of small chunks of a top-level leaf for arrays of ``arrow_type``; None if unsupported."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
         if not ordinary or form is None or not _is_as_stored(arrow_type, self.leaf_type):
@@ -95,7 +96,7 @@ _AS_STORED = (
 
 
 def _is_as_stored(arrow_type: pa.DataType, leaf: LeafType) -> bool:
-    """Whether arrays of ``arrow_type`` have buffers of stored values, all of them valid."""
+    """Return whether arrays of ``arrow_type`` consist of stored values, all of which are valid."""
     if pa.types.is_timestamp(arrow_type):
         shown = leaf.arrow_type()
         return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == arrow_type.unit
@@ -106,7 +107,7 @@ _codecs = threading.local()
 
 
 def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
-    """Build the recipe of all chunks of the leaf of ``shape``."""
+    """Build the recipe for all chunks of the leaf of ``shape``."""
     node = shape.node
     path, leaf_type = node.dotted_path, node.leaf_type
     order = to_write(leaf_type, options.float_order)
@@ -130,7 +131,7 @@ def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
         second=None if again is None else recipe(shape, again),
         handler=None if shape.annotation is None else shape.annotation.load(),
         level_bytes=bool(node.max_definition_level) + repeated,
-        # With at most one level, num_values and null_count determine the histograms.
+        # If the maximum level is 1, num_values and null_count determine the histograms.
         definition_counts=node.max_definition_level > 1 or repeated,
         repetition_counts=repeated,
     )

@@ -1,4 +1,4 @@
-"""Encode the columns of a row group, in parallel if that pays off, and write them in order."""
+"""Encode the columns of a row group, in parallel if this is worthwhile, and write them in order."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pqext.core.write.storage import StoredField
 from pqext.core.write.write_plan import WritePlan
 
 _SMALL = 64 << 10
-"""Average bytes of a column below which threads do not pay off, since waiting would dominate."""
+"""Average size of a column in bytes below which threads are not worthwhile, since waiting would dominate."""
 _GATHERED = 1 << 20
-"""Bytes of encoded chunks that are written together."""
+"""Number of bytes of encoded chunks that are written together."""
 
 _Calls = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class BegunRowGroup:
-    """A row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
+    """Row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
 
     rows: int
     encryptors: Sequence[ChunkEncryptor | None]
@@ -49,7 +49,7 @@ def begin(
     plan: WritePlan, dense: DenseColumns, table: pa.Table, rows: int, size: int,
     page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
 ) -> BegunRowGroup:
-    """Start encoding ``table``, of ``size`` bytes, as row group ``ordinal``."""
+    """Start encoding ``table``, which has ``size`` bytes, as row group ``ordinal``."""
     columns = len(encryptors)
     workers = Workers(plan.options.threads, columns if size > _SMALL * columns else 1)
 
@@ -82,7 +82,7 @@ def begin(
 def _in_place(
     plan: WritePlan, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
 ) -> Iterator[EncodedChunk | SmallChunk]:
-    """Encode one chunk after another, small ordinary ones in one call each."""
+    """Yield the encoded chunks, one after another. Small ordinary chunks are encoded in one call each."""
     for field, top, small, column in zip(
         plan.plan, plan.shapes, plan.small_encoders, table.columns, strict=True
     ):
@@ -98,7 +98,7 @@ def _in_place(
 
 @dataclass(frozen=True, slots=True)
 class WrittenChunks:
-    """The chunks of a row group from offset ``start`` on; they had ``size`` bytes before compression."""
+    """Written chunks of a row group, which begin at offset ``start``. Their uncompressed size is ``size`` bytes."""
 
     group: WrittenGroup
     start: int
@@ -107,7 +107,7 @@ class WrittenChunks:
 
 
 def write(row_group: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
-    """Write the chunks as they arrive, after their second copies."""
+    """Write the chunks as soon as they are encoded, after their second copies."""
     encoded = row_group.chunks
     if options.second_encodings:
         encoded = iter(held := list(encoded))

@@ -1,7 +1,7 @@
-"""Order rows, and split them into row groups and pages, as a column's handler decides.
+"""Order rows, and split them into row groups and pages, as the handler of a column requires.
 
-This applies to handlers that are :class:`pqext.core.schema.annotations.ArrangesRows`; one column of a file may order
-its rows.
+This applies to handlers that implement :class:`pqext.core.schema.annotations.ArrangesRows`. Only one column of a file
+may order its rows.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from pqext.core.schema.types import arrow_compute
 from pqext.core.write.storage import StoredField, child_names
 
 _TAKEN_ROWS = 1 << 20
-"""Rows copied at a time, so that byte arrays stay within 32-bit offsets."""
+"""Number of rows copied at a time, so that byte arrays stay within 32-bit offsets."""
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """The row order by the column at ``path``: its top-level position, then positions of struct fields."""
+    """Row order of the column at ``path``, which is its top-level position, followed by positions of struct fields."""
 
     path: tuple[int, ...]
     handler: ArrangesRows
     storage: Storage
 
     def row_groups(self, table: pa.Table, max_count: int) -> Iterator[pa.Table]:
-        """Iterate over all rows in order, in row groups of ``max_count`` rows; each is copied when it is due."""
+        """Yield all rows in order, in row groups of ``max_count`` rows. Each row group is copied when it is needed."""
         order, starts = self.handler.row_groups(self.storage, _values(table, self.path), max_count)
         for start, stop in pairwise([*starts.tolist(), len(order)]):
             yield take_positions(table, order[start:stop])
 
     def pages(self, table: pa.Table, max_count: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the rows of a row group, ordered with ``sort``, and the first rows of pages of ``max_count`` rows."""
+        """Return the rows of a row group, ordered if ``sort`` is set, and the first rows of its pages."""
         order, starts = self.handler.pages(self.storage, _values(table, self.path), max_count, sort)
         return table if order is None else take_positions(table, order), starts
 
 
 def find(fields: Sequence[StoredField]) -> RowOrder | None:
-    """Return the row order that a column requests; raises ``ValueError`` if several do, or one within a list."""
+    """Return the row order that a column requests, or None."""
     found: list[tuple[str, RowOrder | None]] = []
     queue: list[tuple[str, tuple[int, ...] | None, StoredField]] = [
         (field.field.name, (index,), field) for index, field in enumerate(fields)
@@ -62,20 +62,20 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
         ]
     if len(found) > 1:
         names = " and ".join(repr(name) for name, _ in found)
-        raise ValueError(f"rows can have only one order, but columns {names} set one")
+        raise ValueError(f"rows can have only one order, but several columns set one: {names}")
     if found and found[0][1] is None:
         raise ValueError(f"column {found[0][0]!r} is inside a list or map and cannot order the rows")
     return found[0][1] if found else None
 
 
 def _values(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
-    """The column at ``path``, null if a struct around it is."""
+    """Return the column at ``path``. A value is null if an enclosing struct is null."""
     column = table.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
 def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
-    """Return the field and the values of a column by its name, or by its dotted path through structs.
+    """Return the field and the values of a column, given its name or its dotted path through structs.
 
     Raises ``KeyError`` if the column does not exist or is ambiguous.
     """
@@ -95,7 +95,7 @@ def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
 
 
 def take_positions(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
-    """Return the rows of ``table`` with the numbers in ``order``, in chunks.
+    """Return the rows of ``table`` with the numbers in ``order``, as several chunks.
 
     Arrow's ``take`` joins all chunks of a column first, which fails for more than 2 GiB of byte arrays.
     """

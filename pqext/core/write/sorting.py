@@ -1,7 +1,8 @@
 """Check the sort keys of a row group against its rows before declaring them.
 
-Implements ``RowGroup.sorting_columns``. Values sort in the order of their column's bounds; nulls come first or last
-according to the key, NaN is the greatest number, and both zeros are equal unless floats have the total order.
+Implements ``RowGroup.sorting_columns``. Values are sorted in the order of their column's bounds. Nulls come first or
+last, according to the key. NaN is greater than all numbers, and both zeros are equal unless floats have the total
+order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Flags = NDArray[np.bool_]
 
 
 def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
-    """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf that rows cannot be sorted by."""
+    """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf by which rows cannot be sorted."""
     columns = []
     for key in keys:
         node = _leaf(key, schema)
@@ -55,14 +56,14 @@ def check(
         row, key = result
         raise ValueError(
             f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
-            f"row {row} of it sorts before row {row - 1}; sort the table, or omit the column from the option sorting"
+            f"its row {row} sorts before row {row - 1}; sort the table, or omit the column from the option sorting"
         )
 
 
 def find_misplaced_row(
     keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], float_order: FloatOrder
 ) -> tuple[int, SortKey] | None:
-    """Return the first row that belongs before its predecessor, and the violated key; None if rows are sorted."""
+    """Return the first row that must precede the row before it, and the violated key; None if the rows are sorted."""
     tied: _Flags | None = None
     for key, stored in zip(keys, sorting, strict=True):
         column = columns[stored.column_idx]
@@ -79,7 +80,7 @@ def find_misplaced_row(
 
 
 def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:
-    """For each row but the first: whether it sorts after the preceding row, and whether it sorts before it."""
+    """Return for each row after the first whether it sorts after, and whether it sorts before, the preceding row."""
     values = _comparable(column, float_order)
     if isinstance(column.definition, int):
         valid = np.full(column.entries, bool(len(values)), np.bool_)
@@ -107,12 +108,12 @@ def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tupl
 
 
 def _comparable(column: DenseColumn, float_order: FloatOrder) -> Any:
-    """The values in a representation that compares in the column's order."""
+    """Return the values in a representation that compares in the column's order."""
     leaf, values = column.shape.node.leaf_type, column.values
     if is_float(leaf):
         width = leaf.width or 8
         kind, integer = {2: ("<f2", "<i2"), 4: ("<f4", "<i4"), 8: ("<f8", "<i8")}[width]
-        held = values.buffers()[1] if len(values) else None  # null arrays have one buffer
+        held = values.buffers()[1] if len(values) else None  # null arrays have only one buffer
         if held is None:
             return np.empty(0, integer)
         raw = np.frombuffer(held, np.uint8)[values.offset * width : (values.offset + len(values)) * width]

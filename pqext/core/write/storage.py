@@ -1,7 +1,7 @@
-"""Map an Arrow schema to its stored representation: a schema node for each field, and arrays converted to it.
+"""Map an Arrow schema to its stored representation: a schema node for each field, and converted arrays.
 
-Annotation handlers store the fields that they claim; other fields follow the type tables of
-:mod:`pqext.core.schema.types.logical` and the three-level LIST and MAP of the LogicalTypes document.
+Annotation handlers determine the storage of the fields that they claim. Other fields follow the type tables of
+:mod:`pqext.core.schema.types.logical`, and the three-level LIST and MAP of the LogicalTypes document.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredField:
-    """One Arrow field and its stored representation.
+    """Arrow field and its stored representation.
 
-    ``plain`` is the Arrow field as stored, ``children`` are the fields of a struct, the element of a list or the key
-    and value of a map; empty for a leaf. ``annotation`` and ``storage`` are set if a handler stores the field; the
-    children then belong to the storage.
+    ``plain`` is the Arrow field as stored. ``children`` are the fields of a struct, the element of a list, or the key
+    and value of a map; they are empty for a leaf. ``annotation`` and ``storage`` are set if a handler stores the field.
+    The children then belong to the storage.
     """
 
     field: pa.Field
@@ -59,7 +59,7 @@ class StoredField:
     storage: Storage | None
 
     def store(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
-        """Convert ``array`` of the field's type to its stored representation; handlers append to ``records``.
+        """Convert ``array`` from the field's type to its stored representation. Handlers append to ``records``.
 
         Raises ``ValueError`` or ``TypeError`` with the field name if Arrow cannot convert it.
         """
@@ -70,7 +70,7 @@ class StoredField:
         except pa.ArrowInvalid as error:
             if any(said in str(error) for said in _TOO_LARGE):
                 raise LimitError(TOO_MUCH, column=self.field.name) from None
-            raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
+            raise ValueError(f"column {self.field.name!r} contains a value that cannot be stored: {error}") from None
 
     def _store(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
@@ -81,17 +81,17 @@ class StoredField:
         if array.type == self.plain.type:
             return array
         if is_view(array.type):
-            # Arrow's cast of views to 32-bit offsets overflows.
+            # Arrow's cast of views to 32-bit offsets may overflow.
             array = array.cast(_to_large_type(self.plain.type))
         return array.cast(self.plain.type)
 
     @cached_property
     def is_rebuilt(self) -> bool:
-        """Whether converting this field, or one below it, requires more than a cast."""
+        """Whether converting this field, or a field below it, requires more than a cast."""
         if self.annotation is not None or any(child.is_rebuilt for child in self.children):
             return True
         if any(child.plain.nullable != child.field.nullable for child in self.children):
-            return True  # Arrow does not cast nullable children to required ones
+            return True  # Arrow does not cast nullable children to required children
         arrow = self.field.type
         types = pa.types
         return (
@@ -109,7 +109,7 @@ class StoredField:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)
         if pa.types.is_struct(array.type):
-            # Values below null structs are meaningless, and need not be valid for an annotation.
+            # Values below null structs have no meaning, and need not be valid for an annotation.
             seen = array.flatten() if mask is not None else []
             parts = [
                 child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, records)
@@ -128,7 +128,7 @@ class StoredField:
 
 
 def has_annotated_field(field: StoredField) -> bool:
-    """Whether a handler stores the field or one below it."""
+    """Return whether a handler stores the field or a field below it."""
     return field.annotation is not None or any(map(has_annotated_field, field.children))
 
 
@@ -136,7 +136,7 @@ TOO_MUCH = (
     "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
 )
 _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
-"""Arrow's error for byte arrays that exceed 32-bit offsets."""
+"""Messages of Arrow's errors for byte arrays that exceed 32-bit offsets."""
 
 
 def _to_large_type(arrow: pa.DataType) -> pa.DataType:
@@ -146,7 +146,8 @@ def _to_large_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """The offsets of a list or map from 0, and its ``values`` without those outside a slice and below null lists."""
+    """Return the offsets of a list or map from 0, and ``values`` without those outside its slice and below null lists.
+    """
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     values = tuple(value.slice(first, last - first) for value in values)
@@ -161,7 +162,7 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 
 def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataType) -> pa.ListArray:
-    """The lists of ``array``'s values with these ``offsets``."""
+    """Return a list array of ``array``'s values with these ``offsets``."""
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid(_TOO_LARGE[0])
     mask = array.is_null() if array.null_count else None
@@ -169,7 +170,7 @@ def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataTy
 
 
 def _to_list(array: pa.Array) -> pa.ListArray:
-    """A list of any layout as one with 32-bit offsets."""
+    """Convert a list array of any layout to a list array with 32-bit offsets."""
     arrow_type = pa.list_(array.type.value_field)
     if array.type == arrow_type:
         return array
@@ -179,7 +180,7 @@ def _to_list(array: pa.Array) -> pa.ListArray:
         return _to_lists(offsets, array, arrow_type)
     if pa.types.is_large_list(array.type):
         return _to_lists(array.offsets.to_numpy(), array, arrow_type)
-    # Arrow's own cast of views makes invalid arrays.
+    # Arrow's cast of list views creates invalid arrays.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if offsets[-1] >= 1 << 31:
@@ -188,7 +189,7 @@ def _to_list(array: pa.Array) -> pa.ListArray:
 
 
 def _decode_layout(array: pa.Array) -> pa.Array:
-    """The array without extension type, dictionary or run-end encoding."""
+    """Return the array without extension type, dictionary or run-end encoding."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -203,10 +204,11 @@ def _decode_layout(array: pa.Array) -> pa.Array:
 def plan(
     schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None, layout: FileLayout | None = None
 ) -> tuple[StoredField, ...]:
-    """Plan how each field of ``schema`` is stored; ``sample`` has the first rows, for handlers that inspect data.
+    """Plan how each field of ``schema`` is stored. ``sample`` contains the first rows, for handlers that inspect data.
 
-    With the ``layout`` of a file a field is stored like the file's column of that name if possible. Raises
-    ``TypeError`` if a field's type cannot be stored, ``ValueError`` if an option names no column.
+    With the ``layout`` of a file, a field is stored like the file's column with the same name, if possible. Raises
+    ``TypeError`` if a field's type cannot be stored, and ``ValueError`` if an option names a column that does not
+    exist.
     """
     names = set(schema.names)
     for annotation, choices in with_choices(options):
@@ -236,7 +238,7 @@ def child_names(field: StoredField) -> list[str]:
 
 
 def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) -> None:
-    """Raise if an option names a column that does not exist or that another annotation has claimed."""
+    """Raise ``ValueError`` if an option names a column that does not exist or that another annotation has claimed."""
     chosen = with_choices(options)
     if not chosen:
         return
@@ -294,7 +296,10 @@ def _plan_plain_field(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotation: LogicalType | None,
     exact: bool, like: LikeColumn | None,
 ) -> StoredField:
-    """A field stored by the type tables; ``exact``: below an annotation, where a profile must not change types."""
+    """Plan a field by the type tables.
+
+    With ``exact``, the field is below an annotation, and a profile must not change types.
+    """
     nullable = field.nullable if like is None else like.shape.nullable
     arrow, types = field.type, pa.types
     metadata = dict(field.metadata or {})

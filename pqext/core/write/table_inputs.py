@@ -1,4 +1,4 @@
-"""Convert inputs to tables: Arrow, pandas, polars, DuckDB, mappings, and Arrow's C interface."""
+"""Convert inputs to tables: Arrow, pandas, polars, DuckDB, mappings, and objects with Arrow's C interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.schema.data_frames import restore, with_arrow_types
 
 _FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL)
-"""The second argument of pyarrow's errors about pandas columns."""
+"""Pattern of the second argument of pyarrow's errors about pandas columns."""
 
 _HINTS = {
     "GeoDataFrame": "; write it with pqext.geo.write_geopandas",
@@ -46,18 +46,18 @@ def as_table(data: Any) -> Any:
         if _is_array(data):
             raise TypeError(f"expected a table, not {kind}{_ARRAYS}")
         if hasattr(data, "__arrow_c_stream__"):
-            # An object with a length is in memory already.
+            # An object with a length is already in memory.
             return pa.table(data) if hasattr(data, "__len__") else pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
     raise TypeError(
-        "expected a table: of pyarrow, pandas or polars, a mapping from names to arrays, or an object with "
+        "expected a table of pyarrow, pandas or polars, a mapping from names to arrays, or an object with "
         f"__arrow_c_stream__, not {kind}{_HINTS.get(kind, '')}"
     )
 
 
 def _is_array(data: Any) -> bool:
-    """Whether Arrow data is one column other than a struct of columns."""
+    """Return whether Arrow data is one column that is not a struct of columns."""
     if type(data).__name__ == "Series" and hasattr(data, "__arrow_c_stream__"):  # polars
         data = pa.chunked_array(data)
     return isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type)
@@ -71,12 +71,12 @@ def _of_pandas(frame: Any) -> pa.Table:
         if failed is None or failed[1] not in frame.columns:
             raise
         name = failed[1]
-        values = frame[name] if frame[name].ndim == 1 else ()  # 2 if several columns have the name
+        values = frame[name] if frame[name].ndim == 1 else ()  # 2 if several columns have the same name
         raise type(error)(f"column {name!r}: {error.args[0]}{_remedy(values)}") from None
 
 
 def _remedy(values: Iterable[Any]) -> str:
-    """The pqext function that builds an array of values without an Arrow type; empty for others."""
+    """Return a hint at the pqext function for values without an Arrow type; an empty string for other values."""
     types = {type(value) for value in values if value is not None}
     if any(item.__module__.partition(".")[0] == "shapely" for item in types):
         return "; pqext.geo.from_shapely makes a column of geometries"
@@ -86,7 +86,7 @@ def _remedy(values: Iterable[Any]) -> str:
 
 
 def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
-    """Convert a mapping from names to values into a table."""
+    """Convert a mapping from names to values to a table."""
     arrays = {}
     for name, values in columns.items():
         if not isinstance(name, str):
@@ -100,7 +100,7 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
 
 
 def _column(name: str, values: Any) -> Any:
-    """The values of a mapping as an array; ``pyarrow.table`` does not read nested polars Series."""
+    """Convert the values of a mapping to an array, since ``pyarrow.table`` does not read nested polars Series."""
     values = with_arrow_types(values)
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
@@ -117,10 +117,10 @@ def _column(name: str, values: Any) -> Any:
 
 
 def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
-    """Cast ``column`` to ``type`` if the types differ only in Arrow's layout; otherwise return it unchanged.
+    """Cast ``column`` to ``type`` if the types differ only in their Arrow layout. Otherwise return it unchanged.
 
-    Layouts are the plain, large and view variants of strings, bytes and lists. Raises ``ValueError`` if values do not
-    fit the other layout.
+    Layouts are the plain, large and view variants of strings, bytes and lists. Raises ``ValueError`` if the values do
+    not fit into the other layout.
     """
     if column.type == type or plain_layout(column.type) != plain_layout(type):
         return column
@@ -129,11 +129,11 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
     except pa.ArrowNotImplementedError:
         return column
     except pa.ArrowInvalid as error:
-        raise ValueError(f"a column of {column.type} does not fit the writer's {type}: {error}") from None
+        raise ValueError(f"a column of type {column.type} cannot be cast to the writer's {type}: {error}") from None
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with the column order and layouts of ``schema``. Raises ``ValueError`` for other columns."""
+    """Return ``table`` with the column order and layouts of ``schema``. Raises ``ValueError`` if the columns differ."""
     names, requested = set(table.column_names), set(schema.names)
     missing = [name for name in schema.names if name not in names]
     extra = [name for name in table.column_names if name not in requested]
@@ -148,12 +148,12 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if column is not original:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
-            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema declares {field.type}")
+            raise ValueError(f"column {field.name!r} has type {column.type} instead of the writer's {field.type}")
     return table
 
 
 def plain_layout(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` in its plain layout."""
+    """Return ``type`` with strings, bytes and lists in their plain layout."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     if type in (pa.large_binary(), pa.binary_view()):

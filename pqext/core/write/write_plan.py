@@ -1,4 +1,4 @@
-"""The write plan of an Arrow schema and options, shared by files: how each field and leaf is stored."""
+"""Write plan for an Arrow schema and options, which files can share: how each field and leaf is stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pqext.core.write.storage import StoredField
 
 @dataclass(frozen=True)
 class WritePlan:
-    """The stored columns of a file, its schema and shapes, and a recipe for the chunks of each leaf."""
+    """Stored columns of a file, its schema and shapes, and a recipe for the chunks of each leaf."""
 
     options: WriteOptions
     derived: DerivedColumns
@@ -44,7 +44,7 @@ class WritePlan:
 
     @cached_property
     def small_encoders(self) -> tuple[SmallLeaf | None, ...]:
-        """Encoders of small chunks, one per top-level column."""
+        """Encoders of small chunks, one per top-level column; None for a column that they do not support."""
         return tuple(
             self.recipes[top.node.leaf_start].small_encoder(field.plain.type)
             if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_unchanged else None
@@ -53,18 +53,19 @@ class WritePlan:
 
     @property
     def own_fields(self) -> tuple[StoredField, ...]:
-        """The stored columns of the user, without derived ones."""
+        """Stored columns of the user, without derived columns."""
         return self.derived.select_user_columns(self.plan)
 
     @cached_property
     def elements(self) -> list[SchemaElement]:
-        """The schema elements of the footer."""
+        """Schema elements of the footer."""
         if self.layout is not None:
             return list(self.layout.elements)
         return to_elements(self.schema.root)
 
     def arrow_schema_text(self, pairs: Mapping[str, str], unbounded_paths: Collection[str]) -> str | None:
-        """The serialised Arrow schema for a file with ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
+        """Return the serialised Arrow schema for a file with ``pairs``; see :mod:`pqext.core.write.key_value_metadata`.
+        """
         if unbounded_paths:
             return serialise(schema_of(self.plan, self.options, unbounded_paths), pairs)
         result = self._schema_texts.get(key := tuple(pairs.items()), "")
@@ -79,18 +80,20 @@ class WritePlan:
 
     @cached_property
     def column_orders(self) -> list[ColumnOrder]:
-        """The column orders of the footer."""
+        """Column orders of the footer."""
         return [item.order.column_order() for item in self.recipes]
 
 
 def prepare(
     derived_columns: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
 ) -> WritePlan:
-    """Plan how files with these columns are written; ``sample`` has the first rows, for handlers that inspect data.
+    """Plan how files with these columns are written.
 
-    With a ``layout`` all columns are stored as in that file, whose schema is used. Raises ``ValueError`` or
-    ``TypeError`` for types that cannot be stored and options that do not suit the columns, ``LimitError`` for a schema
-    that is too deep.
+    ``sample`` contains the first rows, for handlers that inspect data.
+
+    With a ``layout``, all columns are stored as in that file, and its schema is used. Raises ``ValueError`` or
+    ``TypeError`` for types that cannot be stored and options that do not match the columns, and ``LimitError`` if the
+    schema is too deep.
     """
     try:
         plan = storage.plan(
@@ -127,7 +130,7 @@ def prepare(
 
 _KEPT = 16
 _KEPT_LEAVES = 256
-"""Number of leaves up to which plans are cached: planning is cheap compared to writing wide schemas."""
+"""Maximum number of leaves of plans that are cached. For wide schemas, planning is cheap compared to writing."""
 _NAMES = tuple(field.name for field in fields(WriteOptions))
 _Key = tuple[Hashable, ...]
 _recent: list[tuple[WriteOptions, _Key, pa.Schema, WritePlan]] = []
@@ -143,12 +146,12 @@ def key_of(options: WriteOptions) -> _Key | None:
         elif value:
             return None
         else:
-            values.append(())  # all flags have a fixed position
+            values.append(())  # keep each flag at a fixed position
     return tuple(values)
 
 
 def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
-    """Return the cached plan for files of ``schema`` and equivalent options."""
+    """Return the cached plan for files with ``schema`` and equivalent options; None if there is none."""
     key = None
     for cached_options, known, seen, prepared in _recent:
         if cached_options is not options:
@@ -161,7 +164,7 @@ def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
 
 
 def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
-    """Cache the plan unless a handler stores any column."""
+    """Cache the plan, unless a handler stores a column."""
     global _recent
     key = key_of(options)
     if key is None or len(plan.recipes) > _KEPT_LEAVES or any(map(storage.has_annotated_field, plan.plan)):
@@ -170,7 +173,7 @@ def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
 
 
 def inspects_data(options: WriteOptions, is_appended: bool) -> bool:
-    """Whether the first rows decide how a column is stored; not if a file is appended to."""
+    """Return whether the first rows determine how a column is stored. If rows are appended, the file determines it."""
     chosen = with_choices(options)
     if is_appended:
         chosen = [item for item in chosen if not isinstance(item[0].load(), StoresAlike)]

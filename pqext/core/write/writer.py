@@ -44,29 +44,29 @@ if TYPE_CHECKING:
 class ParquetWriter(SuggestionMixin):
     """Write tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
 
-    ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`; ``filesystem`` and
-    ``storage_options`` locate a path or URL, as in :func:`pqext.open`. A path appears only on :meth:`close`; leaving
-    the context by an exception aborts. Threads that share a writer take turns, so that the rows of a call stay
-    together. Memory is bounded by two row groups: one is written while the rows of the next are collected. A column
-    that orders the rows (``geometry``) orders them within each row group. Metadata of the Arrow schema is stored with
-    ``key_value_metadata``, which takes precedence. The Arrow types are stored too, since Parquet has no name for some
-    (option ``arrow_schema``): :mod:`pqext.core.write.key_value_metadata` lists which types survive a round trip and
-    which are rejected.
+    ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`. ``filesystem`` and
+    ``storage_options`` locate a path or URL, as in :func:`pqext.open`. A file appears at its path only after
+    :meth:`close`; an exception within the context aborts it. Several threads can share a writer; the rows of a call
+    stay together. At most two row groups are in memory: one is written while the rows of the next are collected. A
+    column that orders the rows (``geometry``) orders them within each row group. Metadata of the Arrow schema is stored
+    with ``key_value_metadata``, which takes precedence. The Arrow types are stored too (option ``arrow_schema``), since
+    Parquet cannot express some of them: :mod:`pqext.core.write.key_value_metadata` lists the types that a round trip
+    preserves, and those that are rejected.
 
-    With ``checkpoint``, an exception leaves the unfinished file next to the path once it has a checkpoint. A note on
-    the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
+    With ``checkpoint``, an unfinished file remains next to the path after an exception if it contains a checkpoint. A
+    note on the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
 
-    With ``append`` the row groups are added to the local file at ``dest``, which is created if it does not exist.
-    Columns are stored like the columns of the same names in the file: with the same shredding, physical types, units,
-    CRS and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed by name are
-    inferred from the file if possible (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
+    With ``append``, the row groups are added to the local file at ``dest``, which is created if it does not exist.
+    Columns are stored like the file's columns with the same names: with the same shredding, physical types, units, CRS
+    and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed as keywords are
+    inferred from the file if possible (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before anything is
     written if columns are missing or contradict the file, and ``BlockingIOError`` if another writer is appending.
 
     A local file in the folder of a Delta, Iceberg or Hudi table raises ``UnsupportedError``;
     ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
     """
 
-    _is_rewrite = False  # whether the rows are unchanged rows of the file that the metadata of ``schema`` describes
+    _is_rewrite = False  # whether the rows are a subset of the rows that the metadata of ``schema`` describes
 
     def __init__(
         self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
@@ -93,7 +93,7 @@ class ParquetWriter(SuggestionMixin):
         self._method_lock = threading.RLock()
         self._ignores_tables = ignore_table_format
         self._checkpoints = None if (every := as_checkpoint(self.options.checkpoint)) is None else Checkpoints(every)
-        # An existing file is read before columns are resolved; a new one is created afterwards.
+        # An existing file is read before columns are resolved; a new file is created afterwards.
         sink = self._open_sink(dest, filesystem, storage_options, append) if append else None
         try:
             if sink is not None and sink.offset:
@@ -105,7 +105,7 @@ class ParquetWriter(SuggestionMixin):
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
             if inspects_data(self.options, self._appended is not None):
-                derived_columns.find(self.arrow_schema, self.options)  # raises if a name is already used
+                derived_columns.find(self.arrow_schema, self.options)  # raises an error if a name is already used
             else:
                 self._prepare(None)
         except BaseException:
@@ -116,7 +116,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _open_sink(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
         if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
-            raise ValueError("object stores do not show unfinished files; omit checkpoint")
+            raise ValueError("object stores do not keep unfinished files; omit checkpoint")
         check = None if self._ignores_tables else check_new_file
         return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append, check=check)
 
@@ -125,9 +125,9 @@ class ParquetWriter(SuggestionMixin):
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, which must have the columns of the schema.
 
-        ``table`` is any input of :func:`pqext.write_table`. Strings, bytes and lists may have another of Arrow's
-        layouts (large, view) than in the schema. A value that cannot be stored aborts the file, which would otherwise
-        lack part of the table.
+        ``table`` is any input of :func:`pqext.write_table`. Strings, bytes and lists may have a different Arrow layout
+        (large, view) from the schema. A value that cannot be stored aborts the file, which would otherwise contain only
+        part of the table.
         """
         self._check_open()
         table = as_table(table)
@@ -139,7 +139,7 @@ class ParquetWriter(SuggestionMixin):
         self._append(self._conform_table(table))
 
     def _conform_table(self, table: pa.Table) -> pa.Table:
-        """Return ``table`` with the columns of the writer; the first table prepares the writer."""
+        """Return ``table`` with the columns of the writer. The first table prepares the writer."""
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
         check_table(table)
@@ -148,13 +148,13 @@ class ParquetWriter(SuggestionMixin):
         return table
 
     def _append(self, table: pa.Table) -> None:
-        """Add a checked table to the row groups."""
+        """Add a checked table to the pending rows, and write complete row groups."""
         start, stop = 0, len(table)
         whole = table.nbytes
         while start < stop:
-            # Without columns, only this length counts the rows.
+            # Without columns, only the length of the table counts the rows.
             rest = table.slice(start, stop - start) if start else table
-            # Measuring all columns again is for tables whose rows may differ too much in size.
+            # Measure all columns again only for tables whose rows may differ too much in size.
             size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
             room = self._room(len(rest), size)
             used = rest.slice(0, room) if room < len(rest) else rest
@@ -169,7 +169,7 @@ class ParquetWriter(SuggestionMixin):
     def write_ordered(self, table: pa.Table) -> None:
         """Append the rows of ``table`` in the order of the column that orders rows, if there is one.
 
-        The rows get row groups of their own. ``table`` has the columns and types of the schema.
+        The rows are written to separate row groups. ``table`` must have the columns and types of the schema.
         """
         self._check_open()
         table = self._conform_table(table)
@@ -184,19 +184,19 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _room(self, rows: int, size: int) -> int:
-        """Return how many more rows the row group accepts, at least one; its ``rows`` take ``size`` bytes."""
+        """Return how many more rows the row group accepts, at least one. ``rows`` rows take ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
 
     @suggest_arguments
     def write_batch(self, batch: Any) -> None:
-        """Append the rows of ``batch``: a RecordBatch, or any other input of :meth:`write_table`."""
+        """Append the rows of ``batch``, which is a RecordBatch or any other input of :meth:`write_table`."""
         self.write_table(batch)
 
     @synchronized
     def end_row_group(self) -> None:
-        """Write the rows so far as a row group, whatever its size; following rows begin another."""
+        """Write the pending rows as a row group of any size. Following rows begin a new row group."""
         self._check_open()
         if self._pending_rows:
             self._flush()
@@ -204,7 +204,7 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def close(self) -> None:
-        """Write pending rows and the footer, which completes the file."""
+        """Write the pending rows and the footer. This completes the file."""
         if self._closed:
             return
         try:
@@ -232,14 +232,14 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def abort(self) -> None:
-        """Abort; no file remains at the path or next to it."""
+        """Abort writing. No file remains at the path or next to it."""
         if not self._closed:
             self._stop()
             self._sink.abort()
 
     @synchronized
     def _give_up(self, error: BaseException) -> None:
-        """Abort because of ``error``; if there is a checkpoint, the readable part of the file remains."""
+        """Abort because of ``error``. If there is a checkpoint, the readable part of the file is retained."""
         if self._closed or not self._sink.is_retained:
             self.abort()
             return
@@ -256,12 +256,12 @@ class ParquetWriter(SuggestionMixin):
 
     @property
     def bytes_written(self) -> int:
-        """The size of the file so far, without row groups that are not yet written."""
+        """Size of the file so far in bytes, without row groups that are not written yet."""
         return self._sink.offset
 
     @property
     def storage_schema(self) -> pa.Schema | None:
-        """The columns of ``arrow_schema`` as stored, with VARIANT shredded; None before the first rows decide it."""
+        """Stored columns of ``arrow_schema``, with VARIANT shredded; None before the first rows determine them."""
         return None if self._prepared is None else pa.schema([field.plain for field in self._plan.own_fields])
 
     def __enter__(self) -> ParquetWriter:
@@ -307,7 +307,7 @@ class ParquetWriter(SuggestionMixin):
             self._sink.flush()
 
     def _flush(self) -> None:
-        """Start encoding the pending rows as a row group, and write the preceding one meanwhile."""
+        """Start encoding the pending rows as a row group, and write the preceding row group in the meantime."""
         rows, size = self._pending_rows, self._pending_bytes
         table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
@@ -323,14 +323,14 @@ class ParquetWriter(SuggestionMixin):
             )
             before, self._begun = self._begun, begun
             self._finish(before)
-            if not begun.workers.is_parallel:  # they do nothing until results are requested
+            if not begun.workers.is_parallel:  # without threads, nothing is encoded until results are requested
                 self._finish_row_group()
         except BaseException as error:
             self._give_up(error)
             raise
 
     def _finish_row_group(self) -> None:
-        """Write the row group being encoded, if any."""
+        """Write the row group that is being encoded, if there is one."""
         begun, self._begun = self._begun, None
         self._finish(begun)
 
@@ -374,7 +374,7 @@ class ParquetWriter(SuggestionMixin):
         return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.has_encrypted_footer else MAGIC
 
     def _tail(self) -> tuple[bytes, str | None]:
-        """The end of the file (footer, its length, magic number), and a warning to issue afterwards."""
+        """Return the end of the file (footer, its length, magic number), and a warning to issue afterwards."""
         footer = self._footer()
         if self._encryptor is None:
             form = self.options.footer
@@ -392,7 +392,7 @@ class ParquetWriter(SuggestionMixin):
         return footer
 
     def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
-        """The footer without extensions; it lists ``groups`` only but counts all rows."""
+        """Return the footer without extensions. It lists only ``groups``, but counts the rows of all row groups."""
         excluded = {KEY.encode(), b"geo"} if self.options.geoparquet is False else {KEY.encode()}
         carried = {
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
@@ -415,7 +415,7 @@ class ParquetWriter(SuggestionMixin):
         )
 
     def _derive_metadata(self, groups: list[RowGroup], carried_pairs: Mapping[str, str]) -> dict[str, str]:
-        """Key-value metadata that the handlers of the columns derive from ``groups`` and ``carried_pairs``."""
+        """Return key-value metadata that the handlers of columns derive from ``groups`` and ``carried_pairs``."""
         plan, names = self._plan, self._plan.derived.names
         return key_value_metadata.pairs(
             plan.schema, plan.plan, groups, names, carried_pairs, self._encryptor, self.options
@@ -427,13 +427,13 @@ def write_table(
     storage_options: Mapping[str, Any] | None = None, append: bool = False, ignore_table_format: bool = False,
     **keywords: Unpack[WriteKeywords],
 ) -> None:
-    """Write ``table`` to ``dest``; ``dest``, ``append`` and options are as for :class:`ParquetWriter`.
+    """Write ``table`` to ``dest``. ``dest``, ``append`` and the options are those of :class:`ParquetWriter`.
 
     Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
 
     ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
     to arrays, a :class:`pqext.Scan`, a result of :func:`pqext.variant.read_json`, or any object with
-    ``__arrow_c_stream__``. Of a stream of batches, one row group at a time is held in memory.
+    ``__arrow_c_stream__``. If it is a stream of batches, only one row group at a time is in memory.
 
     A column that orders the rows (``geometry``) orders all rows of a table before they are split into row groups. This
     temporarily takes 56 bytes per row and a copy of one row group. Streams are ordered one row group at a time.

@@ -1,1 +1,2 @@
-"""Key tools: data keys wrapped with master keys of a key management service, as parquet-java and pyarrow do it."""
+"""Key tools that wrap data keys with master keys of a key management service, compatible with parquet-java and pyarrow.
+"""

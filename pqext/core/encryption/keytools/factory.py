@@ -29,14 +29,14 @@ _LIFETIME = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class EncryptionConfiguration:
-    """Master keys of the footer and the columns of a file.
+    """Settings for encrypting a file, with the master keys of its footer and columns.
 
-    ``footer_key`` is the name of a master key; ``column_keys`` maps names of master keys to the dotted paths of the
-    columns they protect, or ``uniform_encryption`` encrypts all columns with the footer's key. Each footer and
-    column gets a random data key of ``data_key_length_bits``, wrapped with its master key, or with ``double_wrapping``
-    with a key encryption key (KEK) that the master key wraps. Wrapped keys are stored in the file with
-    ``internal_key_material``, otherwise in a file next to it, so that master keys can be rotated. KEKs and KMS clients
-    are cached for ``cache_lifetime``.
+    ``footer_key`` is the name of a master key. ``column_keys`` maps names of master keys to the dotted paths of the
+    columns that they protect; alternatively ``uniform_encryption`` encrypts all columns with the footer's key. The
+    footer and each column get a random data key of ``data_key_length_bits`` bits. The master key wraps this key or,
+    with ``double_wrapping``, it wraps a key encryption key (KEK) that wraps the data key. With
+    ``internal_key_material`` wrapped keys are stored in the file; otherwise they are stored in a file next to it, so
+    that master keys can be rotated. KEKs and KMS clients are cached for ``cache_lifetime``.
     """
 
     footer_key: str
@@ -66,9 +66,9 @@ class EncryptionConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class DecryptionConfiguration:
-    """Lifetime of cached KEKs and KMS clients, and whether the KMS's URL may be read from files.
+    """Settings for decrypting files: cache lifetime of KEKs and KMS clients, and whether files may name the KMS.
 
-    The access token goes to that URL: set ``read_kms_url`` only where the KMS client checks it.
+    The access token is sent to that URL, so set ``read_kms_url`` only if the KMS client checks the URL.
     """
 
     cache_lifetime: timedelta = _LIFETIME
@@ -76,10 +76,11 @@ class DecryptionConfiguration:
 
 
 class CryptoFactory:
-    """Creates :class:`FileEncryption` and :class:`FileDecryption` with keys that a KMS protects.
+    """Factory of :class:`FileEncryption` and :class:`FileDecryption` whose keys are protected by a KMS.
 
     ``kms_client_factory`` creates the client of a :class:`KmsConnectionConfig`. KEKs and clients are cached for each
-    connection: instance, URL, ``custom_kms_conf`` and access token. Share one factory among all files of a process.
+    connection, identified by instance, URL, ``custom_kms_conf`` and access token. Share one factory among all files of
+    a process.
     """
 
     def __init__(self, kms_client_factory: KmsClientFactory) -> None:
@@ -89,10 +90,10 @@ class CryptoFactory:
         self, kms_connection_config: KmsConnectionConfig, encryption_config: EncryptionConfiguration,
         parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
     ) -> FileEncryption:
-        """Create keys for one file, as the option ``encryption`` of its writer.
+        """Create the keys of one file. Pass the result to its writer as ``encryption``.
 
-        External key material requires the path of the file: the material is written next to it immediately. Raises
-        ``FileExistsError`` if key material exists there, since the keys of another file would be lost.
+        External key material requires the path of the file. The material is written next to the file immediately.
+        Raises ``FileExistsError`` if key material already exists there, since the keys of another file would be lost.
         """
         config = encryption_config
         store = None
@@ -101,7 +102,7 @@ class CryptoFactory:
                 raise ValueError("external key material is stored next to the file; pass parquet_file_path=")
             store = KeyMaterialStore(os.fspath(parquet_file_path), filesystem)
             if store.exists():
-                raise FileExistsError(f"{store.path} holds the keys of another file; remove both first")
+                raise FileExistsError(f"{store.path} contains the keys of another file; remove both files first")
         wrapper = FileKeyWrapper(
             self._caches, kms_connection_config, config.cache_lifetime.total_seconds(),
             double_wrapping=config.double_wrapping, store=store,
@@ -126,7 +127,9 @@ class CryptoFactory:
         self, kms_connection_config: KmsConnectionConfig, decryption_config: DecryptionConfiguration | None = None,
         parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
     ) -> FileDecryption:
-        """Return the ``decryption`` for readers of any number of files; plaintext files are allowed.
+        """Return an object that readers accept as ``decryption``, for any number of files.
+
+        It also allows plaintext files.
 
         External key material is read from the folder of each file, or from the folder of ``parquet_file_path``.
         """
@@ -143,9 +146,10 @@ class CryptoFactory:
     ) -> list[str]:
         """Rewrap all keys of the files in a folder with the current versions of their master keys.
 
-        ``master_keys`` maps names of master keys to their replacements. Only external key material can be rotated; each
-        of its files is replaced atomically. Returns the paths of the material. Raises ``EncryptionError`` if the folder
-        contains no key material, or if a key cannot be unwrapped; the keys of preceding files are then already rotated.
+        ``master_keys`` maps names of master keys to their replacements. Only external key material can be rotated. Each
+        key material file is replaced atomically. Returns the paths of these files. Raises ``EncryptionError`` if the
+        folder contains no key material or a key cannot be unwrapped. The keys of preceding files are then already
+        rotated.
         """
         self._caches.written_keks.clear()
         lifetime = cache_lifetime.total_seconds()
@@ -160,7 +164,7 @@ class CryptoFactory:
             unwrapper = FileKeyUnwrapper(
                 self._caches, kms_connection_config, lifetime, read_kms_url=False, store=store.load
             )
-            # The footer's material knows the KMS instance, which wraps the keys again.
+            # Only the footer's material names the KMS instance, which wraps the keys again.
             references = sorted(store.references(), key=lambda name: name != FOOTER_KEY)
             materials = [KeyMaterial.parse(store.get(reference)) for reference in references]
             keys = [unwrapper.unwrap(material) for material in materials]
@@ -175,12 +179,12 @@ class CryptoFactory:
         return [store.path for store in stores]
 
     def remove_cache_entries_for_token(self, access_token: str) -> None:
-        """Forget the KMS clients and KEKs of an access token, as when it is compromised."""
+        """Remove the KMS clients and KEKs of an access token from the caches, for example because it is compromised."""
         for cache in self._all():
             cache.remove(access_token)
 
     def remove_cache_entries_for_all_tokens(self) -> None:
-        """Forget all KMS clients and KEKs."""
+        """Remove all KMS clients and KEKs from the caches."""
         for cache in self._all():
             cache.clear()
 
@@ -189,7 +193,7 @@ class CryptoFactory:
 
 
 class _FileKeys:
-    """Key retriever factory. Each file gets a retriever of its own with the location of its key material."""
+    """Key retriever that creates a separate retriever for each file, which knows the location of its key material."""
 
     def __init__(
         self, caches: KeyCaches, connection: KmsConnectionConfig, config: DecryptionConfiguration,
@@ -202,7 +206,7 @@ class _FileKeys:
         self._path = path
 
     def for_file(self, path: str | None) -> FileKeyUnwrapper:
-        """The retriever of the file at ``path``."""
+        """Return the retriever for the file at ``path``."""
         place = self._path if self._path is not None else path
 
         def store() -> KeyMaterialStore:

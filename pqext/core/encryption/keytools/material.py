@@ -1,8 +1,8 @@
-"""Key material: the JSON that states how a data key was wrapped, in the format of parquet-java and Arrow.
+"""Key material: JSON that records how a data key was wrapped, in the format of parquet-java and Arrow.
 
-Stored internally, the material is the key metadata in the Parquet file. Stored externally, the key metadata only
-refers to it, and the material is in a JSON file next to the Parquet file, ``_KEY_MATERIAL_FOR_<its name>.json``: master
-keys can then be rotated without writing the Parquet file again.
+Internal key material is the key metadata in the Parquet file. External key material is in a JSON file next to the
+Parquet file, ``_KEY_MATERIAL_FOR_<its name>.json``, and the key metadata only refers to it: master keys can then be
+rotated without writing the Parquet file again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class KeyMaterial:
     """A wrapped data encryption key (DEK).
 
     With double wrapping, a key encryption key (KEK) wraps the DEK and the master key wraps the KEK; otherwise the
-    master key wraps the DEK, and ``kek_id`` and ``wrapped_kek`` are ``None``. Only the material of the footer key
-    states the KMS instance.
+    master key wraps the DEK, and ``kek_id`` and ``wrapped_kek`` are ``None``. Only the material of the footer key names
+    the KMS instance.
     """
 
     is_footer_key: bool
@@ -45,7 +45,7 @@ class KeyMaterial:
     wrapped_kek: str | None = field(default=None, repr=False)
 
     def serialise(self, *, internal: bool) -> str:
-        """The material as JSON; ``internal`` when it is the key metadata itself."""
+        """Return the material as JSON. ``internal`` is true if the JSON is stored as the key metadata itself."""
         fields: dict[str, Any] = {"keyMaterialType": MATERIAL_TYPE}
         if internal:
             fields["internalStorage"] = True
@@ -63,7 +63,7 @@ class KeyMaterial:
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeyMaterial:
-        """Raises ``EncryptionError`` for anything that is not key material of the known type."""
+        """Parse key material. Raises ``EncryptionError`` for text that is not key material of the known type."""
         return cls.from_fields(_object(text))
 
     @classmethod
@@ -82,13 +82,13 @@ class KeyMaterial:
 
 
 def serialise_reference(reference: str) -> str:
-    """Key metadata that refers to external key material."""
+    """Return key metadata that refers to external key material."""
     fields = {"keyMaterialType": MATERIAL_TYPE, "internalStorage": False, "keyReference": reference}
     return json.dumps(fields, separators=(",", ":"))
 
 
 def parse_metadata(metadata: bytes) -> KeyMaterial | str:
-    """Parse key metadata into the key material, or the reference of external key material.
+    """Parse key metadata into the key material, or into the reference to external key material.
 
     Raises ``EncryptionError`` for metadata that the key tools did not write.
     """
@@ -99,7 +99,7 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
 
 
 def parse_store(text: bytes) -> dict[str, str]:
-    """Parse a key material file into its key materials by reference."""
+    """Parse a key material file; return the JSON of each key's material by reference."""
     fields = _json(text)
     if not all(isinstance(value, str) for value in fields.values()):
         raise EncryptionError("the key material file must map key references to text")
@@ -113,7 +113,7 @@ def _json(text: str | bytes) -> dict[str, Any]:
         raise EncryptionError("the key metadata is not JSON of Parquet key tools: pass the keys themselves, or a "
                               "key_retriever that understands this key metadata") from None
     if not isinstance(fields, dict):
-        raise EncryptionError("the key metadata is JSON, but not key material of key tools")
+        raise EncryptionError("the key metadata is JSON, but not key material of Parquet key tools")
     return fields
 
 
@@ -133,22 +133,22 @@ def _member(fields: dict[str, Any], name: str, type_: type) -> Any:
 
 
 class KeyMaterialStore:
-    """The key material of the Parquet file at ``path``, by reference."""
+    """Key material of the Parquet file at ``path``, by reference."""
 
     def __init__(self, path: str, filesystem: fs.FileSystem | None = None) -> None:
         self._filesystem = filesystem if filesystem is not None else fs.LocalFileSystem()
         folder, name = posixpath.split(path.replace("\\", "/") if filesystem is None else path)
         self.path = posixpath.join(folder, f"{PREFIX}{name}{SUFFIX}")
-        """Where the material lies."""
+        """Path of the key material file."""
         self._temporary = posixpath.join(folder, f"{TEMPORARY_PREFIX}{PREFIX}{name}{SUFFIX}")
         self._material: dict[str, str] = {}
 
     def exists(self) -> bool:
-        """Whether there is key material for the file."""
+        """Return whether the key material file exists."""
         return bool(self._filesystem.get_file_info(self.path).type == fs.FileType.File)
 
     def load(self) -> KeyMaterialStore:
-        """Read the material. Raises ``EncryptionError`` when it is missing or damaged."""
+        """Read the material and return this store. Raises ``EncryptionError`` if the material is missing or corrupt."""
         info = self._filesystem.get_file_info(self.path)
         if info.type != fs.FileType.File:
             raise EncryptionError("the key material is stored in another file, which is missing", path=self.path)
@@ -165,7 +165,7 @@ class KeyMaterialStore:
         return self
 
     def add(self, reference: str, material: str) -> None:
-        """Remember the material of one key."""
+        """Add the material of one key, to be written by :meth:`save`."""
         self._material[reference] = material
 
     def get(self, reference: str) -> str:
@@ -175,11 +175,11 @@ class KeyMaterialStore:
         return self._material[reference]
 
     def references(self) -> Iterator[str]:
-        """Return all references in file order."""
+        """Return an iterator over all references in file order."""
         return iter(self._material)
 
     def save(self) -> None:
-        """Write the material, which appears whole or not at all."""
+        """Write the material. It is stored completely, or not at all if writing fails."""
         try:
             with self._filesystem.open_output_stream(self._temporary) as stream:
                 stream.write(json.dumps(self._material, separators=(",", ":")).encode())
@@ -191,7 +191,7 @@ class KeyMaterialStore:
 
 
 def stores_in(folder: str, filesystem: fs.FileSystem | None = None) -> list[KeyMaterialStore]:
-    """The key material of all files in ``folder``, by name."""
+    """Return the key material of all files in ``folder``, sorted by file name."""
     own = filesystem if filesystem is not None else fs.LocalFileSystem()
     names = sorted(info.base_name for info in own.get_file_info(fs.FileSelector(folder)))
     return [

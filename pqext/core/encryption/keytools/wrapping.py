@@ -1,7 +1,7 @@
-"""Data keys wrapped by a key management service (KMS) when a file is written, and unwrapped when it is read.
+"""Wrap data keys with a key management service (KMS) when a file is written, and unwrap them when it is read.
 
-Double wrapping asks the KMS for one wrapping a master key and access token instead of one a data key: data keys are
-wrapped here, with a key encryption key (KEK) that is cached for a while, and only the KEK is wrapped by the KMS.
+Double wrapping needs one call of the KMS for each master key and access token, instead of one for each data key: data
+keys are wrapped locally with a key encryption key (KEK) that is cached, and the KMS wraps only the KEK.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pqext.core.encryption.modules import LENGTH_BYTES
 from pqext.core.options.encryption import check_key
 
 DEFAULT_INSTANCE = "DEFAULT"
-"""Values in key material if no instance or URL is configured, as written by parquet-java and Arrow."""
+"""Value in key material if no instance or URL is configured, as written by parquet-java and Arrow."""
 KEK_BYTES = 16
 KEK_ID_BYTES = 16
 
@@ -39,20 +39,26 @@ T = TypeVar("T")
 
 
 class KmsClient(ABC):
-    """Wraps keys with master keys that never leave the service. Clients written for pyarrow serve as well."""
+    """Interface of a client that wraps keys with master keys that never leave the KMS.
+
+    Clients written for pyarrow can be used.
+    """
 
     @abstractmethod
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted with a master key, as text."""
+        """Return ``key_bytes`` encrypted with a master key, as text."""
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped. Raises an error of its own where the caller may not have it."""
+        """Return the key that :meth:`wrap_key` wrapped.
+
+        Raises an error of the client if the caller is not authorised.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class KmsConnectionConfig:
-    """KMS instance and credentials. ``custom_kms_conf`` holds settings of the client itself."""
+    """KMS instance and credentials. ``custom_kms_conf`` contains settings of the client."""
 
     kms_instance_id: str = ""
     kms_instance_url: str = ""
@@ -64,13 +70,16 @@ KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
 
 
 def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:
-    """``key`` encrypted with ``wrapping_key`` by AES GCM: nonce, ciphertext and tag in base 64."""
+    """Encrypt ``key`` with ``wrapping_key`` using AES GCM; return nonce, ciphertext and tag in base64."""
     sealed = AesKey(check_key(wrapping_key, "a wrapping key")).seal(key, aad)
     return base64.b64encode(sealed[LENGTH_BYTES:]).decode()
 
 
 def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
-    """The key that :func:`wrap_locally` wrapped. Raises ``EncryptionError`` when key or AAD are not the same."""
+    """Return the key that :func:`wrap_locally` wrapped.
+
+    Raises ``EncryptionError`` if the wrapping key or the AAD differs.
+    """
     try:
         sealed = base64.b64decode(wrapped_key, validate=True)
     except (binascii.Error, ValueError):
@@ -83,10 +92,10 @@ def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
 
 
 class ConnectionCache(Generic[T]):
-    """Cached objects from a KMS, for each connection and access token.
+    """Cache of objects obtained from a KMS, for each connection and access token.
 
-    A connection is the instance, its URL and the client's own settings: one factory may serve several KMS, whose
-    master keys have the same names. Nothing outlives the permission to use it.
+    A connection is identified by the instance, its URL and the settings of the client, since one factory may use
+    several KMS with master keys of the same names. The entries of an access token expire together.
     """
 
     def __init__(self) -> None:
@@ -105,17 +114,17 @@ class ConnectionCache(Generic[T]):
             retained = self._entries.setdefault(token, (now, now + lifetime, {}))[2]
             if place in retained:
                 return retained[place]
-        made = make()  # asks the KMS: not under the lock
+        made = make()  # calls the KMS, so not under the lock
         with self._lock:
             return retained.setdefault(place, made)
 
     def remove(self, token: str) -> None:
-        """Forget all of ``token``."""
+        """Remove all entries of ``token``."""
         with self._lock:
             self._entries.pop(token, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
 
@@ -136,7 +145,7 @@ class _KeyEncryptionKey:
 
 
 class KeyCaches:
-    """The KMS clients and KEKs of one crypto factory."""
+    """KMS clients and KEKs of one crypto factory."""
 
     def __init__(self, client_factory: KmsClientFactory) -> None:
         self._client_factory = client_factory
@@ -145,18 +154,21 @@ class KeyCaches:
         self.read_keks: ConnectionCache[bytes] = ConnectionCache()
 
     def client(self, config: KmsConnectionConfig, lifetime: float) -> KmsClient:
-        """The client of a KMS instance."""
+        """Return the client of a KMS instance."""
         return self.clients.get(config, None, lifetime, lambda: self._client_factory(config))
 
 
 class FileKeyWrapper:
-    """Wraps the data keys of one file into key metadata, and into ``store`` when the material is external."""
+    """Wrap the data keys of one file into key metadata. External material is added to ``store``."""
 
     def __init__(
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
         double_wrapping: bool, store: KeyMaterialStore | None, stored_url: str | None = None,
     ) -> None:
-        """``stored_url`` is the address of the KMS in the key material, used if the configuration has no address."""
+        """Initialise the wrapper.
+
+        ``stored_url`` is the KMS address in existing key material, used if ``config`` has no address.
+        """
         self._caches = caches
         self._config = config
         self._url = config.kms_instance_url or stored_url or DEFAULT_INSTANCE
@@ -166,7 +178,7 @@ class FileKeyWrapper:
         self._columns = 0
 
     def wrap(self, key: bytes, master_key_id: str, *, footer: bool, reference: str | None = None) -> str:
-        """The key metadata of ``key``; ``reference`` names its external material, numbered when it is ``None``."""
+        """Return the key metadata of ``key``. ``reference`` names its external material; None generates a name."""
         client = self._caches.client(self._config, self._lifetime)
         kek_id = wrapped_kek = None
         if self._double_wrapping:
@@ -193,7 +205,10 @@ class FileKeyWrapper:
 
 
 class FileKeyUnwrapper:
-    """Key retriever for the data keys of one file. ``store`` holds external material, loaded when needed."""
+    """Key retriever for the data keys of one file.
+
+    ``store`` returns its external material and is called when needed.
+    """
 
     def __init__(
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
@@ -207,7 +222,10 @@ class FileKeyUnwrapper:
         self._store: KeyMaterialStore | None = None
 
     def __call__(self, key_metadata: bytes) -> bytes:
-        """The data key that ``key_metadata`` stands for. Raises ``EncryptionError``, or what the KMS client raises."""
+        """Return the data key that ``key_metadata`` describes.
+
+        Raises ``EncryptionError`` or an error of the KMS client.
+        """
         material = parse_metadata(key_metadata)
         if isinstance(material, str):
             if self._store is None:
@@ -216,13 +234,13 @@ class FileKeyUnwrapper:
         return self.unwrap(material)
 
     def unwrap(self, material: KeyMaterial) -> bytes:
-        """The data key of ``material``."""
+        """Return the unwrapped data key of ``material``."""
         config = self._connection(material)
         client = self._caches.client(config, self._lifetime)
         if material.kek_id is None:
             return _check_unwrapped_key(client.unwrap_key(material.wrapped_dek, material.master_key_id))
         wrapped_kek = material.wrapped_kek or ""
-        # Kept by all that it depends on: the id alone comes from a file that may lie.
+        # The cache key has every input: the id alone comes from a file, which may be manipulated.
         name = (material.kek_id, material.master_key_id, wrapped_kek)
         kek = self._caches.read_keks.get(
             config, name, self._lifetime, lambda: _check_unwrapped_key(
@@ -237,14 +255,17 @@ class FileKeyUnwrapper:
 
     @property
     def connection(self) -> KmsConnectionConfig:
-        """Return the configuration with the instance that the footer key's material names."""
+        """KMS connection, with the instance and URL from the footer key's material if they are not configured."""
         return self._config
 
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
-        """Return the KMS connection: the configured one, else the one in the footer key's material."""
+        """Return the KMS connection.
+
+        The footer key's material provides the instance and URL that are not configured.
+        """
         known = self._config
         if material.is_footer_key:
-            # The token goes to that address, so a file may name it only where the user allows it.
+            # The token is sent to that address, so a file may provide it only if the user allows this.
             url = (material.kms_instance_url or "") if self._read_kms_url else ""
             self._config = KmsConnectionConfig(
                 known.kms_instance_id or material.kms_instance_id or "",
@@ -262,7 +283,7 @@ def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
 
 
 def _check_unwrapped_key(key: Any) -> bytes:
-    """The key that a file's material gave, which may have been made to give something else."""
+    """Return a key after checking its type and length, since a manipulated file can make a KMS return other bytes."""
     try:
         return check_key(key, "an unwrapped key")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Compare the Thrift and the FlatBuffers footer of a file."""
+"""Compare the Thrift footer and the FlatBuffers footer of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTS = ("schema", "row_groups", "columns")
 
 
 def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
-    """Iterate over the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
+    """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
 
     Raises an error if the FlatBuffers footer cannot be read.
     """
@@ -36,7 +36,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
-    """Whether the tables, which other readers rely on, differ from their meaning with our extension."""
+    """Return whether the tables, which other readers use, differ from the tables that our extension implies."""
     try:
         return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
     except ValueError:

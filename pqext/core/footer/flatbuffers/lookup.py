@@ -21,19 +21,19 @@ from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.footer import FooterFormat
 
 _FEW = 1_000
-"""Number of column chunks up to which all are converted together."""
+"""Maximum number of column chunks that are all converted together."""
 _SHARE = 4
-"""Share of columns accessed above which all are converted."""
+"""Reciprocal of the share of accessed columns above which all columns are converted."""
 _SCHEMA, _ROW_GROUPS = 2, 4
 BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
-"""Identifies our extension of the tables."""
+"""UUID of our extension of the tables."""
 _T = TypeVar("_T", bound=Struct)
 
 
 class FlatLookup(ColumnWindows):
-    """The structures of a FlatBuffers footer.
+    """Look up the structures of a FlatBuffers footer.
 
-    Raises ``CorruptFileError`` for an invalid payload, ``LimitError`` beyond ``limits``.
+    Raises ``CorruptFileError`` if the tables are invalid, and ``LimitError`` if they exceed ``limits``.
     """
 
     def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
@@ -47,11 +47,11 @@ class FlatLookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all structures have been, or should be, converted."""
+        """Whether all structures have been converted, or should be."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
     def complete(self) -> FileMetaData:
-        """Return all structures."""
+        """Return the complete footer."""
         return self._read_all()[0]
 
     def raw(self) -> Bytes:
@@ -68,11 +68,11 @@ class FlatLookup(ColumnWindows):
             return self._read
 
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``fallback`` on the complete footer if that is better."""
+        """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
         return fallback(self.complete()) if self.is_whole else find()
 
     def metadata(self) -> FileMetaData:
-        """Return the footer, whose row groups are converted on access."""
+        """Return the footer. Its row groups are converted on access."""
         if self.is_whole:
             return self.complete()
         result = self._decode_struct(FileMetaData, self._file({_SCHEMA: self._schema()}))
@@ -82,7 +82,7 @@ class FlatLookup(ColumnWindows):
         return result
 
     def _decode_struct(self, struct_type: type[_T], raw: bytes) -> _T:
-        """The structure in ``raw``, which is not part of the file."""
+        """Decode the structure in ``raw``. Errors have no offset, since ``raw`` is not part of the file."""
         try:
             return decode(struct_type, raw, limits=self.limits, path=self.path)[0]
         except ParquetError as error:
@@ -95,7 +95,7 @@ class FlatLookup(ColumnWindows):
         return head + self.flat.elements(0, count)
 
     def _file(self, lists: dict[int, bytes]) -> bytes:
-        """The footer with ``lists`` instead of its empty ones."""
+        """Return the serialised footer with ``lists``, by field id, in place of its empty lists."""
         raw = self.flat.file()
         retained, done = [], 0
         for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:
@@ -103,7 +103,7 @@ class FlatLookup(ColumnWindows):
                 retained += [raw[done:value], lists.pop(id)]
                 done = stop
         if lists:
-            raise CorruptFileError("the FlatBuffers footer removes the lists that it contains", path=self.path)
+            raise CorruptFileError("the FlatBuffers footer omits the list fields of its tables", path=self.path)
         return b"".join([*retained, raw[done:]])
 
     def _group(self, position: int) -> RowGroup:
@@ -119,7 +119,7 @@ class FlatLookup(ColumnWindows):
 
 
 class FlatFooter(LookupFooter):
-    """The footer of a file that is read from its FlatBuffers footer."""
+    """Footer of a file that is read from its FlatBuffers footer."""
 
     __slots__ = ("_format",)
     lookup: FlatLookup
@@ -134,5 +134,5 @@ class FlatFooter(LookupFooter):
 
     @property
     def format(self) -> FooterFormat:
-        """The footer format of the file."""
+        """Footer format of the file."""
         return self._format

@@ -1,9 +1,9 @@
-"""Read a file by its FlatBuffers footer, if it has no other or its Thrift footer is damaged.
+"""Read a file from its FlatBuffers footer if it has no Thrift footer, or if its Thrift footer is corrupt.
 
-If a file has both, the Thrift footer takes precedence; a warning lists differences.
+If a file has both footers and they differ, the Thrift footer takes precedence and a warning is issued.
 
-The footer has two locations. In a Thrift footer it is the payload of a frame
-(:mod:`pqext.core.format.extension.build_extension`):
+The FlatBuffers footer has two possible locations. In a Thrift footer it is the payload of a frame
+(:mod:`pqext.core.format.extension.framed`):
 
     1 byte    codec of the tables, 0 or 7 (LZ4_RAW)
     4 bytes   their size before compression
@@ -11,11 +11,12 @@ The footer has two locations. In a Thrift footer it is the payload of a frame
     4 bytes   CRC-32 of these
     the tables
 
-Alone, the file ends in the tables, their CRC-32, their size, the CRC-32 of that, and ``PAR3``. All numbers are
-little-endian. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+Without a Thrift footer, the file ends in the tables, their CRC-32, their size, the CRC-32 of the size, and ``PAR3``.
+All numbers are little-endian. Spec: "Binary Protocol Extensions"; the rules are in
+``specs/binary-protocol-extensions.md``.
 
-Metadata that the public schema lacks is in the footer's own extension, slot 99 of its root table, as a frame or, next
-to other entries, in a container: see :mod:`pqext.core.kernels.flatbuffers.thrift_fields`.
+Metadata that the public schema lacks is in an extension of the FlatBuffers footer, slot 99 of its root table. It is a
+frame, or an entry of a container if there are other entries: see :mod:`pqext.core.kernels.flatbuffers.thrift_fields`.
 """
 
 from __future__ import annotations
@@ -47,24 +48,27 @@ from pqext.core.options.footer import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 
 FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
-"""Identifies the frame."""
+"""UUID of the frame."""
 FLAT_MAGIC = b"PAR3"
 TAIL_BYTES = 16
-"""Bytes after the tables of a footer that is alone."""
+"""Number of bytes after the tables of a FlatBuffers footer without a Thrift footer."""
 _ABOUT = struct.Struct("<BIII")
 _LEAST_RATIO = 1.2
-"""Tables that compress less are stored uncompressed."""
+"""Minimum compression ratio; tables that compress less are stored uncompressed."""
 _MOST_RATIO = 64
-"""Tables that compress more, far more than real ones, are stored uncompressed: readers need no large limit."""
+"""Maximum compression ratio, far above that of real footers, so that readers can limit the ratio.
+
+Tables that compress more are stored uncompressed.
+"""
 _CODECS = (CompressionCodec.UNCOMPRESSED, CompressionCodec.LZ4_RAW)
 _MOST_BYTES = (1 << 31) - 1
 _DEPTH = 1000
-"""Maximum depth of a schema that is written."""
+"""Maximum depth of a schema that can be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedFooter:
-    """A FlatBuffers footer in a Thrift footer: tables, possibly compressed, and a checksum of the Thrift fields."""
+    """FlatBuffers footer in a Thrift footer: tables, possibly compressed, and a checksum of the Thrift fields."""
 
     codec: int
     size: int
@@ -73,14 +77,14 @@ class EmbeddedFooter:
     body: Bytes
 
     def agrees(self, footer: Bytes) -> bool:
-        """Whether it was made from the fields of this serialised Thrift footer."""
+        """Return whether the footer was created from the fields of this serialised Thrift footer."""
         return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
 
     def tables(self, limits: Limits) -> bytes:
-        """Return the tables.
+        """Return the decompressed tables.
 
-        Raises ``LimitError`` for more than ``footer_bytes``, ``UnsupportedError`` for another codec, and
-        ``CorruptFileError`` for tables that would unpack to far more than tables do.
+        Raises ``LimitError`` if they exceed ``footer_bytes``, ``UnsupportedError`` for an unknown codec, and
+        ``CorruptFileError`` if the declared size is far too large for tables.
         """
         if self.codec not in _CODECS:
             message = f"the FlatBuffers footer is compressed with unknown codec {self.codec}"
@@ -94,7 +98,7 @@ class EmbeddedFooter:
 
 
 def build_extension(tables: bytes, thrift: bytes) -> bytes:
-    """Return the extension of a Thrift footer with these serialised fields, without their stop byte."""
+    """Return the extension for a Thrift footer. ``thrift`` is its serialised fields without the stop byte."""
     codec, body = CompressionCodec.UNCOMPRESSED, tables
     packed = compress(CompressionCodec.LZ4_RAW, tables)
     if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
@@ -103,7 +107,7 @@ def build_extension(tables: bytes, thrift: bytes) -> bytes:
 
 
 def is_beside(footer: Bytes) -> bool:
-    """Whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
+    """Return whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
     return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
@@ -120,7 +124,7 @@ def parse_frame(footer: Bytes) -> EmbeddedFooter:
 
 
 def parse(payload: Bytes) -> EmbeddedFooter:
-    """Parse the payload of the frame. Raises ``CorruptFileError`` if it is too short."""
+    """Parse the payload of a frame. Raises ``CorruptFileError`` if it is too short."""
     if len(payload) < _ABOUT.size:
         raise CorruptFileError("the frame of the FlatBuffers footer is too short")
     codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
@@ -128,7 +132,7 @@ def parse(payload: Bytes) -> EmbeddedFooter:
 
 
 def agrees(footer: Bytes) -> bool:
-    """Whether a serialised Thrift footer ends in a valid FlatBuffers footer that was made from it."""
+    """Return whether a serialised Thrift footer ends in a valid FlatBuffers footer that was created from it."""
     try:
         return parse_frame(footer).agrees(footer)
     except ParquetError:
@@ -136,15 +140,16 @@ def agrees(footer: Bytes) -> bool:
 
 
 def build_file_end(tables: bytes) -> bytes:
-    """Return the end of a file whose only footer this is."""
+    """Return the end of a file whose only footer is the FlatBuffers footer ``tables``."""
     size = len(tables).to_bytes(4, "little")
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
 
 
 def size_of(numbers: bytes, room: int) -> int:
-    """Return the size of the preceding tables, from their trailer; there are ``room`` bytes before it.
+    """Return the size of the tables from ``numbers``, the trailer that follows them.
 
-    The trailer is their CRC-32, their size, and the CRC-32 of that. Raises ``CorruptFileError`` if it is corrupt.
+    The trailer consists of the CRC-32 of the tables, their size, and the CRC-32 of the size. Raises
+    ``CorruptFileError`` if it is corrupt, or if the size exceeds the ``room`` bytes before it.
     """
     size = int.from_bytes(numbers[4:8], "little")
     if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
@@ -155,13 +160,13 @@ def size_of(numbers: bytes, room: int) -> int:
 
 
 def check_limit(size: int, limits: Limits) -> None:
-    """Raise ``LimitError`` for tables of more than ``footer_bytes``."""
+    """Raise ``LimitError`` if the tables have more than ``footer_bytes`` bytes."""
     if size > limits.footer_bytes:
         raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
 
 
 def check(footer: Bytes, numbers: bytes) -> None:
-    """Raise ``CorruptFileError`` if bytes do not match the checksum after them."""
+    """Raise ``CorruptFileError`` if ``footer`` does not match the checksum at the start of ``numbers``."""
     if crc32(footer.data) != int.from_bytes(numbers[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
 
@@ -193,14 +198,14 @@ def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
 
 
 _ONE_PLACE = 16
-"""Maximum span of changed bytes: a fault of disk or memory changes few, an edit of the footer more."""
+"""Maximum span of changed bytes that counts as corruption: a disk or memory fault changes few bytes, an edit more."""
 
 
 def read_standalone(source: Source, limits: Limits, end: int | None = None) -> FlatFooter:
-    """Read the footer of a file that ends in ``PAR3``, or ended so at byte ``end`` before more was written.
+    """Read the footer of a file that ends in ``PAR3``, or that ended in it at byte ``end`` before more was written.
 
-    Raises ``CorruptFileError`` for a corrupt footer, ``LimitError`` beyond ``limits`` and ``UnsupportedError`` for
-    encryption.
+    Raises ``CorruptFileError`` for a corrupt footer, ``LimitError`` if it exceeds ``limits``, and ``UnsupportedError``
+    if it is encrypted.
     """
     about = (source.size if end is None else end) - TAIL_BYTES
     if about < len(MAGIC):
@@ -227,10 +232,10 @@ def open_embedded(footer: Bytes, offset: int, limits: Limits, path: str | None) 
 
 
 def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
-    """Decide between a Thrift footer and the FlatBuffers footer in it; None selects the Thrift footer.
+    """Choose between a Thrift footer and the FlatBuffers footer in it. Return None to use the Thrift footer.
 
-    The Thrift footer takes precedence if both are valid and differ. It is corrupt if it contradicts itself, or if it
-    differs from the footer that the FlatBuffers footer was made from in a few adjacent bytes only.
+    The Thrift footer takes precedence if both are valid and differ. It is considered corrupt if it contradicts itself,
+    or if only a few adjacent bytes differ from the Thrift footer that the FlatBuffers footer was created from.
     """
     try:
         held = parse_frame(footer)
@@ -251,7 +256,7 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
 def open_fallback(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if it has none."""
+    """Return the FlatBuffers footer in a Thrift footer that cannot be read. Return None if it contains none."""
     try:
         opened = open_embedded(footer, offset, limits, path)
     except ParquetError:
@@ -261,7 +266,10 @@ def open_fallback(
 
 
 def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
-    """The contradiction within a serialised Thrift footer, or with the file whose pages end before it."""
+    """Return the contradiction within a serialised Thrift footer, or between it and the size of the data before it.
+
+    Return None if there is none.
+    """
     try:
         metadata, _ = decode(FileMetaData, footer, limits=limits, base=offset, path=path)
         leaves = from_elements(metadata.schema, limits, path).leaves
@@ -284,7 +292,10 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
 
 
 def _damage(footer: Bytes, embedded_footer: EmbeddedFooter, raw: Bytes) -> str | None:
-    """The difference, if the Thrift footer differs from the original of the other footer in one location only."""
+    """Describe the changed bytes if the Thrift footer differs from the original in one location only.
+
+    Return None otherwise.
+    """
     fields = raw[:-1]  # without the stop byte
     has_thrift = len(fields) == embedded_footer.thrift_bytes and crc32(fields.data) == embedded_footer.thrift_crc
     if not has_thrift or len(fields) > len(footer):

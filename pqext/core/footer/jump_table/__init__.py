@@ -1,1 +1,1 @@
-"""Footers with a jump table: the table, look-ups with it, and the footer and schema read that way."""
+"""Jump tables of footers: the table, look-ups with it, and the footer and schema that use them."""

@@ -1,4 +1,4 @@
-"""The footer of a file with a jump table, read lazily."""
+"""Read the footer of a file lazily with its jump table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.core.schema.types import logical
 
 
 class IndexedFooter(LookupFooter):
-    """A footer that is read lazily with a jump table."""
+    """Footer that is read lazily with a jump table."""
 
     __slots__ = ()
     lookup: Lookup
@@ -40,14 +40,16 @@ class IndexedFooter(LookupFooter):
             object.__setattr__(self, name, value)
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
-        """Return the schema, whose columns are resolved on access."""
+        """Return the schema. Its columns are resolved on access."""
         return from_table(self.lookup, limits, path)
 
 
 def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> IndexedFooter | None:
-    """Open the footer of ``length`` bytes at ``offset`` with its jump table; None if that is missing or corrupt.
+    """Open the footer of ``length`` bytes at ``offset`` with its jump table.
 
-    ``tail`` are the bytes read from the end of the file.
+    Return None if the table is missing or corrupt.
+
+    ``tail`` contains the bytes that were already read from the end of the file.
     """
     try:
         lookup = _find(source, offset, length, limits, tail)
@@ -79,9 +81,9 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
     start = end - FRAME_BYTES - root.size
     opened = start - offset - root.thrift_bytes
     if opened < 0:
-        raise CorruptFileError("the jump table is larger than the extension that holds it")
+        raise CorruptFileError("the jump table is larger than the extension that contains it")
     header = read(offset + root.thrift_bytes, min(9, end - offset - root.thrift_bytes)).tobytes()
-    # The extension begins where the table says that the other fields end, and extends to the end.
+    # According to the table, the extension begins where the other fields end. It extends to the end of the footer.
     sizes = [uleb(end - offset - root.thrift_bytes - 4 - n) for n in range(1, 6)]
     if header[:4] not in HEADERS.values() or not any(
         header[4 : 4 + n] == size for n, size in enumerate(sizes, 1) if len(size) == n
@@ -95,7 +97,10 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
 
 
 def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
-    """Like :func:`pqext.core.schema.lazy_tree.from_elements`, but errors of a column are raised on access."""
+    """Return the schema, like :func:`pqext.core.schema.lazy_tree.from_elements`.
+
+    Errors of a column are raised on access.
+    """
     try:
         element = lookup.schema_root()
         if element.num_children != lookup.root.tops:
@@ -123,7 +128,7 @@ def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
 
 
 class TopColumns(Group):
-    """The top-level columns of a schema, each a tree of its own."""
+    """Top-level columns of a schema, each of which is a separate tree."""
 
     __slots__ = ("_found", "_limits", "_lookup", "_path", "_whole")
 
@@ -137,7 +142,7 @@ class TopColumns(Group):
         return self._lookup.root.tops
 
     def _all(self) -> SchemaNode:
-        """The root of the complete schema, for columns that the table does not locate."""
+        """Return the root of the complete schema, for columns that the table does not locate."""
         if self._whole is None:
             self._whole = from_elements(self._lookup.complete().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
@@ -167,11 +172,14 @@ class TopColumns(Group):
         return super().__iter__()
 
     def names(self) -> list[str]:
-        """The names of all columns."""
+        """Return the names of all columns."""
         return self._all().child_names
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
-        """Return the position of the first column ``name``, and whether it is unique; None if all must be searched."""
+        """Return the position of the first column ``name``, and whether it is unique.
+
+        Return None if the complete schema must be searched.
+        """
         if name in self._found:
             return self._found[name]
         if self._whole is not None or self._lookup.is_whole or not isinstance(name, str):
@@ -189,7 +197,7 @@ class TopColumns(Group):
         return self._found[name]
 
     def over_leaf(self, leaf: int) -> SchemaNode:
-        """Return the top-level column at or above a leaf."""
+        """Return the top-level column that contains the leaf, or is the leaf."""
         if self._whole is None and not self._lookup.is_whole:
             try:
                 return self[self._lookup.over_leaf(leaf)]

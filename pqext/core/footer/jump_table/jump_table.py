@@ -1,6 +1,6 @@
-"""A jump table: offsets of the structures of each column and row group in a Thrift footer, as an extension of it.
+"""Jump tables: extensions of a Thrift footer that contain the offsets of its structures for each column and row group.
 
-With it, a reader opens one of 100,000 columns without parsing the rest; other readers ignore it.
+With a jump table, a reader opens one of 100,000 columns without parsing the rest. Other readers ignore the table.
 ``specs/binary-protocol-extensions.md`` specifies the layout. Spec: "Binary Protocol Extensions".
 """
 
@@ -27,25 +27,25 @@ from pqext.core.kernels.thrift.footer_lists import nested_struct_offsets, struct
 from pqext.core.kernels.thrift.reader import StructIndex, scan_fields
 
 JUMP_TABLE = UUID("5d0c8b5e-7f0b-4a9e-9a55-6e2f3b9a41c7")
-"""Identifies a jump table."""
+"""UUID of the extension."""
 BLOCK_BYTES = 4096
 LEAST_BLOCK_BYTES = 256
-"""Minimum block size: the checksums of smaller blocks would exceed the footer."""
+"""Minimum block size. The checksums of smaller blocks would be larger than the footer."""
 VERSION = 1
 MAGIC = b"PQXJ"
 _HEAD = Packed("<4s19I")
 ROOT_BYTES = _HEAD.size + 4
 NAME_BYTES, TOP_BYTES, GROUP_BYTES, PLACE_BYTES, CRC_BYTES = 8, 12, 12, 4, 4
 _ORDER_BYTES = 3
-"""A column order without fields: header, stop byte, stop byte."""
+"""Size of a column order without fields: a header and two stop bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Last bytes of a jump table, read first: counts, offsets of the footer's lists, and checksums.
+    """Last bytes of a jump table, which are read first: counts, offsets of the footer's lists, and a checksum.
 
-    For each list, ``header`` is the offset of its count, ``start`` the offset of its first structure. ``order_bytes``
-    is the size of a column order, 0 if the table does not cover the list.
+    For each list, ``header`` is the offset of its count, and ``start`` the offset of its first structure.
+    ``order_bytes`` is the size of a column order, or 0 if the table does not cover column orders.
     """
 
     version: int
@@ -70,42 +70,45 @@ class Root:
 
     @property
     def tops_at(self) -> int:
-        """Offset of the top-level columns in the sections, after the names."""
+        """Offset of the top-level columns in the sections; they follow the names."""
         return self.tops * NAME_BYTES
 
     @property
     def groups_at(self) -> int:
-        """Offset of the row groups."""
+        """Offset of the row groups in the sections."""
         return self.tops_at + (self.tops + 1) * TOP_BYTES
 
     @property
     def places_at(self) -> int:
-        """Offset of the column chunks' offsets."""
+        """Offset of the column chunks' offsets in the sections."""
         return self.groups_at + self.row_groups * GROUP_BYTES
 
     @property
     def thrift_blocks(self) -> int:
-        """Number of blocks of the footer."""
+        """Number of blocks in the footer."""
         return -(-self.thrift_bytes // self.block_bytes)
 
     @property
     def blocks(self) -> int:
-        """Number of blocks of the footer and of the sections."""
+        """Number of blocks in the footer and the sections."""
         return self.thrift_blocks - (-self.section_bytes // self.block_bytes)
 
     @property
     def size(self) -> int:
-        """Size of the table."""
+        """Size of the table in bytes."""
         return self.section_bytes + self.blocks * CRC_BYTES + ROOT_BYTES
 
     def encode(self) -> bytes:
-        """Return the bytes that end the table."""
+        """Return the serialised root, which ends the table."""
         head = _HEAD.pack(MAGIC, *astuple(self))
         return head + crc32(head).to_bytes(4, "little")
 
     @classmethod
     def decode(cls, data: bytes) -> Root | None:
-        """Parse the root at the end of an extension; None for other bytes; raises ``CorruptFileError`` if corrupt."""
+        """Parse the root at the end of an extension.
+
+        Return None for other bytes. Raises ``CorruptFileError`` if it is corrupt.
+        """
         if len(data) != ROOT_BYTES or data[:4] != MAGIC:
             return None
         if crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
@@ -131,7 +134,7 @@ class Root:
 
 
 def fits(footer: bytes) -> bool | None:
-    """Whether a serialised footer's jump table is the expected one; None if it has none.
+    """Return whether the jump table of a serialised footer is the expected one; None if it has none.
 
     Raises ``CorruptFileError`` for a corrupt frame.
     """
@@ -142,10 +145,10 @@ def fits(footer: bytes) -> bool | None:
 
 
 def build(serialised_footer: bytes) -> bytes | None:
-    """Build the table of a serialised footer without extension; None if the footer is in any way unusual.
+    """Build the jump table of a serialised footer without an extension. Return None if the footer is unusual.
 
-    Unusual are repeated lists or lists in another order than their fields, counts that differ from the number of
-    columns, and files without columns.
+    A footer is unusual if lists are repeated or not in the order of their fields, if counts differ from the number of
+    columns, or if there are no columns.
     """
     metadata, end = decode(FileMetaData, serialised_footer, limits=OWN_METADATA)
     fields, _ = scan_fields(serialised_footer, limits=OWN_METADATA)
@@ -202,9 +205,11 @@ def build(serialised_footer: bytes) -> bytes | None:
 
 
 def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """Serialise the footer with its jump table; without one, and with a reason, if it is unusual or too long.
+    """Serialise the footer with its jump table. Return the bytes and None.
 
-    Raises ``ValueError`` if it has another extension: readers locate the table from the end of the file.
+    If the table would be too long, return the bytes without it and the reason. An unusual footer has no table either,
+    and no reason. Raises ``ValueError`` if the footer has another extension, because readers locate the table from the
+    end of the file.
     """
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+index' uses the same extension as extensions['file']: omit one of them")
@@ -224,7 +229,10 @@ def _raw(name: str) -> bytes:
 
 
 def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """For each top-level column its offset, its element and its first leaf, and the end of the last."""
+    """Return the offset, element and first leaf of each top-level column, followed by the ends.
+
+    Return None if the footer is unusual.
+    """
     _, odd, children, repetition, typed = schema_tree.elements(schema)
     fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
     if fault or odd >= 0:
@@ -237,7 +245,7 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
 
 
 def _orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) -> tuple[int, int, int, int]:
-    """Header, start, end and size of column orders of equal size; zeros for other lists, which are left unchanged."""
+    """Return header, start, end and size of column orders of equal size. Return zeros for other lists."""
     if span is None or not count:
         return 0, 0, 0, 0
     start, stop = span[0] + _list_header(count), span[1]
@@ -248,21 +256,24 @@ def _orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) 
 
 
 def _list_header(count: int) -> int:
-    """Size of the shortest header of a list."""
+    """Return the size of the shortest header of a list."""
     return 1 if count < 15 else 1 + len(uleb(count))
 
 
 def _groups(
     metadata: FileMetaData, groups: StructIndex, columns: int, serialised_footer: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Start, offset of the list of columns, and end of each row group; and, by column, the offsets of its chunks."""
+    """Return start, offset of the column list, and end of each row group; and, by column, the offsets of its chunks.
+
+    Return None if the footer is unusual.
+    """
     ends = struct_offsets(groups)
     header = bytes([columns << 4 | 12]) if columns < 15 else b"\xfc" + uleb(columns)
     heads = np.zeros((len(groups), 3), np.int64)
     chunks = np.zeros((columns + 1, len(groups)), np.int64)
     for at in range(len(groups)):
         inner = nested_struct_offsets(groups, at, columns)
-        if inner is None:  # not indexed because there are too many, or different
+        if inner is None:  # not indexed, because there are too many or they differ
             result = _index(metadata.row_groups[at].columns)
             if result is None or len(result) != columns:
                 return None

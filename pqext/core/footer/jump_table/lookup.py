@@ -1,7 +1,8 @@
-"""Read structures of a footer with its jump table, and only the bytes around them.
+"""Look up structures of a footer with its jump table, reading only the bytes around them.
 
-Of a footer of 100 MB that is a few blocks, each verified with a CRC of the table. If the table does not fit, the footer
-is read completely, with a ``DamagedIndexWarning``; also, without a warning, if much of it is accessed.
+Of a footer of 100 MB, a few blocks are read. Each is verified with a CRC in the table. If the table does not match the
+footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. It is also read completely if a large
+part of it is accessed.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from pqext.core.io.source import Source
 _logger = logging.getLogger(__name__)
 
 _SHARE = 4
-"""Share of the footer accessed above which the rest is read too."""
+"""Reciprocal of the share of the footer above which the rest is read too."""
 _CANDIDATES = 16
-"""Maximum columns checked for one name hash; if more match, the footer is read completely."""
+"""Maximum number of columns checked for one name hash. If more match, the footer is read completely."""
 _EMPTY_LIST = b"\x0c"
 _T = TypeVar("_T", bound=Struct)
 
 
 class TableBlocks:
-    """The blocks of a footer at ``offset`` and of the sections at ``sections`` in it, with checksums ``crcs``.
+    """Blocks of a footer at ``offset`` and of the table's sections, which begin ``sections`` bytes later.
 
-    Fetched blocks are cached; ``spent`` counts their bytes.
+    Fetched blocks are verified with the checksums ``crcs`` and cached. ``spent`` counts their bytes.
     """
 
     def __init__(self, source: Source, offset: int, sections: int, root: Root, crcs: Sequence[int]) -> None:
@@ -53,7 +54,7 @@ class TableBlocks:
         self._blocks: dict[int, Any] = {}
 
     def hold(self, spans: Iterable[tuple[int, int]], *, of_sections: bool = False) -> dict[int, Any]:
-        """Fetch several spans of the footer, or of the table's sections; returns the cached blocks.
+        """Fetch spans of the footer, or of the table's sections; return the cached blocks.
 
         Raises ``CorruptFileError`` if a span is out of range or does not match its checksums.
         """
@@ -80,7 +81,7 @@ class TableBlocks:
         return blocks
 
     def span(self, start: int, stop: int, *, of_sections: bool = False) -> bytes:
-        """Return verified bytes of the footer, or of the table's sections."""
+        """Return verified bytes of the footer, or of the table's sections, from ``start`` to ``stop``."""
         size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
         first, last = start // size, (stop - 1) // size
         blocks = self._blocks
@@ -94,12 +95,12 @@ class TableBlocks:
         return joined[start - first * size : stop - first * size]
 
     def numbers(self, position: int, count: int) -> list[int]:
-        """Return ``count`` 32-bit numbers of the sections from offset ``position`` on."""
+        """Return ``count`` 32-bit numbers from offset ``position`` in the sections."""
         result: list[int] = np.frombuffer(self.span(position, position + 4 * count, of_sections=True), "<u4").tolist()
         return result
 
     def clear(self) -> None:
-        """Clear the cache."""
+        """Remove all blocks from the cache."""
         self._blocks = {}
 
 
@@ -108,7 +109,7 @@ class _Groups(Struct):
 
 
 class Lookup(ColumnWindows):
-    """Look-ups in the footer of ``length`` bytes at ``offset`` with its jump table; may read it completely."""
+    """Look up structures in the footer of ``length`` bytes at ``offset`` with its jump table, or read it completely."""
 
     def __init__(
         self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
@@ -125,11 +126,11 @@ class Lookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the complete footer was read, or so many blocks that reading it is cheaper."""
+        """Whether the complete footer was read, or enough blocks that reading it is cheaper."""
         return self._read is not None or self._blocks.spent * _SHARE > self.length
 
     def complete(self) -> FileMetaData:
-        """Return the complete footer, read without the table."""
+        """Return the complete footer, which is read without the table."""
         return self._read_all()[0]
 
     def raw(self) -> Any:
@@ -162,7 +163,7 @@ class Lookup(ColumnWindows):
     # The structures.
 
     def metadata(self) -> FileMetaData:
-        """Return the footer, whose long lists look up their structures with the table."""
+        """Return the footer. Its long lists look up their structures with the table."""
         root = self.root
         cuts = [(root.schema_header, root.schema_end), (root.groups_header, root.groups_end)]
         if root.order_bytes:
@@ -188,12 +189,14 @@ class Lookup(ColumnWindows):
         return result
 
     def _begins_list(self, start: int, stop: int, count: int) -> bool:
-        """Whether these bytes begin a list of ``count`` structures."""
+        """Return whether the bytes from ``start`` to ``stop`` are the header of a list of ``count`` structures."""
         expected = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
         return stop - start == len(expected) and self._blocks.span(start, stop) == expected
 
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
-        """Row groups from a position on, without their column chunks, and the offsets of these."""
+        """Return row groups from position ``first``, without their column chunks, and the byte range of each list of
+        chunks.
+        """
         groups = self._groups  # another thread may replace it
         result = groups.get(first)
         if result is None:
@@ -227,7 +230,7 @@ class Lookup(ColumnWindows):
         return groups, [(before[1], behind[0]) for before, behind in spans]
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
-        """The chunks of one column in several row groups, which are fetched together."""
+        """Return the chunks of one column in several row groups. They are fetched together."""
         groups = self.root.row_groups
         at = self.root.places_at + (column * groups + first) * PLACE_BYTES
         if groups <= WINDOW:  # the offsets of the next column follow immediately
@@ -254,11 +257,11 @@ class Lookup(ColumnWindows):
         return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
 
     def top(self, position: int) -> list[int]:
-        """Return, for a top-level column and its successor, the offset in the footer, the element and first leaf."""
+        """Return offset in the footer, element and first leaf of a top-level column, and then of its successor."""
         return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
 
     def column_elements(self, position: int) -> list[SchemaElement]:
-        """Return the schema elements of a top-level column, its own first."""
+        """Return the schema elements of a top-level column, beginning with its own element."""
         place, element, _, stop, last, _ = self.top(position)
         data, at = self._blocks.span(place, stop), 0
         results = []
@@ -270,16 +273,16 @@ class Lookup(ColumnWindows):
         return results
 
     def over_leaf(self, leaf: int) -> int:
-        """Return the position of the top-level column at or above a leaf."""
+        """Return the position of the top-level column that contains the leaf, or is the leaf."""
         if self.root.tops == self.root.columns:
             return leaf
         return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
 
     def find_columns(self, name: bytes) -> list[int] | None:
-        """Return the top-level columns that may be called ``name``, in order; None if there are many."""
+        """Return the positions of top-level columns that may be called ``name``, in order; None if there are many."""
         requested, count = crc32(name), self.root.tops
 
-        # Hashes are distributed evenly, so that the position is nearly known.
+        # Hashes are distributed evenly, so the position can be estimated.
         near, around = (requested * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
         low, high = max(near - around, 0), min(near + around, count)
         hashes = self._blocks.numbers(low * NAME_BYTES, 2 * (high - low))
@@ -296,7 +299,7 @@ class Lookup(ColumnWindows):
 
 
 def tell(path: str | None, error: ParquetError) -> None:
-    """Warn that a jump table is ignored."""
+    """Warn that a jump table is ignored because of ``error``."""
     from pqext.core.indexes.reading import DamagedIndexWarning
 
     warn_about_file(path, f"ignored the footer's jump table: {error}", DamagedIndexWarning)

@@ -1,6 +1,6 @@
-"""The encodings of values, one module each, by their number in the format.
+"""Encodings of values, one module each, by their number in the format.
 
-A decoder offers ``fixed`` (values of a fixed width, as dense bytes) and ``byte_arrays`` (slots appended to a
-builder), and ``encode`` for the values of a page if the encoding is written. To add an encoding, write its module
-and enter it in ``table``.
+A module defines ``decode_fixed_width`` (values of a fixed width, as dense bytes) and ``byte_arrays`` (slots appended to
+a builder). If pqext writes the encoding, the module also defines ``encode`` for the values of a page. To add an
+encoding, write its module and enter it in ``table``.
 """

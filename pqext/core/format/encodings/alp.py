@@ -1,6 +1,6 @@
-"""ALP: numbers that are decimal at heart as bit-packed integers, exact to the bit (AlpEncoding).
+"""ALP: lossless encoding of decimal-like floating-point numbers as bit-packed integers (AlpEncoding).
 
-The encoding is in preview: readers that know it are few, so it is written only where it is asked for by name.
+The encoding is in preview and few readers support it, so it is written only if it is requested by name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """FLOAT and DOUBLE values."""
+    """Decode FLOAT and DOUBLE values into ``out``."""
     kind = _OUTPUT.get(physical)
     if kind is None:
-        raise CorruptFileError(f"ALP values in a column of {physical.name}")
+        raise CorruptFileError(f"encoding ALP is invalid for {physical.name} columns")
     for page, _, part in parts(run, width, out):
         alp.decode_into(page, part.view(kind))
 
@@ -33,12 +33,12 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """No byte array is encoded so."""
-    raise CorruptFileError("ALP values in a column of BYTE_ARRAY")
+    """Raise ``CorruptFileError``, since ALP does not encode byte arrays."""
+    raise CorruptFileError("encoding ALP is invalid for BYTE_ARRAY columns")
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The encoded bytes of a dense float or double array."""
+    """Encode a dense float or double array."""
     kind: Any = np.float32 if values.type == pa.float32() else np.float64
     if not len(values):
         return view(alp.encode(np.empty(0, kind)))

@@ -1,4 +1,4 @@
-"""BIT_PACKED: levels of old files, most significant bit first (Encodings, Bit-packed). It is never written."""
+"""BIT_PACKED: levels of old files, most significant bit first (Encodings, Bit-packed). pqext never writes it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ _STEP = 1 << 16
 
 
 def size(count: int, max_level: int) -> int:
-    """Bytes that ``count`` levels take: they have no length prefix."""
+    """Return the number of bytes of ``count`` levels, which have no length prefix."""
     return (count * max_level.bit_length() + 7) // 8
 
 
 def decode_levels(data: Bytes, count: int, max_level: int) -> NDArray[np.int16]:
-    """``count`` levels, none above ``max_level``; ``data`` holds :func:`size` bytes."""
+    """Decode ``count`` levels from ``data``, which has :func:`size` bytes.
+
+    Raises ``CorruptFileError`` above ``max_level``.
+    """
     if len(data) < size(count, max_level):
         raise CorruptFileError("bit-packed levels exceed their page")
     width = max_level.bit_length()
     places = np.left_shift(1, np.arange(width)[::-1]).astype(np.int16)
     out = np.empty(count, np.int16)
-    # Each bit takes a byte for a moment; a step ends on a byte, being a multiple of eight values.
+    # Each bit temporarily takes a byte. A step is a multiple of eight values, so it ends on a byte boundary.
     for start in range(0, count, _STEP):
         stop = min(start + _STEP, count)
         bits = np.unpackbits(data[start * width // 8 :], count=(stop - start) * width)

@@ -18,24 +18,24 @@ _SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_A
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Values of a fixed width; the streams must end where the page does."""
+    """Decode values of a fixed width into ``out``. The streams must end where the page ends."""
     if physical not in _SPLIT:
-        raise CorruptFileError(f"BYTE_STREAM_SPLIT values in a column of {physical.name}")
+        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT is invalid for {physical.name} columns")
     for page, count, part in parts(run, width, out):
         if len(page) != count * width:
-            raise CorruptFileError(f"a page of {len(page)} bytes does not hold {count} split values of {width} bytes")
+            raise CorruptFileError(f"a page of {len(page)} bytes is not {count} split values of {width} bytes")
         byte_stream_split.join_streams(page, width, part)
 
 
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """No byte array is encoded so."""
-    raise CorruptFileError("BYTE_STREAM_SPLIT values in a column of BYTE_ARRAY")
+    """Raise ``CorruptFileError``, since BYTE_STREAM_SPLIT does not encode byte arrays."""
+    raise CorruptFileError("encoding BYTE_STREAM_SPLIT is invalid for BYTE_ARRAY columns")
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The encoded bytes of a dense array of a fixed width."""
+    """Encode a dense array of a fixed width."""
     stored = plain.encode(values)
     out = np.empty(len(stored), np.uint8)
     if len(stored):

@@ -1,4 +1,4 @@
-"""Interfaces of decoders and encoders, the dictionary, and iteration over a run of pages."""
+"""Interfaces of decoders and encoders, dictionaries, and iteration over a run of pages."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 Counts = NDArray[np.int64]
-"""Numbers of values or of slots, one a page."""
+"""Number of values or slots in each page."""
 
 
 @dataclass(slots=True)
 class Dictionary:
-    """The values of a dictionary page.
+    """Values of a dictionary page.
 
-    For a fixed width, ``data`` starts with ``count`` values. For byte arrays, ``offsets`` delimits them in ``data``,
-    which may be longer.
+    If the values have a fixed width, ``data`` starts with ``count`` values. For byte arrays, ``offsets`` contains the
+    bounds of the values in ``data``, which may be longer.
     """
 
     count: int
     data: Bytes
     offsets: NDArray[np.int32] | None = None
     shown: tuple[pa.Array, pa.Array | None] | None = None
-    """The Arrow array of the values, once requested, and their positions in it if the page stores values twice."""
+    """Arrow array of the values, once requested, and the position of each value in it if the page stores values twice.
+    """
 
 
 class Decoder(Protocol):
-    """One encoding of values, read a run of pages at a time.
+    """Interface of an encoding, which decodes a run of pages at a time.
 
-    Both functions raise ``CorruptFileError`` when a page does not hold them.
+    Both functions raise ``CorruptFileError`` if a page does not contain the expected values.
     """
 
     def decode_fixed_width(
         self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
     ) -> None:
-        """Fill ``out`` with the run's values of ``width`` bytes each, back to back; booleans as one byte each."""
+        """Fill ``out`` with the run's values, ``width`` bytes each without gaps. Booleans take one byte each."""
 
     def byte_arrays(
         self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts,
         dictionary: Dictionary | None,
     ) -> None:
-        """Append as many ``slot_counts`` a page, those with a value as ``present`` flags (empty: all)."""
+        """Append ``slot_counts`` slots of each page.
+
+        ``present`` flags the slots that have a value; if it is empty, all have one.
+        """
 
 
 def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
@@ -61,7 +65,7 @@ def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, By
 
 
 def slot_parts(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
-    """Yield each page, its number of values, its slice of ``present``, and the number of present values."""
+    """Yield each page, its number of values, its slice of ``present``, and its number of slots."""
     at = 0
     for page, count, number in zip(run.pages, run.counts, slot_counts.tolist(), strict=True):
         yield page, count, present[at : at + number], number
@@ -69,7 +73,7 @@ def slot_parts(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tu
 
 
 class Encoder(Protocol):
-    """An encoding as the writer sees it."""
+    """Interface of an encoding for the writer."""
 
     def encode(self, values: pa.Array) -> Bytes:
-        """The encoded bytes of a page of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""
+        """Encode a page of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""

@@ -1,6 +1,6 @@
-"""DELTA_BINARY_PACKED: differences of neighbours, bit-packed in blocks (Encodings, Delta Encoding).
+"""DELTA_BINARY_PACKED: differences of consecutive values, bit-packed in blocks (Encodings, Delta Encoding).
 
-A page whose header counts fewer values than expected is rejected. If it counts more, the excess is ignored.
+A page is rejected if its header declares fewer values than expected. If it declares more, the excess is ignored.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _OUTPUT = {Type.INT32: np.int32, Type.INT64: np.int64}
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """INT32 and INT64 values."""
+    """Decode INT32 and INT64 values into ``out``."""
     kind = _OUTPUT.get(physical)
     if kind is None:
-        raise CorruptFileError(f"DELTA_BINARY_PACKED values in a column of {physical.name}")
+        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED is invalid for {physical.name} columns")
     for page, _, part in parts(run, width, out):
         delta.decode_into(page, part.view(kind))
 
@@ -32,12 +32,12 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """No byte array is encoded so."""
-    raise CorruptFileError("DELTA_BINARY_PACKED values in a column of BYTE_ARRAY")
+    """Raise ``CorruptFileError``, since DELTA_BINARY_PACKED does not encode byte arrays."""
+    raise CorruptFileError("encoding DELTA_BINARY_PACKED is invalid for BYTE_ARRAY columns")
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The encoded bytes of a dense int32 or int64 array."""
+    """Encode a dense int32 or int64 array."""
     kind = values.type.to_pandas_dtype()
     if not len(values):
         return view(delta.encode(np.empty(0, kind)))

@@ -1,5 +1,6 @@
-"""DELTA_BYTE_ARRAY: of each value, the length of the prefix it shares with the one before, and the rest
-(Encodings, Delta Strings)."""
+"""DELTA_BYTE_ARRAY: for each value, the length of the prefix shared with the preceding value, and the suffix
+(Encodings, Delta Strings).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """FIXED_LEN_BYTE_ARRAY values, whose lengths are stored all the same."""
+    """Decode FIXED_LEN_BYTE_ARRAY values into ``out``. The encoding stores their lengths too."""
     if physical != Type.FIXED_LEN_BYTE_ARRAY:
-        raise CorruptFileError(f"DELTA_BYTE_ARRAY values in a column of {physical.name}")
+        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY is invalid for {physical.name} columns")
     for page, count, part in parts(run, width, out):
         part[:] = _join(page, count, count * width, width)[0]
 
@@ -31,7 +32,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
+    """Decode byte arrays. A long prefix may be repeated any number of times, so the builder limits the total size."""
     for page, count, flags, number in slot_parts(run, present, slot_counts):
         data, lengths = _join(page, count, builder.room, -1, builder.claim)
         builder.append_run(data, lengths, flags, number)
@@ -49,7 +50,7 @@ def _join(
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The encoded bytes of a dense binary or fixed-size binary array."""
+    """Encode a dense binary or fixed-size binary array."""
     data, offsets = spans(values)
     prefixes, suffixes = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
     rest = prefix.split_prefixes(data, offsets, prefixes, suffixes)

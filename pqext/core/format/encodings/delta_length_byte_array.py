@@ -16,8 +16,8 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Only byte arrays are encoded so."""
-    raise CorruptFileError(f"DELTA_LENGTH_BYTE_ARRAY values in a column of {physical.name}")
+    """Raise ``CorruptFileError``, since DELTA_LENGTH_BYTE_ARRAY encodes only byte arrays."""
+    raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY is invalid for {physical.name} columns")
 
 
 def byte_arrays(
@@ -30,13 +30,13 @@ def byte_arrays(
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The encoded bytes of a dense binary array."""
+    """Encode a dense binary array."""
     data, offsets = spans(values)
     return np.concatenate([encode_lengths(np.diff(offsets)), data[offsets[0] : offsets[-1]]])
 
 
 def spans(values: pa.Array) -> tuple[Bytes, NDArray[np.int32]]:
-    """The bytes of a binary or fixed-size binary array and the offsets of its values in them."""
+    """Return the bytes of a binary or fixed-size binary array, and the offsets of its values in them."""
     start, stop = values.offset, values.offset + len(values)
     buffers = values.buffers()
     data = view(buffers[-1]) if buffers[-1] is not None else EMPTY

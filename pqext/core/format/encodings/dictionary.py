@@ -15,7 +15,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Values of a fixed width, looked up."""
+    """Decode values of a fixed width by dictionary look-up."""
     result = _present(dictionary)
     rle.look_up_run(run, result.data, width, result.count, out)
 
@@ -23,7 +23,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """Byte arrays, looked up."""
+    """Decode byte arrays by dictionary look-up."""
     result = _present(dictionary)
     indices = allocate(run.total * 4).view(np.int32)
     rle.decode_run(run, -1, result.count, indices)
@@ -37,6 +37,6 @@ def _present(dictionary: Dictionary | None) -> Dictionary:
 
 
 def encode(indices: NDArray[np.int32], entries: int) -> bytes:
-    """The bit width and the indices of one data page."""
+    """Encode the bit width and the indices of one data page."""
     width = max(entries - 1, 0).bit_length()
     return bytes([width]) + rle_encode.encode(indices, width)

@@ -1,4 +1,7 @@
-"""PLAIN: consecutive values; booleans bit-packed; byte arrays with a 4-byte length prefix (Encodings, Plain)."""
+"""PLAIN: consecutive values.
+
+Booleans are bit-packed, and byte arrays have a 4-byte length prefix (Encodings, Plain).
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_pla
 from pqext.core.kernels.encodings.page_run import PageRun
 
 _WORD = 8
-"""Bytes to which writers of single bits may fill up."""
+"""Size in bytes to which writers of single bits may pad a page."""
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Values of a fixed width, booleans one bit each."""
+    """Decode values of a fixed width into ``out``. Booleans are stored in one bit each."""
     if physical != Type.BOOLEAN:
         run.copy_into(width, out)
         return
@@ -38,7 +41,7 @@ def byte_arrays(
 def read_dictionary(
     page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
 ) -> Dictionary:
-    """The values of a dictionary page; ``account`` counts their bytes."""
+    """Decode the values of a dictionary page. ``account`` is charged for their bytes."""
     if width is not None:
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
@@ -61,7 +64,8 @@ def read_dictionary(
 def count_trailing_bytes(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
     """Return the number of bytes in a page after ``count`` values; booleans may be padded with zeros to 8-byte words.
 
-    Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.
+    If the page is too short, the result is negative for values of a fixed width, and byte arrays raise
+    ``CorruptFileError``.
     """
     if physical == Type.BOOLEAN:
         size = (count + 7) // 8
@@ -77,7 +81,7 @@ def count_trailing_bytes(page: Bytes, count: int, physical: Type, width: int | N
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""
+    """Encode a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""
     kind = values.type
     start, count = values.offset, len(values)
     buffers = values.buffers()

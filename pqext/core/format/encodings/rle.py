@@ -1,4 +1,4 @@
-"""RLE: the run-length and bit-packing hybrid, for levels and booleans (Encodings, Run Length Encoding)."""
+"""RLE: hybrid of run-length encoding and bit-packing, for levels and booleans (Encodings, Run Length Encoding)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Decode booleans, which have a 4-byte length prefix in pages of either version."""
     if physical != Type.BOOLEAN:
-        raise CorruptFileError("RLE values in a column that is not BOOLEAN")
+        raise CorruptFileError("encoding RLE is invalid for columns that are not BOOLEAN")
     for page, count, part in parts(run, 1, out):
         if not count:
             continue
@@ -31,24 +31,24 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
-    """No byte array is encoded so."""
-    raise CorruptFileError("RLE values in a column of BYTE_ARRAY")
+    """Raise ``CorruptFileError``, since RLE does not encode byte arrays."""
+    raise CorruptFileError("encoding RLE is invalid for BYTE_ARRAY columns")
 
 
 def encode(values: pa.Array) -> Bytes:
-    """Encode a dense boolean array: single bits after a 4-byte length, in pages of either version."""
+    """Encode a dense boolean array as single bits after a 4-byte length, for pages of either version."""
     held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
     runs = rle_encode.encode(np.ascontiguousarray(held), 1)
     return view(len(runs).to_bytes(4, "little") + runs)
 
 
 def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
-    """Fill ``out`` with the levels of consecutive pages, none above ``max_level``."""
+    """Decode the levels of consecutive pages into ``out``. Raises ``CorruptFileError`` if one exceeds ``max_level``."""
     rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
 
 
 def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
-    """Decode levels of 0 or 1, or nothing if all are 1, and the number of 1s in each page."""
+    """Decode levels of 0 or 1; return them, or an empty array if all are 1, and the number of 1s in each page."""
     if rle.holds_ones_only(run):
         return EMPTY, np.array(run.counts, np.int64)
     flags, ones = allocate(run.total), np.empty(run.size, np.int64)
@@ -57,5 +57,5 @@ def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
 
 
 def encode_levels(levels: NDArray[np.int16], max_level: int) -> bytes:
-    """Levels without a length prefix."""
+    """Encode levels without a length prefix."""
     return rle_encode.encode(levels, max_level.bit_length())

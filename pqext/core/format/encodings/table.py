@@ -1,4 +1,4 @@
-"""The encodings that are known, by their number in the format."""
+"""Table of the supported encodings, by their number in the format."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MODULES: Mapping[int, Any] = {
 
 
 def decoder(encoding: int) -> Decoder | None:
-    """The decoder of an encoding, ``None`` when it is not known."""
+    """Return the decoder of an encoding; None if the encoding is unknown."""
     return cast("Decoder | None", _MODULES.get(encoding))
 
 
 def encoder(encoding: Encoding) -> Encoder:
-    """The encoder of an encoding that is written without a dictionary."""
+    """Return the encoder of an encoding that does not use a dictionary."""
     return cast(Encoder, _MODULES[encoding])

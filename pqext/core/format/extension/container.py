@@ -1,4 +1,4 @@
-"""Container for several extensions, since a structure can have only one.
+"""Container for several extensions, since a structure can have only one extension.
 
 The container is a framed extension (:mod:`pqext.core.format.extension.framed`) under a UUID of its own, with the
 payload
@@ -23,17 +23,17 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.thrift import Struct
 
 CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")
-"""Marks a container."""
+"""UUID of a container."""
 VERSION = 1
 
 
 class ExtensionContainer(Mapping[UUID, bytes]):
-    """An immutable mapping from the UUIDs of extensions to their bytes, in the order of the file."""
+    """Immutable mapping from the UUIDs of extensions to their bytes, in the order of the file."""
 
     __slots__ = ("_entries",)
 
     def __init__(self, entries: Mapping[UUID, bytes] | None = None) -> None:
-        # By the bytes of the UUIDs: a file can be made of UUIDs that all have one hash, not of such bytes.
+        # Keys are bytes: a malicious file can use UUIDs with equal hashes, but not bytes with equal hashes.
         self._entries: dict[bytes, bytes] = {}
         for uuid, payload in (entries or {}).items():
             if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
@@ -56,7 +56,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         return f"ExtensionContainer({inside})"
 
     def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
-        """Return a container with ``payload`` for ``uuid``, or without ``uuid`` if that is None."""
+        """Return a container with ``payload`` for ``uuid``, or without ``uuid`` if ``payload`` is None."""
         entries = dict(self._entries)
         if payload is None:
             entries.pop(uuid.bytes, None)
@@ -71,7 +71,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         return container
 
     def encode(self) -> bytes:
-        """The bytes to be a structure's extension."""
+        """Return the bytes of the container as the extension of a structure."""
         parts = [bytes([VERSION]), uleb(len(self._entries))]
         for uuid, payload in self._entries.items():
             parts += (uuid, uleb(len(payload)), payload)
@@ -79,16 +79,16 @@ class ExtensionContainer(Mapping[UUID, bytes]):
 
     @classmethod
     def decode(cls, extension: bytes) -> ExtensionContainer | None:
-        """The container that a structure's extension is; None when it is something else.
+        """Decode the container in a structure's extension; return None if the extension is not a container.
 
-        Raises ``CorruptFileError`` for a damaged one and ``UnsupportedError`` for one of a later version.
+        Raises ``CorruptFileError`` if the container is corrupt, and ``UnsupportedError`` if it has a later version.
         """
         payload = unframe(extension, CONTAINER)
         return None if payload is None else cls.parse(payload)
 
     @classmethod
     def parse(cls, payload: bytes) -> ExtensionContainer:
-        """The container in the payload of its frame."""
+        """Parse the container in the payload of its frame."""
         if payload[:1] != bytes([VERSION]):
             if not payload:
                 raise CorruptFileError("an extension container has no version")
@@ -96,7 +96,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
             raise UnsupportedError(message, feature="extension container")
         entries: dict[bytes, bytes] = {}
         count, at = read_uleb(payload, 1)
-        for _ in range(count):  # each takes 17 bytes at least, so that the bytes end before a wrong count does
+        for _ in range(count):  # an entry takes at least 17 bytes, so a wrong count reaches the end of the bytes first
             uuid = payload[at : at + 16]
             if len(uuid) < 16:
                 raise CorruptFileError("an extension container ends within an entry")
@@ -113,9 +113,9 @@ class ExtensionContainer(Mapping[UUID, bytes]):
 
 
 def entry(struct: Struct, uuid: UUID) -> bytes | None:
-    """Return the payload of ``uuid`` in ``struct``, framed alone or as an entry of a container; None if missing.
+    """Return the payload of ``uuid`` in ``struct``, as a frame or an entry of a container; None if it is missing.
 
-    Raises ``CorruptFileError`` when the frame or the container is damaged, ``UnsupportedError`` for a later version.
+    Raises ``CorruptFileError`` if the frame or the container is corrupt, and ``UnsupportedError`` for a later version.
     """
     stored = extensions(struct)
     if stored is None:
@@ -125,9 +125,9 @@ def entry(struct: Struct, uuid: UUID) -> bytes | None:
 
 
 def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
-    """Add extensions to ``struct``: frame a single one, put several into a container with the existing ones.
+    """Add extensions to ``struct``: frame a single one, or put several into a container with the existing ones.
 
-    A structure that has an extension of another kind keeps it, and gets none of the entries.
+    If the structure has an extension that is neither framed nor a container, it is preserved and nothing is added.
     """
     stored = extensions(struct)
     container = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
@@ -143,9 +143,9 @@ def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
 
 
 def parts(extension: bytes) -> dict[UUID, bytes] | None:
-    """The payloads in a structure's extension by their owners; None when it is neither framed nor a container.
+    """Return the payloads in a structure's extension by UUID; None if it is neither framed nor a container.
 
-    Raises as :meth:`ExtensionContainer.decode` does.
+    Raises the same errors as :meth:`ExtensionContainer.decode`.
     """
     container = ExtensionContainer.decode(extension)
     if container is not None:

@@ -1,12 +1,12 @@
-"""Extension bytes that can be recognised and checked from their end, without reading the Thrift before them.
+"""Frames: extensions that can be recognised and checked from their end, without reading the preceding Thrift.
 
-As the first example of the format's text lays them out:
+The layout is that of the first example in the specification:
 
-    K bytes   payload
+K bytes   payload
     4 bytes   little-endian CRC-32 of the payload
     4 bytes   little-endian K
     4 bytes   little-endian CRC-32 of those four bytes
-    16 bytes  UUID that says whose extension it is
+    16 bytes  UUID of the extension
 
 Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
 """
@@ -24,9 +24,9 @@ FRAME_BYTES = 28
 
 
 def frame(payload: bytes, uuid: UUID) -> bytes:
-    """The extension bytes that carry ``payload`` for the owner of ``uuid``."""
+    """Return the extension bytes that contain ``payload`` under ``uuid``."""
     if len(payload) + FRAME_BYTES >= 1 << 31:
-        raise ValueError(f"a payload of {len(payload)} bytes does not fit an extension")
+        raise ValueError(f"a payload of {len(payload)} bytes is too large for an extension")
     size = _uint32(len(payload))
     return b"".join([payload, _uint32(crc32(payload)), size, _uint32(crc32(size)), uuid.bytes])
 
@@ -44,9 +44,9 @@ def owner(extension: bytes) -> UUID | None:
 
 
 def unframe(extension: bytes, uuid: UUID) -> bytes | None:
-    """The payload for the owner of ``uuid``; None when the extension ends in another UUID or none.
+    """Return the payload under ``uuid``; None if the extension does not end in ``uuid``.
 
-    Raises ``CorruptFileError`` when the UUID is there but a length or checksum contradicts it.
+    Raises ``CorruptFileError`` if the UUID matches but a length or checksum is wrong.
     """
     if extension[-16:] != uuid.bytes:
         return None
@@ -63,7 +63,7 @@ def _uint32(value: int) -> bytes:
 
 
 def payload_size(end: bytes, available: int, uuid: UUID) -> int:
-    """Return the payload size in the last 28 bytes of a frame, after verifying their checksum."""
+    """Return the payload size from the last 28 bytes of a frame, after verifying its checksum."""
     if _uint32(crc32(end[4:8])) != end[8:12]:
         raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
     size = int.from_bytes(end[4:8], "little")

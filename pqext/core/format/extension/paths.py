@@ -1,8 +1,8 @@
 """Metadata paths of extensions.
 
-``file`` is the footer itself. Other paths list the fields and positions from the footer to a structure:
-``row_groups[0].columns[2].meta_data``, with ``[*]`` for every position. The dotted path of a leaf stands for the
-metadata of its column chunks.
+``file`` is the footer itself. Other paths list the fields and positions from the footer to a structure, such as
+``row_groups[0].columns[2].meta_data``; ``[*]`` selects every position. The dotted path of a leaf selects the metadata
+of its column chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pqext.core.format.metadata import ColumnChunk, FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct
 
 Payload = bytes | Mapping[UUID, bytes]
-"""Extension bytes, or several by their UUIDs to be put into a container."""
+"""Extension bytes, or a mapping from UUIDs to bytes that is stored as a container."""
 FILE = "file"
 _STEP = re.compile(r"(\w+)(?:\[(\d+|\*)\])?")
 _LISTS = {field.name for field in FileMetaData.fields if field.is_list and not isinstance(field.type, str)}
@@ -27,7 +27,7 @@ def check(extensions: Mapping[str, Payload]) -> None:
     """Raise ``TypeError`` for a payload that is neither bytes nor a mapping from UUIDs to bytes."""
     for path, payload in extensions.items():
         if not isinstance(path, str):
-            raise TypeError(f"keys of extensions are metadata paths, strings, not {type(path).__name__}")
+            raise TypeError(f"keys of extensions must be metadata paths (strings), not {type(path).__name__}")
         if not isinstance(payload, bytes):
             if not isinstance(payload, Mapping):
                 raise TypeError(f"the extension at {path!r} must be bytes or a mapping, not {type(payload).__name__}")
@@ -35,18 +35,21 @@ def check(extensions: Mapping[str, Payload]) -> None:
 
 
 def is_metadata_path(text: str) -> bool:
-    """Whether ``text`` is a metadata path, not a column. A column's path takes precedence, except over ``file``."""
+    """Return whether ``text`` is a metadata path rather than a column.
+
+    A column's path takes precedence, except over ``file``.
+    """
     first = _STEP.match(text)
     return text == FILE or (first is not None and first[1] in _LISTS and first[2] is not None)
 
 
 def serialise_payload(payload: Payload) -> bytes:
-    """The bytes to be stored."""
+    """Return the bytes that store the payload."""
     return payload if isinstance(payload, bytes) else ExtensionContainer(payload).encode()
 
 
 def structures_at(metadata: FileMetaData, path: str) -> list[Struct]:
-    """Return the structures at a metadata path: one, or with ``[*]`` any number.
+    """Return the structures at a metadata path: one structure, or any number if the path contains ``[*]``.
 
     Raises ``ValueError`` if the path does not exist or leads into an encrypted column chunk.
     """
@@ -61,7 +64,7 @@ def structures_at(metadata: FileMetaData, path: str) -> list[Struct]:
 
 def _select_structs(struct: Struct, path: str, name: str, position: str | None) -> Sequence[Struct]:
     if isinstance(struct, ColumnChunk) and struct.crypto_metadata is not None:
-        raise ValueError(f"{path!r} leads into an encrypted column chunk; name the column instead")
+        raise ValueError(f"{path!r} leads into an encrypted column chunk; use the column's dotted path")
     value = getattr(struct, name, None) if name in {field.name for field in struct.fields} else None
     if isinstance(value, (list, tuple, LazyStructs)) and position is not None:
         if position == "*":
@@ -75,7 +78,10 @@ def _select_structs(struct: Struct, path: str, name: str, position: str | None) 
 
 
 def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Collection[str]) -> None:
-    """Set the extensions at metadata paths; skip the leaf paths ``columns``, which are already set in their chunks."""
+    """Set the extensions at metadata paths.
+
+    The leaf paths ``columns`` are skipped, since their chunks already have them.
+    """
     for path, payload in extensions.items():
         if path == FILE or path not in columns:
             for struct in structures_at(metadata, path):
@@ -83,7 +89,10 @@ def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Co
 
 
 def list_extensions(metadata: FileMetaData, raw: bytes | None) -> Iterator[tuple[str, bytes]]:
-    """Yield every extension and its metadata path. ``raw``, the serialised footer if available, is searched first."""
+    """Yield the metadata path and payload of every extension.
+
+    ``raw`` is the serialised footer if available, for a quick check.
+    """
     if raw is None or holds_header(raw):
         for path, payload in walk_extensions(metadata):
             yield path or FILE, payload

@@ -1,8 +1,8 @@
-"""Binary protocol extensions: free-form bytes under field id 32767 of any structure.
+"""Binary protocol extensions: arbitrary bytes under field id 32767 of any structure.
 
-Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``. The header
-that the format's text prints reads as field -16384 in Thrift, whose own header for 32767 differs: both
-are read, the printed one is written by default.
+Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``. Thrift parses the header
+that the specification prints as field -16384; its own header for 32767 differs. Both headers are read, and the one in
+the specification is written by default.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ HEADERS: dict[HeaderForm, bytes] = {"spec": b"\x08\xff\xff\x01", "thrift": b"\x0
 _BINARY = 8
 _MAX_BYTES = (1 << 31) - 1
 MOST_READ = 100_000_000
-"""The longest binary that Arrow reads in Thrift by default."""
+"""Maximum size of a binary that Arrow reads in Thrift by default."""
 
 
 def append_extension(
     serialised_footer: bytes, payload: bytes, *, header: HeaderForm = "spec", replace: bool = False
 ) -> bytes:
-    """Add ``payload`` as the extension of one serialised structure of any class.
+    """Add ``payload`` as the extension of a serialised structure of any class.
 
-    Other fields keep their bytes. Raises ``ValueError`` when the structure has an extension already and
-    ``replace`` is not set, or when ``serialised_footer`` is not exactly one structure.
+    Other fields keep their bytes. Raises ``ValueError`` if the structure already has an extension and ``replace`` is
+    not set, or if ``serialised_footer`` is not exactly one structure.
     """
     if len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
@@ -41,10 +41,10 @@ def append_extension(
     for id, wire, start, value, stop in fields:
         if _is_extension(id, wire):
             if not replace:
-                raise ValueError("the structure has an extension already; pass replace=True to overwrite it")
+                raise ValueError("the structure already has an extension; pass replace=True to overwrite it")
             follows_gap = True
         elif follows_gap:
-            # A short header counts from the field before, which is gone: write the id in full.
+            # A short header is relative to the removed preceding field, so write the complete id.
             parts += [bytes([wire]), uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised_footer[value:stop]]
             follows_gap = False
         else:
@@ -66,33 +66,37 @@ def append_readable(serialised_footer: bytes, payload: bytes, name: str) -> tupl
 def set_extension(
     struct: Struct, payload: bytes | None, *, header: HeaderForm = "spec", replace: bool = False
 ) -> None:
-    """Make ``payload`` the extension of ``struct``, or take its extension away when ``payload`` is None.
+    """Set ``payload`` as the extension of ``struct``, or remove its extension if ``payload`` is None.
 
-    Raises ``ValueError`` when there is one already and ``replace`` is not set.
+    Raises ``ValueError`` if the structure already has an extension and ``replace`` is not set.
     """
     if payload is not None and len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
     others = tuple(field for field in struct.unknown if not _is_extension(field[0], field[1]))
     if len(others) < len(struct.unknown) and not replace:
-        raise ValueError("the structure has an extension already; pass replace=True to overwrite it")
+        raise ValueError("the structure already has an extension; pass replace=True to overwrite it")
     if payload is not None:
         others += ((EXTENSION_IDS[header == "spec"], _BINARY, uleb(len(payload)) + payload),)
     struct.unknown = others
 
 
 def extensions(struct: Struct) -> bytes | None:
-    """The bytes of the structure's extension, or None; of several, which the format forbids, the last."""
+    """Return the bytes of the structure's extension, or None.
+
+    If it has several, which the format forbids, return the last.
+    """
     payloads = [_payload(field) for field in struct.unknown if _is_extension(field[0], field[1])]
     return payloads[-1] if payloads else None
 
 
 def holds_header(data: bytes) -> bool:
-    """Whether these serialised structures may contain an extension; False is certain."""
+    """Return whether these serialised structures may contain an extension. False is definitive."""
     return any(header[1:] in data for header in HEADERS.values())
 
 
 def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield every extension in ``struct`` and below it, with its path: ``row_groups[0].columns[2].meta_data``.
+    """Yield path and payload of every extension in ``struct`` and below it, such as
+    ``row_groups[0].columns[2].meta_data``.
 
     ``path`` is the path of ``struct``. Elements of lazy lists without extensions are not decoded.
     """
@@ -117,7 +121,7 @@ def _is_extension(id: int, wire: int) -> bool:
 
 
 def _payload(field: UnknownField) -> bytes:
-    """The value without its length, which the kernel has checked."""
+    """Return the value without its length, which the kernel has checked."""
     raw = field[2]
     start = 0
     while raw[start] & 0x80:

@@ -1,1 +1,1 @@
-"""Files outside the local file system: in object stores, on web servers and on other file systems."""
+"""Read and write files outside the local file system: in object stores, on web servers and in other file systems."""

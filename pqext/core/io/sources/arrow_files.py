@@ -1,4 +1,4 @@
-"""Files of the file systems of ``pyarrow.fs``: S3, Google Cloud Storage, Azure, HDFS and user-defined ones."""
+"""Access files through ``pyarrow.fs``: S3, Google Cloud Storage, Azure, HDFS and user-defined file systems."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _SCHEMES = {"gcs": "gs", "abfs": "abfss"}
 _KEY_STORES = frozenset({"s3", "gcs", "abfs"})
 """File systems whose keys may be any text, including text that pyarrow rejects as a path."""
 _ATOMIC = frozenset({"s3", "gcs"})
-"""File systems on which a file appears when its stream is closed; on others a file is visible while it grows."""
+"""File systems on which a file becomes visible when its stream is closed.
+
+On others it is visible while it is written.
+"""
 
 
 class ArrowStore(Store):
-    """A ``pyarrow.fs.FileSystem``."""
+    """Store that uses a ``pyarrow.fs.FileSystem``."""
 
     def __init__(self, filesystem: fs.FileSystem, secrets: frozenset[str] = frozenset()) -> None:
         super().__init__(secrets)
@@ -96,7 +99,7 @@ def _metadata(file: pa.NativeFile) -> Mapping[str, bytes]:
 
 
 class ArrowFile(RemoteSource):
-    """An open file of a ``pyarrow.fs.FileSystem``. Its version is checked alongside each read."""
+    """Open file of a ``pyarrow.fs.FileSystem``. Its version is checked with each read."""
 
     _store: ArrowStore
 
@@ -125,9 +128,10 @@ class ArrowFile(RemoteSource):
 
 
 class _Stream:
-    """An output stream; the file has a temporary name first if it would be visible while it grows.
+    """Output stream. If the file would be visible while it is written, it has a temporary name first.
 
-    pyarrow completes a file when its stream is closed, also by garbage collection: an aborted stream is leaked.
+    pyarrow completes a file when its stream is closed, even by garbage collection. An aborted stream is therefore
+    leaked.
     """
 
     def __init__(self, store: ArrowStore, path: str, name: str, temporary: str | None) -> None:
@@ -156,7 +160,7 @@ class _Stream:
         filesystem = self._store.filesystem
         try:
             filesystem.move(temporary, self._final)
-        except NotImplementedError:  # Azure accounts without a hierarchical namespace: a copy appears atomically
+        except NotImplementedError:  # Azure accounts without a hierarchical namespace: copies appear atomically
             filesystem.copy_file(temporary, self._final)
             filesystem.delete_file(temporary)
 

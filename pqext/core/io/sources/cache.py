@@ -1,4 +1,4 @@
-"""Cache of footer and index bytes of remote files, for the next time a file is opened."""
+"""Cache footer and index bytes of remote files, so that opening a file again does not fetch them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pqext.core.base.lru import LRU
 
 CACHE_BYTES = 64 << 20
 _ENTRY = 1 << 10
-"""Approximate memory of a file's entry without its bytes."""
+"""Approximate memory of a file's entry in addition to its bytes."""
 
 FileKey = tuple[int, str]
-"""Number of a store, and path in the store."""
+"""Number of a store, and path of a file in it."""
 Version = tuple[str, int]
 """Version text and size of a file."""
 
@@ -29,14 +29,14 @@ class CachedRanges:
         self._lock = threading.Lock()
 
     def add(self, start: int, data: Bytes) -> None:
-        """Store those parts of ``data``, the bytes from ``start`` on, that are not cached yet."""
+        """Store those parts of ``data`` that are not cached yet. ``data`` begins at offset ``start``."""
         for first, last, cached in [*self.segments(start, start + len(data))]:
             if cached is None:
                 part = data[first - start : last - start]
                 with self._lock:
                     at = bisect_right(self._starts, first)
                     if at < len(self._starts) and self._starts[at] < last:
-                        continue  # another thread has fetched it meanwhile
+                        continue  # another thread has fetched it in the meantime
                     if at and self._starts[at - 1] + len(self._parts[at - 1]) > first:
                         continue
                     self._starts.insert(at, first)
@@ -44,7 +44,10 @@ class CachedRanges:
                     self.size += len(part)
 
     def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
-        """Return the cached ranges from ``start`` on with their offsets; a range that begins before is copied."""
+        """Return the offsets and bytes of the cached ranges after ``start``.
+
+        A range that begins before ``start`` is copied.
+        """
         with self._lock:
             ranges = [*zip(self._starts, self._parts, strict=True)]
         return [
@@ -54,7 +57,7 @@ class CachedRanges:
         ]
 
     def contiguous_start(self, stop: int) -> int:
-        """Return the start of the cached bytes that reach up to ``stop`` without a gap."""
+        """Return the start of the cached bytes that extend to ``stop`` without a gap."""
         with self._lock:
             for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
                 if start + len(part) < stop:
@@ -63,7 +66,10 @@ class CachedRanges:
         return stop
 
     def segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments, each with its bytes, or None if they are not cached."""
+        """Split a range into segments.
+
+        Yield start, end and bytes of each segment; the bytes are None if they are not cached.
+        """
         with self._lock:
             at = max(bisect_right(self._starts, start) - 1, 0)
             overlapping = []
@@ -85,13 +91,13 @@ class CachedRanges:
 
 
 class MetadataCache:
-    """Cached ranges of the most recently opened files, at most ``limit`` bytes. Threads may share it."""
+    """Cache of ranges of the most recently opened files, at most ``limit`` bytes. Several threads can use it."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._files: LRU[FileKey, tuple[Version, CachedRanges]] = LRU(limit)
 
     def ranges(self, file: FileKey, version: Version) -> CachedRanges:
-        """Return the ranges of this version of a file; drop ranges of other versions."""
+        """Return the cached ranges of this version of a file. Ranges of other versions are dropped."""
         entry = self._files.get(file)
         if entry is None or entry[0] != version:
             entry = version, CachedRanges()
@@ -99,16 +105,19 @@ class MetadataCache:
         return entry[1]
 
     def latest_version(self, file: FileKey) -> Version | None:
-        """Return the version of a file that has cached bytes."""
+        """Return the version of a file if the cache contains bytes of it; otherwise None."""
         entry = self._files.get(file)
         return entry[0] if entry is not None and entry[1].size else None
 
     def remove(self, file: FileKey) -> None:
-        """Remove a file that was written or has changed."""
+        """Remove a file, because it was written or has changed."""
         self._files.remove(file)
 
     def update_size(self, file: FileKey) -> None:
-        """Account for bytes that were added to a file; evicts the least recently opened files if necessary."""
+        """Update the size of a file after bytes were added.
+
+        The least recently opened files are evicted if necessary.
+        """
         entry = self._files.get(file)
         if entry is not None:
             self._files.weigh(file, entry[1].size + _ENTRY)
@@ -138,7 +147,7 @@ _callbacks: list[Callable[[], None]] = []
 
 
 def on_clear(callback: Callable[[], None]) -> None:
-    """Register a callback for when the cache is cleared or shrunk."""
+    """Register a callback that is called when the cache is cleared or its limit is reduced."""
     _callbacks.append(callback)
 
 
@@ -147,8 +156,8 @@ def clear_cache() -> None:
 
     pqext caches up to 64 MiB of fetched footers, page indexes and Bloom filters, so that a remote file can be opened
     again without fetching them. Cached bytes are used only if the file has the same size and etag, or the same
-    modification time if the store has no etags. For local files and files in memory, the positions of structures in
-    long footers are cached; they apply only to identical bytes. Data pages are never cached.
+    modification time if the store has no etags. For local files, the positions of structures in long footers are
+    cached. They are used only for identical bytes. Data pages are never cached.
 
     Example:
         >>> import pqext
@@ -160,7 +169,7 @@ def clear_cache() -> None:
 
 
 def set_cache_bytes(size: int) -> int:
-    """Set the maximum size of the cache of remote footers and indexes; see :func:`clear_cache`.
+    """Set the maximum size of the cache of remote footers and indexes. See :func:`clear_cache`.
 
     Args:
         size: Maximum number of cached bytes; 0 disables the cache.

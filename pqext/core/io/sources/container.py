@@ -1,8 +1,8 @@
-"""Pending files in a Google Cloud Storage bucket or an Azure container.
+"""Write pending files to a Google Cloud Storage bucket or an Azure container.
 
-They lie under hidden keys until the store copies them to their final keys. Small files are claimed by version. Uses
-``obstore`` (extra ``remote``), because pyarrow cannot write a file on the condition that it does not exist. A copy
-within a bucket transfers no data through this machine.
+Pending files are stored under hidden keys until the store copies them to their final keys. A copy within a bucket
+transfers no data through this machine. Small files are claimed with conditional writes, which need ``obstore`` (extra
+``remote``) because pyarrow does not support them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ T = TypeVar("T")
 
 
 class Container:
-    """A ``gs://`` bucket or ``abfss://`` container: :class:`pqext.core.io.sources.pending_files.PendingStore`."""
+    """A ``gs://`` bucket or ``abfss://`` container that implements
+    :class:`pqext.core.io.sources.pending_files.PendingStore`.
+    """
 
     def __init__(self, uri: str, scheme: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("obstore") is None:
@@ -51,7 +53,7 @@ class Container:
         return f"{self._base}{key}"
 
     def location(self, key: str) -> Location:
-        """Return the location of a key for readers."""
+        """Return the location from which a reader can open ``key``."""
         from pqext.core.io.sources.object_files import ObjectStore
 
         def make() -> Store:
@@ -60,16 +62,16 @@ class Container:
         return Location(get_store(self._store, make), key, self.url(key))
 
     def create(self, key: str) -> CopiedFile:
-        """Create a file that is pending once it is finished."""
+        """Create a file that becomes pending when it is finished."""
         return CopiedFile(self, key)
 
     def pending_key(self, key: str) -> str:
-        """Return a new key for a pending file that belongs at ``key``."""
+        """Return a new hidden key for a pending file whose final key is ``key``."""
         inside = f"{self.prefix}/" if self.prefix else ""
         return f"{inside}{PENDING_FOLDER}/{uuid.uuid4().hex}/{key.removeprefix(inside)}"
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Copy a pending file to ``key``, unless that is already done."""
+        """Copy a pending file to ``key``, unless this was already done."""
         import obstore
 
         try:
@@ -92,22 +94,22 @@ class Container:
                 yield UnfinishedFile(key, meta["path"], meta["last_modified"])
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the keys below ``prefix`` with their etags."""
+        """Return the keys that begin with ``prefix``, with their etags."""
         return {meta["path"]: str(meta["e_tag"]) for meta in self._list(prefix)}
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """Return the bytes and the version of a small file. A released file does not exist."""
+        """Return the bytes and the version of a small file. A released file counts as missing."""
         data, version = self._get(key)
         if not data:
             raise FileNotFoundError(2, "file not found", self.url(key))
         return data, version
 
     def put(self, key: str, data: bytes) -> str:
-        """Store a small file; return its version."""
+        """Store a small file and return its version."""
         return self._put(key, data, "overwrite")
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file, which must be missing or empty. Raises ``FileExistsError`` otherwise."""
+        """Store a small file and return its version. Raises ``FileExistsError`` unless the file is missing or empty."""
         try:
             return self._put(key, data, "create")
         except FileExistsError:
@@ -117,9 +119,9 @@ class Container:
             return self._put(key, data, json.loads(version))
 
     def release(self, key: str, version: str) -> None:
-        """Replace a claimed file by an empty one, if it still has that version.
+        """Replace a claimed file with an empty file if it still has this version.
 
-        These stores overwrite under a condition, and obstore does not delete under one.
+        obstore supports conditional overwriting on these stores, but not conditional deletion.
         """
         with suppress(FileExistsError, FileNotFoundError):
             self._put(key, b"", json.loads(version))
@@ -132,13 +134,13 @@ class Container:
             self.call(key, lambda: obstore.delete(self._store, key))
 
     def open(self, key: str) -> Any:
-        """Open a stream into the file at ``key``, which appears when the stream is closed."""
+        """Open an output stream for ``key``. The file becomes visible when the stream is closed."""
         import obstore
 
         return self.call(key, lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES))
 
     def call(self, key: str, action: Callable[[], T]) -> T:
-        """Return the result of ``action`` about a key. Its errors have the URL, and no secrets."""
+        """Return the result of ``action`` on a key. Errors contain the URL of the key, but no secrets."""
         with KeyErrorContext(self.url(key), self._secrets):
             try:
                 return action()
@@ -176,7 +178,7 @@ class Container:
 
 
 class CopiedFile:
-    """Output of a writer: a file under a hidden key."""
+    """Output of a writer that stores the file under a hidden key."""
 
     def __init__(self, container: Container, key: str) -> None:
         self._container = container
@@ -185,7 +187,7 @@ class CopiedFile:
         self._stream: Any = None
 
     def seekable(self) -> bool:
-        """Return False: bytes are written in order."""
+        """Return False, since bytes are written in order."""
         return False
 
     def write(self, data: Any) -> int:
@@ -196,7 +198,7 @@ class CopiedFile:
         return len(data)
 
     def finish(self) -> Pending:
-        """Store the remaining bytes; the file is pending."""
+        """Store the remaining bytes, and return the pending file."""
         self.write(b"")
         self._container.call(self._key, lambda: self._stream.close())
         return Pending(self._pending_key)

@@ -1,8 +1,8 @@
-"""Text of CSV files on its way to the parser: transcoded to UTF-8, without leading lines and comment lines.
+"""Prepare the text of CSV files for the parser: convert it to UTF-8 and remove leading lines and comment lines.
 
-The parser of Arrow reads UTF-8 only and knows no comments. :class:`CsvText` is a file of the text that it can read, and
-``with_names`` puts column names into its errors. A file that ends within quotes is an error: a quote that is never
-closed makes one field of all rows after it.
+Arrow's parser reads only UTF-8 and does not support comments. :class:`CsvText` is a file with text that the parser can
+read, and ``with_names`` adds column names to its errors. A file that ends within quotes is an error, because all rows
+after an unclosed quote would become one field.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ DELIMITERS = ",;\t|"
 """Delimiters that are detected, in order of preference."""
 _CHUNK_BYTES = 1 << 20
 _MAX_ROW_BYTES = 32 << 20
-"""Bytes that are searched for the end of a row."""
+"""Maximum number of bytes that are searched for the end of a row."""
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_ROWS = 100
 _UTF_8 = ("utf-8", "utf-8-sig", "ascii")
 _ARROW_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?")
 _HEADER_BYTES = 1 << 16
-"""Bytes among which the first row is looked for, before all that was read is searched."""
+"""Number of bytes in which the first row is searched for, before all bytes read so far are searched."""
 _PAUSE = 0.001
 """Seconds between two checks whether Arrow's thread has read to the end."""
 _PAUSES = 1000
-"""Checks after which Arrow's thread is taken to be idle. On a busy machine it may start late."""
+"""Number of checks after which Arrow's thread counts as idle. On a busy machine it may start late."""
 
 
 class CsvText:
-    """A binary file of UTF-8 text, made from the bytes of a CSV file in any encoding.
+    """Binary file of UTF-8 text that is converted from a CSV file in any encoding.
 
-    ``skip_rows`` lines at the start are skipped, and so are lines that begin with the character ``comment`` outside
+    The first ``skip_rows`` lines are skipped, and so are lines that begin with the character ``comment`` outside
     quotes.
     """
 
@@ -59,17 +59,17 @@ class CsvText:
         self._pending = b""
         self._consumed = 0
         self._is_done = False
-        self._partial = b""  # text after the last row that is known to be complete
+        self._partial = b""  # text after the last complete row
         self._tokens = None if comment is None else _tokens(comment, delimiter, quote, escape)
 
     def peek(self, size: int) -> bytes:
-        """Return the next ``size`` bytes, fewer at the end of the file, which stay to be read."""
+        """Return the next ``size`` bytes, or fewer at the end of the file, without consuming them."""
         data = self.read(size)
         self._pending = data + self._pending
         return data
 
     def read(self, size: int) -> bytes:
-        """Return the next ``size`` bytes, fewer at the end of the file."""
+        """Return the next ``size`` bytes, or fewer at the end of the file."""
         parts, length = [self._pending], len(self._pending)
         while length < size and not self._is_done:
             parts.append(self._read_text(size - length))
@@ -79,7 +79,7 @@ class CsvText:
         return data[:size] if self._pending else data
 
     def _read_text(self, size: int) -> bytes:
-        """Return about ``size`` bytes of text; may be empty before the end."""
+        """Return about ``size`` bytes of text. The result may be empty before the end of the file."""
         is_plain = self._decoder is None and self._tokens is None and not self._skip_rows
         raw = bytes(self._file.read(size if is_plain else _CHUNK_BYTES))
         self._is_done = not raw
@@ -104,14 +104,17 @@ class CsvText:
         return text.encode()
 
     def _without_comments(self, text: bytes) -> bytes:
-        """The rows of ``text`` that are complete, without comment lines."""
+        """Return the complete rows of ``text`` without comment lines.
+
+        An incomplete row is retained for the next call.
+        """
         assert self._tokens is not None
         text = self._partial + text
         limit = len(text)
         spans: list[tuple[int, int]] = []
         comments: list[tuple[int, int]] = []
         for match in self._tokens.finditer(text):
-            if match.end() == len(text) and not self._is_done:  # may go on
+            if match.end() == len(text) and not self._is_done:  # the token may continue
                 limit = match.start()
                 break
             (comments if match.lastgroup == "comment" else spans).append(match.span())
@@ -128,7 +131,7 @@ class CsvText:
 
 
 def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.Pattern[bytes]:
-    """A pattern of quoted fields and of comment lines."""
+    """Return a pattern that matches quoted fields and comment lines."""
     mark, between, quoted = (re.escape(item.encode()) for item in (comment, delimiter, quote))
     escaped = b"" if escape is None else re.escape(escape.encode())
     within = rb"[^%b%b]" % (quoted, escaped)
@@ -139,7 +142,7 @@ def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.
 
 
 def _last_line_end(text: bytes, quoted_spans: Sequence[tuple[int, int]], limit: int) -> int:
-    """The offset after the last line break before ``limit`` that is not in a quoted field."""
+    """Return the offset after the last line break before ``limit`` that is not in a quoted field."""
     for first, stop in reversed(quoted_spans):
         at = text.rfind(b"\n", stop, limit)
         if at >= 0:
@@ -149,7 +152,7 @@ def _last_line_end(text: bytes, quoted_spans: Sequence[tuple[int, int]], limit: 
 
 
 def encoding_name(encoding: str | None) -> str:
-    """The normalised name of an encoding, UTF-8 by default; ``ValueError`` for a name that is not known."""
+    """Return the normalised name of an encoding, by default UTF-8. Raises ``ValueError`` for an unknown name."""
     try:
         return codecs.lookup(encoding or "utf-8").name
     except LookupError:
@@ -157,10 +160,10 @@ def encoding_name(encoding: str | None) -> str:
 
 
 def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) -> str:
-    """The delimiter of a CSV file that begins with ``text``, a comma when nothing else is evident.
+    """Detect the delimiter of a CSV file that begins with ``text``. The default is a comma.
 
-    Another character is detected when it splits all of the first rows into the same number of fields, more than one,
-    and the comma does not.
+    Another delimiter is returned if it splits all of the first rows into the same number of fields, more than one, and
+    the comma does not.
 
     >>> detect_delimiter(b"id;price\\n1;1,5\\n"), detect_delimiter(b"note\\nfirst; second\\n")
     (';', ',')
@@ -176,7 +179,7 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
 
 
 def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
-    """The number of fields of each of the first rows."""
+    """Return the number of fields of each of the first rows."""
     counts = []
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
     try:
@@ -185,13 +188,13 @@ def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is
                 counts.append(len(row))
             if len(counts) > _SAMPLE_ROWS:
                 break
-    except csv.Error:  # of a field beyond csv.field_size_limit()
+    except csv.Error:  # a field exceeds csv.field_size_limit()
         pass
     return (counts[:-1] if is_cut and len(counts) > 1 else counts) or [0]
 
 
 def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
-    """An error of Arrow's CSV reader with the name of the column and the row, which counts from 1 with the heading.
+    """Add the column name and the row to an error of Arrow's CSV reader. The heading is row 1.
 
     >>> with_names("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
     "row 3, column 'b': CSV conversion error to int64: invalid value 'x'"
@@ -206,13 +209,13 @@ def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
 
 
 def column_of(reason: str) -> int | None:
-    """The position of the column that an error of Arrow's CSV reader names; None for other errors."""
+    """Return the position of the column in an error of Arrow's CSV reader; None for other errors."""
     match = _ARROW_COLUMN.match(reason)
     return None if match is None else int(match[1])
 
 
 def is_bad_text(reason: str) -> bool:
-    """Whether an error of Arrow's CSV reader reports text that is not UTF-8."""
+    """Return whether an error of Arrow's CSV reader reports text that is not UTF-8."""
     return "invalid UTF8" in reason
 
 
@@ -223,16 +226,16 @@ def find_duplicate(names: Iterable[str]) -> str | None:
 
 _lock = threading.Lock()
 _within = 0
-"""Threads that are within ``suppress_arrow_messages``."""
+"""Number of threads within ``suppress_arrow_messages``."""
 _before: Callable[[Any], Any] = sys.unraisablehook
 
 
 @contextmanager
 def suppress_arrow_messages() -> Iterator[None]:
-    """Suppress Arrow's own message about a row with a wrong number of fields; its error is raised anyway.
+    """Suppress the message that Arrow prints about a row with a wrong number of fields. Its error is raised anyway.
 
-    Arrow would also print a row that is not UTF-8, which cannot be passed to the callback. Python has one hook for all
-    threads: the first thread sets it, the last one restores it.
+    Arrow cannot pass a row that is not UTF-8 to the callback, and would print an error. Python has one hook for all
+    threads, so the first thread sets it and the last thread restores it.
     """
     global _within, _before
     with _lock:
@@ -255,10 +258,11 @@ def _but_for_rows(event: Any) -> None:
 
 
 class EndMarkedFile:
-    """A CSV file followed by a marker line that is not a row of it; the parser reports the marker to ``seen``.
+    """CSV file that is followed by a marker line. ``seen`` is set when the parser reports the marker as an invalid row.
 
     If a quote is open at the end of the file, the marker becomes part of a field and is not reported. ``columns`` is
-    the number of fields in a row if the file does not start with ``names``, known once a part is read.
+    the number of fields in a row, if the file does not start with column names. Otherwise these are read into
+    ``names``.
     """
 
     closed = False
@@ -277,7 +281,7 @@ class EndMarkedFile:
         self._is_stopped = self._is_done = False
 
     def read(self, size: int) -> Any:
-        """At most ``size`` bytes."""
+        """Return at most ``size`` bytes."""
         with self._reading:
             data = b"" if self._is_stopped else self._read(size)
             self._is_done |= not len(data)
@@ -295,7 +299,7 @@ class EndMarkedFile:
     def stop(self) -> None:
         """Wait until all reads have ended.
 
-        An Arrow thread reads ahead. If it does so during interpreter shutdown, the process aborts.
+        An Arrow thread reads ahead. The process aborts if it does so while the interpreter shuts down.
         """
         self._is_stopped = True
         for _ in range(_PAUSES):
@@ -306,7 +310,7 @@ class EndMarkedFile:
                 break
 
     def _no_row(self, start: memoryview) -> bytes:
-        """Return a line that cannot be a row: one field, or two fields if rows have one."""
+        """Return a line that cannot be a row, because it has one field, or two fields if rows have one field."""
         columns = self._columns
         if columns is None:
             names, is_whole = self._first_row(start[:_HEADER_BYTES])
@@ -318,16 +322,16 @@ class EndMarkedFile:
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
 
     def _first_row(self, start: memoryview) -> tuple[list[str], bool]:
-        """The fields of the first row that is not blank, and whether it ends within ``start``."""
+        """Return the fields of the first row that is not blank, and whether the row ends within ``start``."""
         text = io.StringIO(start.tobytes().removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
         try:
             names = next((row for row in csv.reader(text, **self._form) if row), [])
-        except csv.Error as error:  # of a name beyond csv.field_size_limit()
-            raise LimitError(f"the names of columns cannot be read: {error}") from None
+        except csv.Error as error:  # a name exceeds csv.field_size_limit()
+            raise LimitError(f"column names cannot be read: {error}") from None
         return [name.encode("latin-1").decode(errors="replace") for name in names], bool(text.read(1))
 
     def is_met(self, row: Any) -> bool:
-        """Test whether a rejected row is the marker line after the file."""
+        """Return whether a rejected row is the marker line, and record it in ``seen``."""
         result = self._line is not None and row.text.encode() == self._line
         self.seen |= result
         return result

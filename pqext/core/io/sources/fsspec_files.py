@@ -1,4 +1,4 @@
-"""Files of fsspec's file systems: every protocol that fsspec supports, from ``memory://`` to ``sftp://``."""
+"""Access files through fsspec: every protocol that fsspec supports, from ``memory://`` to ``sftp://``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "time
 
 
 class FsspecStore(Store):
-    """An fsspec file system. File systems that are not asynchronous serve one thread at a time."""
+    """Store that uses an fsspec file system.
+
+    File systems that are not asynchronous are used by one thread at a time.
+    """
 
     def __init__(self, filesystem: Any, secrets: frozenset[str] = frozenset()) -> None:
         super().__init__(secrets)
@@ -76,7 +79,7 @@ def _to_listed_file(name: str, info: dict[str, Any]) -> ListedFile:
     if isinstance(time, datetime):
         time = time.timestamp()
     is_number = isinstance(time, int | float) and not isinstance(time, bool) and isfinite(time)
-    modified = floor(time * 1000 + 0.01) if is_number else None  # an integral number may be a double just below it
+    modified = floor(time * 1000 + 0.01) if is_number else None  # an integer may be stored as a slightly smaller double
     size = info.get("size")
     return ListedFile(name, size if isinstance(size, int) else None, modified, None if etag is None else str(etag))
 
@@ -100,7 +103,7 @@ def _first_value(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 class FsspecFile(RemoteSource):
-    """A file of an fsspec file system. Its version is checked alongside each read."""
+    """File of an fsspec file system. Its version is checked with each read."""
 
     _store: FsspecStore
 
@@ -119,7 +122,10 @@ class FsspecFile(RemoteSource):
 
 
 class _Stream:
-    """A file that is committed if the file system supports that; otherwise it has a temporary name until complete."""
+    """Output file that is committed if the file system supports it.
+
+    Otherwise it has a temporary name until it is complete.
+    """
 
     def __init__(self, store: FsspecStore, path: str, name: str) -> None:
         self.path = name
@@ -168,4 +174,4 @@ class _Stream:
 
 
 _COMMITS = frozenset({"S3FileSystem", "GCSFileSystem"})
-"""File systems whose files appear when they are committed, and never if they are discarded."""
+"""File systems whose files become visible when they are committed, and are removed if they are discarded."""

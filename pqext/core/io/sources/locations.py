@@ -1,4 +1,4 @@
-"""Resolve what users pass as a file or folder: paths, URLs, paths of file systems, open files."""
+"""Resolve inputs to files and folders: paths, URLs, paths in file systems, and open files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = [
 ]
 
 _SYNONYMS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
-"""Schemes that reach the same stores."""
+"""Schemes that are synonyms of other schemes."""
 
 
 def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Source:
-    """Open a file as a :class:`Source`; arguments as for :func:`locate`.
+    """Open a file as a :class:`Source`. The arguments are those of :func:`locate`.
 
     A ``Source`` is returned unchanged. Raises ``OSError`` if a file cannot be opened, ``UnsupportedError`` for a URL
-    that no installed library opens, and ``TypeError`` for an object that is not a file.
+    that no installed library can open, and ``TypeError`` for an object that is not a file.
     """
     if isinstance(source, Source):
         return source
@@ -60,9 +60,9 @@ def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[st
 
 
 def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Any:
-    """Resolve ``source`` to a :class:`Location` in a store or a ``str`` for a local path; else return it unchanged.
+    """Resolve ``source`` to a :class:`Location` in a store or a local path. Other objects are returned unchanged.
 
-    Nothing is requested from the store, except that pyarrow may look up the region of a bucket.
+    The store is not queried, except that pyarrow may look up the region of a bucket.
 
     Args:
         source: A path or a URL: ``s3://``, ``gs://``, ``abfss://`` and ``hdfs://`` are opened by ``pyarrow.fs``,
@@ -73,7 +73,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
             those of polars, fsspec and obstore.
 
     Raises:
-        UnsupportedError: For a URL that no installed library opens.
+        UnsupportedError: For a URL that no installed library can open.
         ValueError: For unknown options, or options without a URL.
     """
     if is_filesystem_path(source):
@@ -101,14 +101,14 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
 
 
 def is_same_file(first: Any, second: Any) -> bool:
-    """Whether two results of :func:`locate` are the same location; local files must exist."""
+    """Return whether two results of :func:`locate` are the same location. Local files must exist."""
     if isinstance(first, str | os.PathLike) and isinstance(second, str | os.PathLike):
         return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)
     return isinstance(first, Location) and first == second
 
 
 def may_be_same_file(first: Any, second: Any) -> bool:
-    """Like :func:`is_same_file`, but True if unknown: for open files, similar URLs and paths of file systems."""
+    """Like :func:`is_same_file`, but also return True if this is unknown: for open files, or similar URLs and paths."""
     if is_same_file(first, second):
         return True
     files = _local_file(first), _local_file(second)
@@ -119,7 +119,7 @@ def may_be_same_file(first: Any, second: Any) -> bool:
 
 
 def _local_file(file: Any) -> tuple[int, int] | None:
-    """Return device and inode number of a local path or open file; None for others."""
+    """Return device and inode number of a local path or open file; None for other objects."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         status = os.stat(file) if isinstance(file, str | os.PathLike) else os.fstat(file.fileno())
         return status.st_dev, status.st_ino
@@ -147,9 +147,9 @@ def _bare_path(file: Any) -> tuple[str, str | None]:
 def list_files(
     folder: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Location]:
-    """Return the files below a folder of a store, including hidden ones, sorted by path; arguments as `locate`.
+    """Return the files below a folder of a store, including hidden ones, sorted by path.
 
-    Raises ``TypeError`` for a folder of the local file system.
+    The arguments are those of :func:`locate`. Raises ``TypeError`` for a local folder.
     """
     location = locate(folder, filesystem, storage_options)
     if not isinstance(location, Location):
@@ -158,7 +158,7 @@ def list_files(
 
 
 def is_filesystem_path(source: Any) -> bool:
-    """Whether ``source`` is a pair of a file system and a path in it."""
+    """Return whether ``source`` is a pair of a file system and a path in it."""
     return isinstance(source, tuple) and len(source) == 2 and _is_filesystem(source[0])
 
 
@@ -170,7 +170,10 @@ def _is_filesystem(value: Any) -> bool:
 
 
 def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
-    """Return file system and path of an fsspec file, open or not, or of a path object that wraps fsspec."""
+    """Return the file system and the path of an fsspec file, open or not, or of a path object that wraps fsspec.
+
+    Return None for other objects.
+    """
     if "fsspec.spec" not in sys.modules or not hasattr(source, "fs") or not hasattr(source, "path"):
         return None
     from fsspec.core import OpenFile
@@ -180,7 +183,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
         return None
     if isinstance(source, OpenFile):
         if source.compression is not None:
-            raise ValueError("the complete file is compressed: open it, or decompress it first")
+            raise ValueError("the file is compressed as a whole: pass it opened, or decompress it first")
         return source.fs, source.path
     if isinstance(source, AbstractBufferedFile):
         return (source.fs, source.path) if source.mode == "rb" else None
@@ -188,7 +191,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
 
 
 def _locate_within(filesystem: Any, source: Any) -> Any:
-    """Resolve a path within a file system; a local path if the file system is local."""
+    """Resolve a path in a file system. The result is a local path if the file system is local."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"with a filesystem the source must be a path, got {type(source).__name__}")
     path = os.fsdecode(source)
@@ -214,7 +217,7 @@ def _locate_within(filesystem: Any, source: Any) -> Any:
 
         return _at(get_store(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
     raise TypeError(
-        f"filesystem must be of pyarrow.fs, fsspec or obstore, got {type(filesystem).__name__}"
+        f"filesystem must be a file system of pyarrow.fs, fsspec or obstore, got {type(filesystem).__name__}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Pending files on S3: multipart uploads that another process may complete.
+"""Write pending files to S3 as multipart uploads, which another process may complete.
 
 Uses ``boto3`` (extra ``remote``), because neither pyarrow nor obstore exposes the id of an upload.
 """
@@ -18,14 +18,14 @@ from pqext.core.io.sources.store_errors import collect_secrets, redact_uri
 from pqext.core.io.sources.uris import s3_arguments
 
 _PART_BYTES = 16 << 20
-"""Size of a part. S3 accepts 10,000 parts, each of at least 5 MiB except the last."""
+"""Size of a part in bytes. S3 accepts 10,000 parts, each of at least 5 MiB except the last."""
 
 _TRIES = 5
-"""Maximum attempts of a request that the store rejects temporarily."""
+"""Maximum number of attempts for a request that the store rejects temporarily."""
 
 
 class Bucket:
-    """An S3 bucket accessed with ``boto3``, with the same ``storage_options`` as ``s3://`` URLs elsewhere."""
+    """S3 bucket accessed with ``boto3``. ``storage_options`` are those of other ``s3://`` URLs."""
 
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("boto3") is None:
@@ -43,24 +43,24 @@ class Bucket:
         return f"s3://{self.name}/{key}"
 
     def location(self, key: str) -> Location:
-        """Return the location of a key for readers."""
+        """Return the location from which a reader can open ``key``."""
         folder: Location = locate(self._uri, None, self._options)
         return folder.with_key(f"{self.name}/{key}")
 
     def create(self, key: str) -> PartUpload:
-        """Create a file that is pending once it is finished."""
+        """Create a file that becomes pending when it is finished."""
         return PartUpload(self, key)
 
     def begin(self, key: str) -> str:
-        """Begin an upload; return its id."""
+        """Begin an upload and return its id."""
         return self._field("UploadId", "create_multipart_upload", key)
 
     def part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Store a part, numbered from 1; return its etag."""
+        """Store a part and return its etag. Parts are numbered from 1."""
         return self._field("ETag", "upload_part", key, UploadId=upload, PartNumber=number, Body=data)
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Complete an upload as the file at ``key``, unless that is already done."""
+        """Complete an upload as the file at ``key``, unless this was already done."""
         parts = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(pending.etags, 1)]
         try:
             self._field(
@@ -75,20 +75,20 @@ class Bucket:
             self.call("abort_multipart_upload", key, UploadId=upload)
 
     def iter_pending_files(self, prefix: str) -> Iterator[UnfinishedFile]:
-        """Yield the uploads below ``prefix`` that are neither complete nor aborted."""
+        """Yield the uploads with keys that begin with ``prefix`` and are neither complete nor aborted."""
         with self._error_context(prefix):
             for page in self._pages("list_multipart_uploads", prefix):
                 for upload in page.get("Uploads", ()):
                     yield UnfinishedFile(upload["Key"], upload["UploadId"], upload["Initiated"])
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the keys below ``prefix`` with their etags."""
+        """Return the keys that begin with ``prefix``, with their etags."""
         with self._error_context(prefix):
             pages = self._pages("list_objects_v2", prefix)
             return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", ())}
 
     def _pages(self, operation: str, prefix: str) -> Iterator[Any]:
-        """Yield the pages of a listing. A proxy's response is not mistaken for an empty folder."""
+        """Yield the pages of a listing. Raises ``SourceError`` for an invalid one, such as a proxy's response."""
         is_truncated: bool | None = None
         for page in self._client.get_paginator(operation).paginate(Bucket=self.name, Prefix=prefix):
             is_truncated = page.get("IsTruncated")
@@ -106,28 +106,28 @@ class Bucket:
             return response["Body"].read(), str(response["ETag"])
 
     def put(self, key: str, data: bytes, *, new: bool = False) -> str:
-        """Store a small file; return its etag. With ``new``, raises ``FileExistsError`` if the file exists."""
+        """Store a small file and return its etag. With ``new``, raises ``FileExistsError`` if the file exists."""
         return self._field("ETag", "put_object", key, Body=data, **({"IfNoneMatch": "*"} if new else {}))
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file that does not exist yet; return its etag. Raises ``FileExistsError`` if it exists."""
+        """Store a small file and return its etag. Raises ``FileExistsError`` if the file exists."""
         return self.put(key, data, new=True)
 
     def release(self, key: str, version: str) -> None:
-        """Delete a claimed file, if it still has that version."""
+        """Delete a claimed file if it still has this version."""
         with suppress(FileNotFoundError, FileExistsError):
             self.call("delete_object", key, IfMatch=version)
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete a file if it exists."""
         with suppress(FileNotFoundError):
             self.call("delete_object", key)
 
     def call(self, operation: str, key: str, **arguments: Any) -> Any:
-        """Make one request about a key.
+        """Make a request for ``key`` and return the response.
 
-        Raises ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError`` with its URL, and no
-        secrets.
+        Raises ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError``. Errors contain the
+        URL of the key, but no secrets.
         """
         from botocore.exceptions import ClientError
 
@@ -146,7 +146,10 @@ class Bucket:
                 raise
 
     def _field(self, name: str, operation: str, key: str, **arguments: Any) -> str:
-        """Return a field of the response to a request. Without the field, the request may not have been executed."""
+        """Return a field of the response to a request.
+
+        Raises ``SourceError`` if it is missing, since the request may have failed.
+        """
         response = self.call(operation, key, **arguments)
         if name not in response:
             raise SourceError(f"the store's response to {operation} has no {name}", path=self.url(key))
@@ -167,11 +170,11 @@ class PartUpload:
         self._buffer = bytearray()
 
     def seekable(self) -> bool:
-        """Return False: bytes are written in order."""
+        """Return False, since bytes are written in order."""
         return False
 
     def write(self, data: Any) -> int:
-        """Append ``data``; full parts are stored."""
+        """Append ``data``, and store each complete part."""
         self._buffer += data
         while len(self._buffer) >= _PART_BYTES:
             part = bytes(self._buffer[:_PART_BYTES])
@@ -180,7 +183,7 @@ class PartUpload:
         return len(data)
 
     def finish(self) -> Pending:
-        """Store the remaining bytes; the upload is pending."""
+        """Store the remaining bytes, and return the pending upload."""
         if self._buffer or not self._etags:
             self._store(bytes(self._buffer))
             self._buffer.clear()

@@ -1,7 +1,8 @@
-"""Files of object stores and web servers, using ``obstore`` (extra ``remote``).
+"""Access files in object stores and on web servers with ``obstore`` (extra ``remote``).
 
-The end of a file arrives with its size and etag in one response, and each later response states the file's version.
-obstore rejects responses whose range differs from the requested one, but not bodies longer or shorter than the range.
+The first response contains the end of a file, its size and its etag. Each later response contains the file's version.
+obstore rejects responses with a different range than requested, but not bodies that are longer or shorter than the
+range.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _BUCKETS = {"S3Store": "bucket", "GCSStore": "bucket", "AzureStore": "container_
 
 
 class ObjectStore(Store):
-    """An obstore store. ``make`` creates it again after a failed attempt, so that the next one has new connections.
+    """Store that uses obstore.
+
+    ``make`` creates the obstore object again after a failed attempt, to get new connections.
 
     ``base`` is the redacted URL of the store's root.
     """
@@ -142,7 +145,7 @@ def _base_of(store: Any) -> str:
 
 
 def version_of(meta: Any) -> Version | None:
-    """Return the version of an object from its metadata."""
+    """Return the version of an object from its metadata; None if it has no version."""
     if meta["e_tag"]:
         return Version(f"etag {meta['e_tag']}")
     modified = meta["last_modified"]
@@ -150,13 +153,13 @@ def version_of(meta: Any) -> Version | None:
 
 
 class ObjectFile(RemoteSource):
-    """An object. Each response states the version of the object."""
+    """File in an object store. Each response contains the version of the object."""
 
     _store: ObjectStore
     has_response_versions = True
 
     def add_tail(self, start: int, data: Bytes) -> None:
-        """Add the bytes from ``start`` on, which were fetched when the file was opened."""
+        """Cache the bytes from ``start``, which were fetched when the file was opened."""
         data.flags.writeable = False
         self._cached.add(start, data)
 
@@ -173,7 +176,7 @@ class ObjectFile(RemoteSource):
 
 
 class _Stream:
-    """A multipart upload, which becomes visible when it is completed."""
+    """Multipart upload, which becomes visible when it is completed."""
 
     def __init__(self, store: ObjectStore, path: str, name: str) -> None:
         import obstore

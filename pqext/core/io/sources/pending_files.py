@@ -1,7 +1,7 @@
-"""Files of a store that stay invisible until a job, perhaps in another process, commits them.
+"""Interfaces of pending files: files of a store that stay invisible until a job commits them.
 
-On S3 these are uploads that are not completed (:mod:`pqext.core.io.sources.multipart`). Elsewhere they lie under hidden
-keys, and the store copies them (:mod:`pqext.core.io.sources.container`).
+Another process may commit them. On S3 they are incomplete uploads (:mod:`pqext.core.io.sources.multipart`). Other
+stores have them under hidden keys and copy them (:mod:`pqext.core.io.sources.container`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pqext.core.io.sources.store_errors import StoreErrorContext
 PENDING_FOLDER = "_pqext_waiting"
 """Hidden folder for pending files on stores without pending uploads."""
 MAX_MANIFEST_BYTES = 256 << 20
-"""Maximum size of a folder's manifest that is read; jobs of some millions of files write manifests of this size."""
+"""Maximum size of a folder's manifest that is read. Jobs with some millions of files write manifests of this size."""
 
 
 def check_manifest_size(size: int, path: str) -> None:
-    """Raise ``LimitError`` for a manifest that is too large, before it is read or decides about a save."""
+    """Raise ``LimitError`` if a manifest is too large, before it is read or written."""
     if size > MAX_MANIFEST_BYTES:
         raise LimitError(
             f"the folder's manifest has {size:,} bytes, above the limit of {MAX_MANIFEST_BYTES:,}: save fewer files at "
@@ -33,7 +33,7 @@ def check_manifest_size(size: int, path: str) -> None:
 
 @dataclass(frozen=True)
 class Pending:
-    """A pending file: the id or key of its upload, and the etags of its parts if it has parts."""
+    """Pending file: the id or key of its upload, and the etags of its parts if it has parts."""
 
     upload: str
     etags: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class UnfinishedFile:
-    """A file that is pending or being written: its final key, its upload, and its start time."""
+    """File that is pending or being written: its final key, its upload, and its start time."""
 
     key: str
     upload: str
@@ -52,20 +52,20 @@ class PendingFile(Protocol):
     """Output of a writer."""
 
     def seekable(self) -> bool:
-        """Return False: bytes are written in order."""
+        """Return False, since bytes are written in order."""
 
     def write(self, data: Any) -> int:
         """Append ``data``."""
 
     def finish(self) -> Pending:
-        """Finish writing; the file is pending from now on."""
+        """Finish writing, and return the pending file."""
 
     def abort(self) -> None:
         """Discard the file. Never raises."""
 
 
 class KeyErrorContext(StoreErrorContext):
-    """Add the URL of a key to errors of a store's library; ``FileNotFoundError`` and ``FileExistsError`` have it."""
+    """Context that adds the URL of a key to errors of a store's library, unless they already have it."""
 
     def __exit__(self, type: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, FileNotFoundError | FileExistsError):
@@ -73,10 +73,10 @@ class KeyErrorContext(StoreErrorContext):
 
 
 class PendingStore(Protocol):
-    """A bucket or container, and the folder ``prefix`` in it, without slashes at its ends.
+    """Bucket or container, and the folder ``prefix`` in it, which has no leading or trailing slash.
 
-    Methods raise ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError`` with the URL of
-    the key, and no secrets.
+    Methods raise ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError``. Errors contain the
+    URL of the key, but no secrets.
     """
 
     prefix: str
@@ -85,34 +85,37 @@ class PendingStore(Protocol):
         """Return the URL of a key."""
 
     def location(self, key: str) -> Location:
-        """Return the location of a key for readers."""
+        """Return the location from which a reader can open ``key``."""
 
     def create(self, key: str) -> PendingFile:
-        """Create a file that is pending once it is finished."""
+        """Create a file that becomes pending when it is finished."""
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Publish a pending file at ``key``, unless that is already done."""
+        """Publish a pending file at ``key``, unless this was already done."""
 
     def abort(self, key: str, upload: str) -> None:
         """Discard a pending file."""
 
     def iter_pending_files(self, prefix: str) -> Iterator[UnfinishedFile]:
-        """Yield the files below ``prefix`` that are pending or being written."""
+        """Yield the files with keys that begin with ``prefix`` and are pending or being written."""
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the keys below ``prefix`` with their versions."""
+        """Return the keys that begin with ``prefix``, with their versions."""
 
     def get(self, key: str) -> tuple[bytes, str]:
         """Return the bytes and the version of a small file."""
 
     def put(self, key: str, data: bytes) -> str:
-        """Store a small file; return its version."""
+        """Store a small file and return its version."""
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file, which must be missing or released. Raises ``FileExistsError`` otherwise."""
+        """Store a small file and return its version.
+
+        Raises ``FileExistsError`` unless the file is missing or released.
+        """
 
     def release(self, key: str, version: str) -> None:
-        """Give up a claimed file, if it still has that version. An empty file may remain."""
+        """Release a claimed file if it still has this version. An empty file may remain."""
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete a file if it exists."""

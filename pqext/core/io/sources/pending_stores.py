@@ -17,10 +17,10 @@ SCHEMES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss"})
 
 
 def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> PendingStore:
-    """Open the store of a URL.
+    """Open the store of a URL for pending files.
 
-    Raises ``UnsupportedError`` for a store without support for pending files, and ``ValueError`` for a URL that names
-    no bucket or has a user, a password or a query, which would become part of names and of messages.
+    Raises ``UnsupportedError`` if the store does not support pending files, and ``ValueError`` if the URL has no
+    bucket, or has a user, a password or a query, which would appear in names and messages.
     """
     scheme = scheme_of(uri)
     if redact_uri(uri) != uri:

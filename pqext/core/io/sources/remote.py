@@ -1,4 +1,4 @@
-"""Reads of remote files: merged and concurrent requests, retries, and a check that the file does not change."""
+"""Read remote files with merged and concurrent requests and retries, and detect if a file changes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ from pqext.core.io.sources.store import Store
 from pqext.core.io.sources.store_errors import ResponseError, classify_error, describe_cause, redact_error
 
 REQUEST_BYTES = 8 << 20
-"""Maximum size of a request."""
+"""Maximum size of a request in bytes."""
 IN_FLIGHT = 16
-"""Maximum number of concurrent requests, over all files."""
+"""Maximum number of concurrent requests for all files."""
 ATTEMPTS = 4
 BACKOFF = 0.1
-"""Approximate seconds before the second attempt; doubled before each further attempt."""
+"""Approximate delay in seconds before the second attempt. It doubles before each further attempt."""
 
 _FRESH = 5.0
-"""Seconds within which a file may change again without changing its modification time."""
+"""Number of seconds within which a file may change again without changing its modification time."""
 
 _END_BYTES = 1 << 20
 _ENDS_BYTES = 16 << 20
-"""Bytes retained from the end of each fetched range, and of all ranges together."""
+"""Maximum number of bytes retained from the ends of all fetched ranges.
+
+``_END_BYTES`` is the maximum for each range.
+"""
 
 _logger = logging.getLogger(__name__)
 _pool: ThreadPoolExecutor | None = None
@@ -60,10 +63,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int], Any], opening: bool = False) -> Any:
-    """Return the result of ``attempt``, called with the number of failed attempts; transient errors are retried.
+    """Call ``attempt`` with the number of failed attempts and return its result. Transient errors are retried.
 
-    Raises ``SourceError`` that names the requested ``subject``, or ``ChangedFileError`` if the file is missing. While
-    ``opening`` a file, raises ``FileNotFoundError`` or ``PermissionError`` instead.
+    Raises a ``SourceError`` that names the requested ``subject``, or ``ChangedFileError`` if the file is missing. With
+    ``opening``, raises ``FileNotFoundError`` or ``PermissionError`` instead.
     """
     for failed in range(ATTEMPTS):
         try:
@@ -98,11 +101,11 @@ class Version:
 
     text: str
     is_certain: bool = True
-    """Whether every change shows. It may not if the modification time was recent when it was requested."""
+    """Whether every change of the file changes the version. This is uncertain if the modification time was recent."""
 
     @staticmethod
     def from_timestamp(mtime: float, text: str) -> Version:
-        """Return the version of a file that was ``mtime`` that many seconds after 1970."""
+        """Return the version of a file that was modified ``mtime`` seconds after 1970. ``text`` describes the time."""
         return Version(f"modified {text}", time.time() - mtime > _FRESH)
 
     def __str__(self) -> str:
@@ -110,14 +113,15 @@ class Version:
 
 
 class RemoteSource(Source):
-    """A file of a store. It must keep its ``version`` while it is open, if the store reports versions.
+    """File of a store. If the store reports versions, the file must keep its ``version`` while it is open.
 
-    The bytes of its footer and indexes are cached; those that certainly belong to this version are shared.
+    The bytes of its footer and indexes are cached. Bytes that certainly belong to this version are shared with other
+    opens.
     """
 
     is_remote = True
     has_response_versions = False
-    """Whether each response states the version of the file."""
+    """Whether each response contains the version of the file."""
     window_bytes = REQUEST_BYTES
 
     def __init__(self, store: Store, path: str, name: str, size: int, version: Version | None) -> None:
@@ -142,16 +146,16 @@ class RemoteSource(Source):
 
     @abstractmethod
     def _request(self, offset: int, length: int, attempts: int) -> Any:
-        """Fetch ``length`` bytes at ``offset`` with one request, after ``attempts`` attempts.
+        """Fetch ``length`` bytes at ``offset`` with one request, after ``attempts`` failed attempts.
 
         Raises :meth:`changed_error` if the response shows that the file was replaced.
         """
 
     def _check_version(self) -> None:
-        """Raise ``ChangedFileError`` if the file has changed; for stores without versions in responses."""
+        """Raise ``ChangedFileError`` if the file has changed. Used if responses do not contain the version."""
 
     def changed_error(self, now: object) -> ChangedFileError:
-        """Create the error for a file that was replaced."""
+        """Create the error for a file that was replaced. ``now`` describes its current version."""
         CACHE.remove((self._store.number, self._path))
         return ChangedFileError(
             f"the file was replaced while it was read: it was {excerpt(str(self.version))} with {self.size} bytes "
@@ -186,9 +190,10 @@ class RemoteSource(Source):
         return results
 
     def _segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments, each with its bytes if they are cached or ended a recently fetched range.
+        """Split a range into segments. The bytes of a segment are None unless they are cached or ended a recent range.
 
-        A page at the end of a window of rows is read again with the next window.
+        The ends of ranges are retained because a page at the end of a window of rows is read again with the next
+        window.
         """
         for first, last, cached in self._cached.segments(start, stop):
             if cached is None:
@@ -267,10 +272,12 @@ class RemoteSource(Source):
         return REQUEST_BYTES
 
     def add_metadata(self, start: int) -> None:
-        """Record that the footer or an index starts at ``start``, from where the next file's end is fetched.
+        """Record that the footer or an index starts at ``start``.
 
-        The cached bytes from there on are shared once they certainly belong to this version of the file: without
-        versions in responses, after the version was checked.
+        The end of the next opened file is fetched from there.
+
+        The cached bytes after ``start`` are shared as soon as they certainly belong to this version of the file. If
+        responses do not contain the version, this is after the version was checked.
         """
         super().add_metadata(start)
         self._store.link.add_tail(self.size - self.metadata_start)

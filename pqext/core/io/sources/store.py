@@ -1,4 +1,4 @@
-"""Stores and their files: a common interface to open, list and write files of a file system."""
+"""Common interface of stores, to open, list and write their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pqext.core.io.sources.cache import CACHE
 
 _SMALL = 64 << 10
 _LARGE = 256 << 10
-"""Smaller requests measure the latency, larger ones the bandwidth."""
+"""Minimum size of requests that measure the bandwidth. Requests up to ``_SMALL`` measure the latency."""
 _WEIGHT = 0.3
 """Weight of the newest request in the moving average."""
 LEAST_GAP = 64 << 10
@@ -29,15 +29,15 @@ LEAST_TAIL = 32 << 10
 MOST_TAIL = 8 << 20
 FIRST_TAIL = 512 << 10
 _REOPEN_SECONDS = 5.0
-"""Seconds that a file stays open after a check whether it exists."""
+"""Number of seconds that a file stays open after a check whether it exists."""
 _MAX_STORES = 32
-"""Maximum number of stores that are cached with their connections and link statistics."""
+"""Maximum number of stores that are cached, with their connections and link statistics."""
 _BUFFER_BYTES = 1 << 20
-"""Small writes are buffered up to this size."""
+"""Maximum size up to which small writes are buffered."""
 
 
 class Link:
-    """Measured latency and bandwidth of a store, shared by its files. Threads may use it concurrently."""
+    """Measured latency and bandwidth of a store, shared by its files. Several threads can use it."""
 
     def __init__(self) -> None:
         self.latency: float | None = None
@@ -58,19 +58,19 @@ class Link:
 
     @property
     def gap(self) -> int:
-        """Number of unneeded bytes that take as long to read as another request."""
+        """Number of bytes that take as long to read as the latency of another request."""
         if self.latency is None or self.bandwidth is None:
             return FIRST_GAP
         return min(max(int(self.latency * self.bandwidth), LEAST_GAP), MOST_GAP)
 
     def add_tail(self, length: int) -> None:
-        """Record that a file's footer and the indexes that were read took its last ``length`` bytes."""
+        """Record that the footer and the indexes of a file took its last ``length`` bytes."""
         with self._lock:
             self._tail = max(float(length), 0.75 * (self._tail or 0.0))
 
     @property
     def tail(self) -> int:
-        """Size of a file's end that probably contains its footer and indexes."""
+        """Number of bytes at the end of a file that probably contain its footer and indexes."""
         if self._tail is None:
             return FIRST_TAIL
         return min(max(int(1.25 * self._tail), LEAST_TAIL), MOST_TAIL)
@@ -82,7 +82,7 @@ def _mean(mean: float | None, now: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file in the listing of a folder; fields that the listing lacks are None."""
+    """File in the listing of a folder. Fields that the listing lacks are None."""
 
     path: str
     size: int | None = None
@@ -92,7 +92,7 @@ class ListedFile:
 
 
 class Upload(Protocol):
-    """A file that is being written to a store and is not visible before ``commit``. ``path`` names it in messages."""
+    """File that is being written to a store and is not visible before ``commit``. ``path`` names it in messages."""
 
     @property
     def path(self) -> str | None: ...
@@ -104,17 +104,20 @@ class Upload(Protocol):
         """Publish the file, replacing any previous one."""
 
     def abort(self) -> None:
-        """Discard the file; the path keeps its previous content. Never raises."""
+        """Discard the file. The path keeps its previous content. Never raises."""
 
 
 def temporary_path(path: str) -> str:
-    """Return a path next to ``path`` for an unfinished file, which readers of the folder skip."""
+    """Return the path of an unfinished file next to ``path``, which readers of the folder skip."""
     folder, slash, _ = path.rpartition("/")
     return f"{folder}{slash}.pqext-{os.urandom(8).hex()}.tmp"
 
 
 class BufferedUpload:
-    """Buffer small writes to an upload, and call ``on_commit`` after it. Garbage collection aborts the upload."""
+    """Buffers small writes to an upload, and calls ``on_commit`` after a commit.
+
+    Garbage collection aborts the upload.
+    """
 
     def __init__(self, upload: Upload, on_commit: Callable[[], None]) -> None:
         self.path = upload.path
@@ -143,16 +146,16 @@ class BufferedUpload:
 
 
 def _abort(upload: Upload, process: int) -> None:
-    """Abort an upload, but not in a forked child, whose parent owns it."""
+    """Abort an upload, except in a forked child, whose parent owns it."""
     if os.getpid() == process:
         with suppress(Exception):
             upload.abort()
 
 
 class Store(ABC):
-    """A file system with its credentials. Equal ones share one store: see :func:`get_store`.
+    """File system with its credentials. Equal file systems share one store: see :func:`get_store`.
 
-    ``number`` is unique, and ``secrets`` are texts that messages must not contain.
+    ``number`` is unique, and ``secrets`` are strings that messages must not contain.
     """
 
     _numbers = itertools.count()
@@ -163,7 +166,10 @@ class Store(ABC):
         self.number = next(self._numbers)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Return the constructor's arguments, for pickling. The first is the file system, the key of the store."""
+        """Return the constructor's arguments, for pickling.
+
+        The first argument is the file system, the key of the store.
+        """
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -178,45 +184,51 @@ class Store(ABC):
 
     @abstractmethod
     def open(self, path: str, name: str) -> Source:
-        """Open a file. Raises ``FileNotFoundError``, ``PermissionError`` or ``SourceError`` with ``name``."""
+        """Open a file. Raises ``FileNotFoundError``, ``PermissionError`` or ``SourceError``, which contain ``name``."""
 
     @abstractmethod
     def files(self, path: str) -> list[ListedFile]:
-        """Return all files below the folder at ``path``, at any depth; an empty list if the folder is missing."""
+        """Return all files below the folder at ``path``, at any depth. The list is empty if the folder is missing."""
 
     @abstractmethod
     def create(self, path: str, name: str) -> Upload:
-        """Start writing the file at ``path``, which appears when it is committed."""
+        """Start writing the file at ``path``, which becomes visible when it is committed."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Delete the file at ``path``, if it exists."""
+        """Delete the file at ``path`` if it exists."""
 
 
 @dataclass
 class Location:
-    """A file or folder of a store. ``key`` is its path in the store, separated by ``/``; ``path`` its redacted URL."""
+    """File or folder of a store.
+
+    ``key`` is its path in the store, separated by ``/``, and ``path`` its redacted URL.
+    """
 
     store: Store = field(repr=False)
     key: str = field(repr=False)
     path: str
     listed: ListedFile | None = field(default=None, repr=False, compare=False)
-    """Entry of the listing that returned the file; None for a file that was named."""
+    """Entry of the listing that returned the file; None for a file that was passed by name."""
     _opened: Source | None = field(default=None, repr=False, compare=False)
     _opened_at: float = field(default=0.0, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Location, (self.store, self.key, self.path, self.listed)  # a copy opens the file itself
+        return Location, (self.store, self.key, self.path, self.listed)  # an unpickled copy opens the file itself
 
     def open(self) -> Source:
-        """Open the file; the caller closes it. Raises like :meth:`Store.open`."""
+        """Open the file, which the caller must close. Raises the same errors as :meth:`Store.open`."""
         opened, self._opened = self._opened, None
         if opened is not None and time.monotonic() - self._opened_at < _REOPEN_SECONDS:
             return opened
         return self.store.open(self.key, self.path)
 
     def is_file(self) -> bool:
-        """Whether the file exists. It is opened for that; :meth:`open` soon after needs no further request."""
+        """Return whether the file exists.
+
+        This opens the file, so that a call of :meth:`open` soon after needs no request.
+        """
         if self.store.has_folders and (self.key.endswith("/") or not self.key):
             return False
         if self._opened is None:
@@ -227,11 +239,14 @@ class Location:
         return True
 
     def with_key(self, key: str, metadata: ListedFile | None = None) -> Location:
-        """Return another file or folder of the store."""
+        """Return the location of another file or folder in the same store."""
         return Location(self.store, key, self.store.name(key), metadata)
 
     def files(self) -> list[Location]:
-        """Return all files below the folder, including hidden ones, sorted by key; an empty list if it is missing."""
+        """Return all files below the folder, including hidden ones, sorted by key.
+
+        The list is empty if the folder is missing.
+        """
         files = self.store.files(self.key) if self.store.has_folders else []
         inside = self.key.rstrip("/") + "/" if self.key.strip("/") else self.key
         files.sort(key=lambda file: file.path)
@@ -242,12 +257,12 @@ class Location:
         return self.store.create(self.key, self.path)
 
     def remove(self) -> None:
-        """Delete the file, if it exists."""
+        """Delete the file if it exists."""
         self.store.remove(self.key)
         self.invalidate()
 
     def invalidate(self) -> None:
-        """Drop the cached bytes of the file after it was written."""
+        """Remove the bytes of the file from the cache after it was written."""
         CACHE.remove((self.store.number, self.key))
 
     def __str__(self) -> str:
@@ -258,7 +273,7 @@ _stores: LRU[int, tuple[Any, Store]] = LRU(_MAX_STORES)
 
 
 def get_store(key: Any, make: Callable[[], Store]) -> Store:
-    """Return the cached store of ``key``, a file system or the arguments of one, or create it with ``make``."""
+    """Return the cached store of ``key``, which is a file system or its arguments, or create it with ``make``."""
     for cached_key, store in _stores.values():
         if cached_key is key or (type(cached_key) is type(key) and cached_key == key):
             _stores.get(store.number)  # mark as used
@@ -269,10 +284,10 @@ def get_store(key: Any, make: Callable[[], Store]) -> Store:
 
 
 def _restore_store(store_type: type[Store], arguments: tuple[Any, ...]) -> Store:
-    """Return the pickled store, or the one already in use for its file system."""
+    """Return the store that is in use for the pickled file system, or restore the pickled store."""
     return get_store(arguments[0], lambda: store_type(*arguments))
 
 
 def clear_stores() -> None:
-    """Drop all cached stores, so that the next file uses new connections."""
+    """Drop all cached stores, so that new connections are used from now on."""
     _stores.clear()

@@ -1,4 +1,4 @@
-"""Errors of stores: classified for retries, and rid of user names, passwords, keys and signatures."""
+"""Classify errors of stores for retries, and remove user names, passwords, keys and signatures from messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from urllib.parse import unquote
 from pqext.core.base.errors import SourceError
 
 ErrorCategory = Literal["transient", "missing", "conflict", "denied", "final"]
-"""``conflict``: another file, or another version of it, exists than the request allows."""
+"""Category of an error.
+
+``conflict`` means that the file exists, or exists in a different version from the requested one.
+"""
 
 _STATUS = re.compile(r"(?:status(?: code)?:?|HTTP status|HTTP)[ (:]*([1-5]\d\d)\b", re.IGNORECASE)
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
@@ -33,27 +36,28 @@ _CAUSES = (
     (re.compile(r"\bInvalidCertificate\(\s*(\w{1,50})"), "the server's certificate is not valid: "),
     (re.compile(r"\bInvalidMessage\(\s*(\w{1,50})"), "the response is not TLS: "),
 )
-"""Causes within obstore's debug output, which contains nothing of the request."""
+"""Patterns of causes in obstore's debug output, whose matches contain nothing about the request."""
 _TEXTS: tuple[tuple[str, ErrorCategory], ...] = (
     ("ACCESS_DENIED", "denied"), ("Unsatisfiable", "final"), ("Empty path component", "final"),
     ("empty path segment", "final"),
 )
 
 _USER = re.compile(r"(?<=://)(?:[^/\s'\"]*|[^/@:\s'\"]*:(?!\d*(?:[/?#\s'\"]|$))[^\s'\"]*)@")
-"""User and password. An unescaped password may contain slashes, so the text after a colon is a password unless it is a
-port."""
+"""User and password. An unescaped password may contain slashes, so the text after a colon counts as a password unless
+it is a port.
+"""
 _PORT = re.compile(r"(?:[^:]*|\[[^]]*\])(?::\d*)?")
 _CHAIN = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 """Separator of the URLs of an fsspec chain."""
 _SIGNED = re.compile(r"(?<=[A-Za-z0-9_./%~=-])\?[^\s'\"<>)]*")
 _MAX_TEXT = 300
 _MIN_SECRET = 4
-"""Shorter option values, ``true`` and ``eu`` for example, are not searched for in messages."""
+"""Minimum length of option values that are redacted in messages, so that values like ``eu`` are not."""
 _PUBLIC = frozenset({"true", "false", "none", "http", "https"})
 
 
 class ResponseError(OSError):
-    """A server's response does not match the request; ``again`` if a further attempt may succeed."""
+    """A server's response does not match the request. ``again`` is true if a further attempt may succeed."""
 
     def __init__(self, message: str, *, is_retryable: bool) -> None:
         super().__init__(message)
@@ -61,7 +65,7 @@ class ResponseError(OSError):
 
 
 def classify_error(error: Exception) -> ErrorCategory:
-    """Return whether a request may succeed when repeated, and if not, why."""
+    """Return the category of an error: ``transient`` if a repeated request may succeed, otherwise the reason."""
     if isinstance(error, ResponseError):
         return "transient" if error.again else "final"
     for base in type(error).__mro__:
@@ -81,7 +85,9 @@ def classify_error(error: Exception) -> ErrorCategory:
 
 
 def describe_cause(error: Exception) -> str:
-    """Return ``: cause`` of a failed connection if the first line of the error lacks it; else an empty string."""
+    """Return ``: cause`` for a failed connection if the first line of the error lacks the cause; otherwise an empty
+    string.
+    """
     first, _, rest = str(error).partition("\n")
     for pattern, prefix in _CAUSES:
         match = pattern.search(rest)
@@ -120,7 +126,7 @@ def _redact_link(uri: str) -> str:
 
 
 def redact_error(error: object, secrets: Iterable[str] = ()) -> str:
-    """Return the first line of an error's message without user names, queries of URLs and ``secrets``."""
+    """Return the first line of an error's message without user names, URL queries and ``secrets``."""
     text = str(error) or type(error).__name__
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
@@ -129,9 +135,9 @@ def redact_error(error: object, secrets: Iterable[str] = ()) -> str:
 
 
 def collect_secrets(options: Any) -> frozenset[str]:
-    """Return the texts among the values of ``options``, also nested ones, that messages must not contain.
+    """Return the strings among the values of ``options``, including nested values, that messages must not contain.
 
-    Users and passwords of URLs are included separately.
+    Users and passwords in URLs are also returned as separate strings.
     """
     if isinstance(options, Mapping):
         return frozenset().union(*map(collect_secrets, options.values()))
@@ -149,7 +155,9 @@ def collect_secrets(options: Any) -> frozenset[str]:
 
 
 class StoreErrorContext:
-    """Turn errors of a store's library into ``SourceError`` or ``PermissionError`` with the file's name, redacted."""
+    """Context that turns errors of a store's library into ``SourceError`` or ``PermissionError`` with the redacted file
+    name.
+    """
 
     def __init__(self, name: str, secrets: frozenset[str]) -> None:
         self._name = name

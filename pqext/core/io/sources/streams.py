@@ -1,4 +1,4 @@
-"""Sequential reading of local and remote files, decompressed by suffix or by their first bytes."""
+"""Read local and remote files sequentially. Compressed files are detected by suffix or by their first bytes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location
 
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli", ".xz": "xz"}
-"""Suffixes of compressed files with Arrow's codec names; Arrow does not support xz."""
+"""Suffixes of compressed files, with the names of Arrow's codecs. Arrow does not support xz."""
 _MARKS = (
     (b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"),
     (b"\xfd7zXZ\x00", "xz"), *((b"BZh%d1AY&SY" % level, "bz2") for level in range(1, 10)),
 )  # fmt: skip
-"""First bytes of compressed files; no text begins with them."""
+"""First bytes of compressed files. No text begins with them."""
 MARK_BYTES = 10
 REMOTE_BYTES = 8 << 20
-"""Bytes per request to a store."""
+"""Size of a request to a store in bytes."""
 
 
 def codec_of(path: str) -> str | None:
-    """Return the codec that a file is compressed with according to its suffix; None if it is not compressed."""
+    """Return the codec of a compressed file according to its suffix; None if it is not compressed."""
     return CODECS.get(os.path.splitext(path)[1].lower())
 
 
@@ -40,9 +40,10 @@ def codec_of_content(head: bytes) -> str | None:
 def open_stream(location: str | Location, is_range: bool = False) -> Any:
     """Open a local path or a location in a store as a binary file of decompressed bytes.
 
-    The codec is detected from the file's suffix or its first bytes. An uncompressed file can seek. Raises ``OSError``
-    like :func:`open`, and ``SourceError`` for a store. With ``is_range``, for a byte range of a file without a
-    compression suffix, raises ``CorruptFileError`` if the file is compressed nevertheless.
+    The codec is detected from the file's suffix or its first bytes. An uncompressed file is seekable. ``is_range`` is
+    true if only a byte range of the file will be read. Raises ``OSError`` like :func:`open`, ``SourceError`` for a file
+    in a store, and ``CorruptFileError`` if ``is_range`` is true and the file is compressed without a compression
+    suffix.
     """
     if isinstance(location, str):
         check_path(location)
@@ -64,7 +65,7 @@ def open_stream(location: str | Location, is_range: bool = False) -> Any:
             import pyarrow as pa
 
             file.close()
-            file = pa.OSFile(location)  # which closes itself
+            file = pa.OSFile(location)  # closes itself
         return decompress(file, codec)
     except BaseException:
         file.close()
@@ -72,7 +73,7 @@ def open_stream(location: str | Location, is_range: bool = False) -> Any:
 
 
 def decompress(file: IO[bytes], codec: str) -> Any:
-    """Wrap a binary file in a file of its decompressed bytes, which closes it."""
+    """Wrap a binary file in a file that returns its decompressed bytes and closes it."""
     import pyarrow as pa
 
     return _Xz(file) if codec == "xz" else pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
@@ -80,7 +81,7 @@ def decompress(file: IO[bytes], codec: str) -> Any:
 
 @contextmanager
 def codec_errors(path: str) -> Iterator[None]:
-    """Turn errors of a codec within the context into ``CorruptFileError``."""
+    """Turn errors of a codec into ``CorruptFileError``."""
     try:
         yield
     except OSError as error:
@@ -97,7 +98,7 @@ def _head(file: Any) -> bytes:
 
 
 class _Xz(io.RawIOBase):
-    """Decompressed bytes of an xz file; corrupt data raises ``OSError``, as with Arrow's codecs."""
+    """Decompressed bytes of an xz file. Corrupt data raises ``OSError``, as with Arrow's codecs."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import lzma
@@ -125,7 +126,7 @@ class _Xz(io.RawIOBase):
 
 
 class _SourceFile(io.RawIOBase):
-    """A source as a binary file."""
+    """Binary file that reads from a source."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
@@ -139,7 +140,7 @@ class _SourceFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Seek to an offset from the start, the position or the end."""
+        """Seek to an offset from the start, the current position or the end."""
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence])
         return self._at
 

@@ -45,13 +45,13 @@ _ALIASES = {"S3FileSystem": _S3, "GcsFileSystem": _GS, "AzureFileSystem": _AZURE
 """Names that polars, DuckDB, fsspec and obstore use for arguments of pyarrow's classes, without their prefixes."""
 _PREFIXES = ("aws_", "google_", "gcs_", "azure_")
 _NUMBERS = frozenset({"connect_timeout", "request_timeout", "port", "replication", "buffer_size", "default_block_size"})
-"""Numeric arguments, which command lines and environments pass as text."""
+"""Names of numeric arguments, which command lines and environments pass as text."""
 _HADOOP = (
     "hdfs:// needs Java and Hadoop's libhdfs, which pyarrow did not find: set JAVA_HOME, HADOOP_HOME or "
     "ARROW_LIBHDFS_DIR, and CLASSPATH to the output of `hadoop classpath --glob`; webhdfs:// needs none of these"
 )
 _GCS_RETRIES = 10
-"""Seconds during which Google's library retries; its default, 15 minutes, is too long for an unreachable server."""
+"""Seconds for which Google's library retries. Its default of 15 minutes is too long for an unreachable server."""
 _NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({
@@ -63,7 +63,10 @@ _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~=-][A-Za-z0-9_.~=-]*)+")
 
 
 def locate_uri(uri: str, scheme: str, options: Options) -> Location | str:
-    """Return the location of a URL with this ``scheme``; a local path for ``file://`` and ``local://``."""
+    """Return the location of a URL with this ``scheme``.
+
+    The result is a local path for ``file://`` and ``local://``.
+    """
     if scheme == "file":
         return _local_path(uri)
     if scheme == "local":  # a scheme of fsspec
@@ -81,7 +84,7 @@ def _local_path(uri: str) -> str:
     parts = uri_parts._replace(path=f"{uri_parts.path}?{uri_parts.query}") if uri_parts.query else uri_parts
     if parts.netloc not in ("", "localhost"):
         raise ValueError(
-            f"{excerpt(redact_uri(uri))!r} names another machine: a path after file:// has three slashes, file:///..."
+            f"{excerpt(redact_uri(uri))!r} names another machine: write file:///path, with three slashes"
         )
     path = unquote(parts.path)
     return path[1:] if re.match(r"/[A-Za-z]:", path) else path
@@ -140,9 +143,9 @@ def _locate_arrow(uri: str, scheme: str, options: Options) -> Location:
 
 
 def _check_azure_token(filesystem: Any, path: str, name: str, secrets: frozenset[str]) -> None:
-    """Raise ``PermissionError`` if Azure issues no token: opening a file without a token would abort the process."""
+    """Raise ``PermissionError`` if Azure issues no token. Opening a file without a token would abort the process."""
     try:
-        filesystem.get_file_info(path.partition("/")[0] + "/-")  # querying a container would abort the process, too
+        filesystem.get_file_info(path.partition("/")[0] + "/-")  # querying a container would also abort the process
     except Exception as error:
         if "AuthenticationException" in str(error):
             reason = redact_error(str(error).partition("AuthenticationExceptionE: ")[2], secrets)
@@ -179,10 +182,10 @@ def _arguments_of_uri(name: str, uri: str, options: Options) -> tuple[dict[str, 
 
 
 def _azure_services(host: str, options: Options) -> dict[str, Any]:
-    """Return the addresses of both services of an account outside the public cloud, from the ``host`` of one of them.
+    """Return the addresses of both services of an account outside the public cloud, given the ``host`` of one service.
 
-    Keys must not be sent to an account of the same name in the public cloud. Raises ``ValueError`` for a host that is
-    not an Azure host.
+    Otherwise keys would be sent to an account of the same name in the public cloud. Raises ``ValueError`` if the host
+    is not an Azure host.
     """
     rest = host[host.find(".") :].lower() if "." in host else ""
     services = ("dfs", "blob")
@@ -197,7 +200,7 @@ def _azure_services(host: str, options: Options) -> dict[str, Any]:
 
 
 def _arguments(name: str, options: Options) -> dict[str, Any]:
-    """Translate ``options`` to arguments of pyarrow's class ``name``, which rejects unknown names."""
+    """Translate ``options`` to arguments of pyarrow's class ``name``. That class rejects unknown names."""
     arguments: dict[str, Any] = {}
     for key, value in options.items():
         plain = key.lower()
@@ -213,7 +216,7 @@ def _arguments(name: str, options: Options) -> dict[str, Any]:
                 value = float(value) if "timeout" in plain else int(value)
             except ValueError:
                 raise ValueError(f"storage option {key!r} must be a number") from None
-        if plain == "account_key" and not _is_base64(value):  # which would abort the process within Azure's library
+        if plain == "account_key" and not _is_base64(value):  # it would abort the process in Azure's library
             raise ValueError(f"storage option {key!r} is not valid base64")
         arguments[plain] = _is_true(value) if isinstance(value, str) and value.lower() in ("true", "false") else value
     endpoint = arguments.get("endpoint_override")
@@ -223,7 +226,7 @@ def _arguments(name: str, options: Options) -> dict[str, Any]:
 
 
 def _with_endpoint(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Add the endpoint that the environment names, unless ``arguments`` have one."""
+    """Return ``arguments`` with the endpoint from the environment, unless they already have one."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if "endpoint_override" in arguments or not endpoint:
         return arguments
@@ -232,8 +235,8 @@ def _with_endpoint(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_bucket_defaults(fs: Any, bucket: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Add defaults that pyarrow does not apply itself: the environment's endpoint, and the region of the bucket for
-    anonymous readers.
+    """Add defaults that pyarrow does not apply: the endpoint from the environment, and for anonymous readers the region
+    of the bucket.
     """
     arguments = _with_endpoint(arguments)
     named = {"region", "endpoint_override"} & arguments.keys()
@@ -248,7 +251,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
 
 
 def obstore_arguments(uri: str, scheme: str, options: Options) -> tuple[dict[str, Any], str]:
-    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments; also return the bucket."""
+    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments; return them and the bucket."""
     name = _ARROW_CLASSES[scheme]
     arguments, path = _arguments_of_uri(name, uri, options)
     renamed = {"access_token": "bearer_token", "anonymous": "skip_signature"}
@@ -316,7 +319,7 @@ def _locate_web(uri: str, options: Options) -> Location:
 def _web_store(
     base: str, client: dict[str, Any], uri: str, options: Sequence[str], hidden_names: frozenset[str]
 ) -> HTTPStore:
-    """Open the store of a web server. Raises ``ValueError`` with the names of the options, not their values."""
+    """Open the store of a web server. Raises ``ValueError`` with the names of the options, but not their values."""
     from obstore.store import HTTPStore
 
     try:

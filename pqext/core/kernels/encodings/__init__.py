@@ -1,1 +1,1 @@
-"""Encodings of values and levels, and the slices of pages that they are decoded from."""
+"""Encodings of values and levels, and slices of the pages that contain them."""

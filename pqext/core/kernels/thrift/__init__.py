@@ -1,1 +1,2 @@
-"""Thrift's compact protocol: structures by field tables, and footer fields read without building structures."""
+"""Thrift's compact protocol: structures declared as field tables, and footer fields read without building structures.
+"""

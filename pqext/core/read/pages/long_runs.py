@@ -1,7 +1,8 @@
-"""Split short pages that expand to very many values: runs of nulls, of one value, of empty lists.
+"""Split short pages that expand to very many values: runs of nulls, of one value, or of empty lists.
 
-Other pages are decoded completely. These would take far more memory than the requested rows, so a batch decodes the
-first part of the page and leaves the rest, itself a page, to the next batch. Each part becomes a page of version 2.
+Decoded completely, these pages would take far more memory than the requested rows. A batch therefore decodes only the
+first part of the page, and the rest becomes a page for the next batch. Each part is a page of version 2. All other
+pages are decoded completely.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from pqext.core.format.metadata import DataPageHeaderV2, Encoding, PageHeader, P
 from pqext.core.read.pages.page import RawPage
 
 _Runs = list[tuple[int, int]]
-"""Runs of equal values: (count, value)."""
+"""Runs of equal values as pairs of count and value."""
 
 LONG = 1 << 14
-"""Entries up to which a page is not split."""
+"""Maximum number of entries of pages that are not split."""
 BYTES = 256
-"""A longer page has too many runs to split repeatedly."""
+"""Maximum size of pages that are split. A larger page has too many runs to split it repeatedly."""
 
 
 def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> tuple[RawPage, RawPage] | None:
-    """Split a page after ``entries`` entries; None for a page to decode completely.
+    """Split a page after ``entries`` entries. Return None if the page must be decoded completely.
 
     ``highest`` are the maximum repetition and definition levels. A corrupt page is decoded completely, which raises the
     error.
@@ -50,7 +51,10 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
 
 
 def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
-    """The levels, the encoding of the values and the values. Raises ``ValueError`` for an unsupported layout."""
+    """Return repetition levels, definition levels, encoding and values.
+
+    Raises ``ValueError`` for an unsupported layout.
+    """
     body, size, count = page.plaintext(), page.header.uncompressed_page_size, page.num_values
     second, first = page.header.data_page_header_v2, page.header.data_page_header
     levels: list[_Runs] = []
@@ -82,7 +86,10 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
 
 
 def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
-    """The bit width and the runs of values. Raises ``ValueError`` if the values are not run-length encoded."""
+    """Return the bit width and the runs of the values.
+
+    Raises ``ValueError`` if the values are not run-length encoded.
+    """
     if not count:
         return 0, []
     if encoding in DICTIONARY_ENCODINGS:
@@ -96,7 +103,10 @@ def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
 
 
 def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
-    """The first ``count`` values of run-length data. Raises ``ValueError`` if there are fewer."""
+    """Return the runs of the first ``count`` values of run-length data.
+
+    Raises ``ValueError`` if there are fewer values.
+    """
     raw, at, runs = bytes(data), 0, []
     if width > 32:
         raise ValueError("too many bits")
@@ -122,7 +132,7 @@ def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
 
 
 def _split_runs(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
-    """The runs of the first ``count`` values, and the rest."""
+    """Split runs after ``count`` values; return the runs of both parts."""
     first: _Runs = []
     for place, (number, value) in enumerate(runs):
         if number > count:

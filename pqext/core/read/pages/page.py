@@ -1,8 +1,8 @@
 """Split the bytes of a column chunk into pages, and pages into levels and encoded values.
 
-Implements data pages (order of levels and values), checksums, and both versions of the data page header.
-Version 1 compresses levels and values together and prefixes the levels with their length; version 2 leaves the
-levels uncompressed, with their lengths in the header.
+Implements data pages (order of levels and values), checksums, and both versions of the data page header. Version 1
+compresses levels and values together, and prefixes the levels with their length. Version 2 does not compress the
+levels, and has their lengths in the header.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _WIDEST = 32
 
 @dataclass(slots=True)
 class RawPage:
-    """A stored page: its header, its bytes and its offset in the file.
+    """Stored page: its header, its bytes and its offset in the file.
 
-    ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
-    encrypted column ``decryptor`` decrypts the body, and ``ordinal`` counts data pages. ``indexed_rows`` is the number
-    of rows in the offset index, if it was read.
+    ``num_values`` is the number of entries of a data page, including nulls, or of values of a dictionary page. In an
+    encrypted column ``decryptor`` decrypts the body, and ``ordinal`` is the index of the data page. ``indexed_rows`` is
+    the number of rows according to the offset index, if it was read.
     """
 
     header: PageHeader
@@ -52,7 +52,8 @@ class RawPage:
 
     @property
     def layout(self) -> tuple[int, ...]:
-        """Properties shared by data pages that are opened together: page type, and encodings of values and levels."""
+        """Properties that data pages must share to be opened together: page type, and encodings of values and levels.
+        """
         if self.header.type == _V2:
             second = self.header.data_page_header_v2
             assert second is not None  # see raw_pages
@@ -63,13 +64,13 @@ class RawPage:
 
     @property
     def num_rows(self) -> int | None:
-        """Number of rows of a data page, if its header states it."""
+        """Number of rows of a data page; None if its header does not contain it."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_rows
 
     @property
     def num_nulls(self) -> int | None:
-        """Number of entries without a value, if the header states it."""
+        """Number of entries without a value; None if the header does not contain it."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_nulls
 
@@ -82,7 +83,7 @@ class RawPage:
         clear, sealed = EMPTY, self.body
         header = self.header.data_page_header_v2
         if header is not None and int.from_bytes(sealed[:4].tobytes(), "little") != len(sealed) - 4:
-            # parquet-java encrypts only the values of a page of version 2; the preceding levels are plaintext.
+            # parquet-java encrypts only the values of a page of version 2. The preceding levels are plaintext.
             levels = header.repetition_levels_byte_length + header.definition_levels_byte_length
             clear, sealed = sealed[: max(levels, 0)], sealed[max(levels, 0) :]
         opened = self.decryptor.decrypt(Module.DATA_PAGE, sealed, self.ordinal)
@@ -91,10 +92,10 @@ class RawPage:
 
 @dataclass(slots=True)
 class OpenedPages:
-    """Consecutive data pages as encoded levels (without length prefixes) and values in one encoding.
+    """Consecutive data pages, split into encoded levels (without length prefixes) and values in one encoding.
 
-    ``repetition`` and ``definition`` are None if the column has no such levels. Each run counts entries, ``values``
-    too, until the levels determine the number of values.
+    ``repetition`` and ``definition`` are None if the column has no levels of this type. The counts of each run are
+    numbers of entries. Those of ``values`` are too, until the levels determine the number of values.
     """
 
     encoding: int
@@ -104,21 +105,22 @@ class OpenedPages:
 
 
 _HEADER_BYTES = 1 << 12
-"""Bytes fetched first for a page header; a longer header is retried with the maximum that the limits allow."""
+"""Number of bytes that are first fetched for a page header. If it is longer, the maximum header size is fetched."""
 
 
 def raw_pages(
     chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
     ordinal: int = 0, entries: int | None = None,
 ) -> Iterator[RawPage]:
-    """Iterate over the pages of a column chunk, also of unknown types.
+    """Yield the pages of a column chunk, including pages of unknown types.
 
-    The type of an encrypted page follows from its position: with ``has_dictionary`` the first is the dictionary, the
-    others are data pages numbered from ``ordinal``. With ``entries``, iteration ends with the page that contains the
-    last of them, and later bytes of ``chunk`` are not read. Errors carry the ``offset`` in the file.
+    The type of an encrypted page follows from its position: with ``has_dictionary`` the first page is the dictionary,
+    and the others are data pages numbered from ``ordinal``. If ``entries`` is not None, iteration ends with the page
+    that contains the last of them, and the remaining bytes of ``chunk`` are not read. Errors contain the ``offset`` in
+    the file.
     """
     at = base = 0
-    held = EMPTY  # bytes in memory, from ``base`` on
+    held = EMPTY  # bytes in memory, which begin at ``base``
     number = None if has_dictionary else ordinal
     while at < chunk.size and (entries is None or entries > 0):
         if decryptor is None:
@@ -131,7 +133,7 @@ def raw_pages(
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         if stored < 0 or size < 0 or stored > chunk.size - start:
             raise CorruptFileError(
-                f"a page of {stored} bytes extends beyond its column chunk, which has {chunk.size - start} left",
+                f"a page of {stored} bytes extends beyond its column chunk, where {chunk.size - start} bytes remain",
                 offset=chunk.offset + at,
             )
         if size > limits.page_bytes:
@@ -140,7 +142,7 @@ def raw_pages(
         if count is None:
             raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
         if count < 0:
-            raise CorruptFileError(f"a page declares {count} values", offset=chunk.offset + at)
+            raise CorruptFileError(f"a page declares a negative value count: {count}", offset=chunk.offset + at)
         body = held[start - base : start - base + stored]
         if len(body) < stored:
             held, base, body = EMPTY, 0, chunk.read(start, stored)
@@ -152,7 +154,7 @@ def raw_pages(
 
 
 def _count(header: PageHeader) -> int | None:
-    """Number of entries or values according to the header of its type; None for a data page without that header."""
+    """Return the number of entries or values in a page header; None for a data page without the header of its type."""
     if header.type == _V1:
         return None if header.data_page_header is None else header.data_page_header.num_values
     if header.type == _V2:
@@ -162,13 +164,13 @@ def _count(header: PageHeader) -> int | None:
 
 
 def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
-    """Parse the page header at ``offset``; return it and its length. ``body`` has its bytes from ``held_from`` on."""
+    """Parse the page header at ``offset``; return it and its length. ``body`` contains its bytes from ``held_from``."""
     try:
         header, end = decode(PageHeader, body, held_from, limits)
         if end - held_from <= limits.page_header_bytes:
             return header, end - held_from
     except (CorruptFileError, LimitError):
-        pass  # the header may extend beyond them
+        pass  # the header may extend beyond these bytes
     try:
         return decode(PageHeader, chunk.read(offset, min(limits.page_header_bytes, chunk.size - offset)), 0, limits)
     except (CorruptFileError, LimitError) as error:
@@ -179,7 +181,7 @@ def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: in
 def _encrypted_header(
     chunk: Span, offset: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
 ) -> tuple[PageHeader, int]:
-    """Decrypt the page header at ``offset``, the dictionary's if ``ordinal`` is None; return it and its length."""
+    """Decrypt the page header at ``offset``; return it and its length. ``ordinal`` is None for the dictionary page."""
     left = chunk.size - offset
     try:
         length = module_length(chunk.read(offset, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
@@ -192,7 +194,7 @@ def _encrypted_header(
 
 
 def verify_checksum(page: RawPage) -> None:
-    """Compare the stored bytes with the header's CRC-32, if any; authenticated pages need none."""
+    """Compare the stored bytes with the header's CRC-32, if there is one. Authenticated pages are not checked."""
     crc = page.header.crc
     if page.decryptor is not None and page.decryptor.authenticate_pages:
         return
@@ -201,7 +203,7 @@ def verify_checksum(page: RawPage) -> None:
 
 
 def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> None:
-    """Raise ``CorruptFileError`` if the levels of a page of version 2 differ in length from its header.
+    """Raise ``CorruptFileError`` if the levels of a page of version 2 do not have the length in its header.
 
     Levels are stored uncompressed and no checksum covers the header, so a wrong length would turn levels into values.
     Pages without values are accepted.
@@ -219,7 +221,7 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
         if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
             is_full = False  # the byte may also be the bit width of the indices
         if length != len(levels) or not is_full:
-            raise CorruptFileError("levels do not have the length that the page header states", offset=page.offset)
+            raise CorruptFileError("levels do not have the length in the page header", offset=page.offset)
         at += length
 
 
@@ -234,7 +236,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
 
 
 def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
-    """Decompress data pages of one layout and split them into levels and values."""
+    """Decompress data pages that share a layout, and split them into levels and values."""
     kind, encoding, *level_encodings = pages[0].layout
     repetition: PageRun | None = None
     definition: PageRun | None = None
@@ -252,7 +254,7 @@ def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_
 
 
 def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
-    """Split off levels: RLE without a length prefix, and the remaining bytes."""
+    """Split pages into levels, as RLE without a length prefix, and the remaining bytes."""
     if encoding == Encoding.RLE:
         return pages.split()
     if encoding != Encoding.BIT_PACKED:

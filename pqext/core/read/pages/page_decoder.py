@@ -1,7 +1,7 @@
-"""Decode a column chunk page by page: the path of unusual or encrypted chunks.
+"""Decode an unusual or encrypted column chunk page by page.
 
-It continues where :class:`pqext.core.read.pages.table_decoder.TableDecoder` declines, and reports the location of each
-fault.
+The decoder continues where :class:`pqext.core.read.pages.table_decoder.TableDecoder` raises ``FallbackRequired``, and
+reports the location of each fault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 class PageDecoder:
-    """Decode the ``pages`` of a chunk in runs; ``account`` counts their memory."""
+    """Decodes the ``pages`` of a chunk in runs. ``account`` is charged for their memory."""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
@@ -46,7 +46,7 @@ class PageDecoder:
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
         self._pages_again = partial(pages.raw, limits, decryptor, has_dictionary=has_dictionary)
-        # A generator that referred to the decoder would keep its bytes alive until garbage collection.
+        # A generator with a reference to the decoder would keep the decoder's bytes alive until garbage collection.
         self._raw_pages = self._pages_again()
         self._is_first = True
         self._unread: RawPage | None = None
@@ -63,7 +63,10 @@ class PageDecoder:
         return self._unread is not None or (self._complete and self.entries_left > 0)
 
     def pass_page(self, rows: int) -> int | None:
-        """Skip the next page undecoded if it is known to have at most ``rows`` rows; return its rows, or None."""
+        """Skip the next page without decoding it, if it has at most ``rows`` rows; return its row count.
+
+        Otherwise return None.
+        """
         raw = self._next_page()
         if raw is None or raw.num_values > rows:
             self._unread = raw
@@ -72,7 +75,7 @@ class PageDecoder:
         return raw.num_values
 
     def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
-        """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
+        """Decode the pages that contain the next ``entries`` entries. Return None at the end of the chunk.
 
         Raises ``ExpansionError`` if the pages expand to far more than the ``required_entries`` entries among them.
         """
@@ -89,7 +92,7 @@ class PageDecoder:
             entries -= raw.num_values
 
     def _part(self, raw: RawPage, entries: int) -> RawPage:
-        """Split the page after ``entries`` entries if possible; the rest becomes the next page."""
+        """Split the page after ``entries`` entries if possible. The rest becomes the next page."""
         levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
         parts = long_runs.split(raw, entries, self._metadata.codec, levels)
         if parts is not None:
@@ -103,7 +106,10 @@ class PageDecoder:
         return column
 
     def _next_page(self) -> RawPage | None:
-        """Return the next data page, None at the end of the chunk; reads the dictionary page and skips other types."""
+        """Return the next data page, or None at the end of the chunk.
+
+        Read the dictionary page, and skip other page types.
+        """
         if self._unread is not None:
             unread, self._unread = self._unread, None
             return unread
@@ -112,7 +118,7 @@ class PageDecoder:
             if raw.header.type in _DATA_PAGES:
                 self.entries_left -= raw.num_values
                 if self.entries_left < 0:
-                    raise CorruptFileError("pages hold more values than the column chunk states", offset=raw.offset)
+                    raise CorruptFileError("pages have more values than the column chunk declares", offset=raw.offset)
                 return raw
             if raw.header.type == PageType.DICTIONARY_PAGE and raw.header.dictionary_page_header is not None:
                 if not is_first:
@@ -141,7 +147,7 @@ class PageDecoder:
             raise
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """Whether to trust a header whose row count contradicts the levels."""
+        """Return whether to trust a header whose row count contradicts the levels."""
         return False
 
     def _verify(self, raw: RawPage) -> None:
@@ -193,7 +199,7 @@ class PageDecoder:
         )
 
     def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
-        """Find the first corrupt page of those that could not be decoded together, and return its error."""
+        """Return the error of the first corrupt page among pages that could not be decoded together."""
         for raw in group:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
             try:
@@ -206,19 +212,22 @@ class PageDecoder:
         return error
 
     def _check_encoding(self, encoding: int) -> None:
-        """Raise ``CorruptFileError`` if the chunk does not list an unknown encoding; a listed one may be new."""
+        """Raise ``CorruptFileError`` for an unknown encoding that the chunk does not list.
+
+        A listed encoding may be new.
+        """
         if decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page declares encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
-        """Reject an encoding that the format does not allow for levels."""
+        """Raise ``CorruptFileError`` for an encoding that the format does not allow for levels."""
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if decoder(encoding) is not None or encoding not in self._metadata.encodings:
-            raise CorruptFileError(f"a page declares encoding {encoding} for its levels")
+            raise CorruptFileError(f"a page declares encoding {encoding}, which is invalid for levels")
 
 
 def locate_error(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
-    """Return the error with the column and the offset of the chunk, unless it has its own."""
+    """Return the error with the column and the offset of the chunk, unless it already has its own."""
     error.locate(path=pages.path, column=shape.node.dotted_path, offset=pages.offset)
     return error

@@ -11,11 +11,11 @@ from pqext.core.read.leaf_column import Levels
 from pqext.core.read.pages.page import RawPage
 
 GROUP_BYTES = 1 << 20
-"""Size of a group of pages: smaller groups contend for the interpreter lock, larger ones exceed the CPU cache."""
+"""Size of a group of pages. Smaller groups contend for the interpreter lock, and larger groups exceed the CPU cache."""
 
 
 def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
-    """Return :func:`scratch_of` for the pages of a group."""
+    """Return the temporary memory for decoding the pages of a group, like :func:`scratch_of`."""
     unpacked = values = 0
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
@@ -24,9 +24,10 @@ def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
 
 
 def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | None) -> int:
-    """Return the temporary memory of decoding pages: their bytes, a flag per value, indices, lengths, joined values.
+    """Return the temporary memory for decoding pages: their bytes, a flag per value, indices, lengths and joined
+    values.
 
-    ``width`` is the size of a value, None for byte arrays.
+    ``width`` is the size of a value, or None for byte arrays.
     """
     if width is None:
         return unpacked_bytes + values * 13
@@ -36,10 +37,11 @@ def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | Non
 def check_rows(
     run: Sequence[RawPage], repetition: Levels | None, *, believes_header: Callable[[RawPage], bool]
 ) -> None:
-    """Raise ``CorruptFileError`` unless pages consist of complete rows, as many as the offset index states.
+    """Raise ``CorruptFileError`` unless pages consist of complete rows and have the row counts in the offset index.
 
-    Without an offset index, the header of a page of lists states the rows. ``believes_header`` decides whether it
-    counts if it contradicts the levels: if corruption is skipped, a wrong count would shift all following rows.
+    If there is no offset index, the row count is in the header of a page of lists. ``believes_header`` returns whether
+    to trust a header that contradicts the levels, since a wrong count would shift all following rows if corruption is
+    skipped.
     """
     at = 0
     for raw in run:
@@ -50,16 +52,16 @@ def check_rows(
         if expected is None:
             continue
         rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
-        # Some old writers of version 2 split rows between pages.
+        # Some old writers split rows between pages of version 2.
         is_torn = is_indexed and levels is not None and len(levels) and levels[0]
         if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
             source = "the offset index" if is_indexed else "its header"
             kind = OffsetIndexError if is_indexed else CorruptFileError
-            raise kind(f"a page has {rows} rows, but {source} states {expected}", offset=raw.offset)
+            raise kind(f"a page has {rows} rows, but {source} declares {expected}", offset=raw.offset)
 
 
 def iter_groups(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
-    """Group consecutive pages of one layout to be decoded together."""
+    """Yield groups of consecutive pages that share a layout, to be decoded together."""
     group: list[RawPage] = []
     held, shared = 0, None
     for raw in run:

@@ -1,4 +1,4 @@
-"""The pages of a column chunk to read: all of them, or those that contain selected rows."""
+"""Select the pages of a column chunk to read: all pages, or those that contain selected rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = Sequence[range] | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PageSpan:
-    """Adjacent pages, and the offset, size and first row of each according to the offset index.
+    """Adjacent pages, with the offset, size and first row of each page according to the offset index.
 
     ``places`` is None if the index was not read, and empty for a dictionary page.
     """
@@ -37,10 +37,10 @@ class PageSpan:
 
 
 class PageSelection(Protocol):
-    """The pages of one column chunk that a reader decodes.
+    """Pages of one column chunk that a reader decodes.
 
-    ``rows`` are the rows of the row group that they contain, all rows if the selection is ``complete``. Pages and
-    errors count bytes from the chunk's ``offset`` in the file at ``path``.
+    ``rows`` are the rows of the row group that the pages contain; these are all rows if the selection is ``complete``.
+    ``offset`` is the offset of the chunk in the file at ``path``.
     """
 
     path: str | None
@@ -50,17 +50,17 @@ class PageSelection(Protocol):
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether the stretches are the only bytes to read."""
+        """Whether the page spans are the only bytes to read."""
 
     def page_spans(self) -> Iterator[PageSpan]:
-        """Iterate over the bytes of the pages, dictionary first."""
+        """Yield the spans of the pages, beginning with the dictionary page."""
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """Iterate over the pages, dictionary first, as :func:`pqext.core.read.pages.page.raw_pages` does."""
+        """Yield the pages, beginning with the dictionary page, like :func:`pqext.core.read.pages.page.raw_pages`."""
 
 
 class AllPages:
-    """All pages of a chunk, which has the bytes ``span`` and belongs to a row group of ``rows`` rows.
+    """All pages of a chunk with the bytes ``span``, in a row group of ``rows`` rows.
 
     If ``span`` may extend beyond the chunk, the chunk ends after ``entries`` entries.
     """
@@ -80,17 +80,17 @@ class AllPages:
         return self._entries is None
 
     def page_spans(self) -> Iterator[PageSpan]:
-        """Yield the chunk as one stretch."""
+        """Yield the chunk as one span."""
         yield PageSpan(self._span, None)
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """Iterate over all pages."""
+        """Yield all pages."""
         return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary, entries=self._entries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Adjacent pages ``first`` to ``stop`` (exclusive); empty for the dictionary page."""
+    """Adjacent pages from ``first`` to ``stop`` (exclusive); an empty range for the dictionary page."""
 
     first: int
     stop: int
@@ -99,10 +99,10 @@ class _Run:
 
 
 class SelectedPages:
-    """The pages of a chunk that contain any of ``rows`` according to the offset index in ``index``.
+    """Pages of a chunk that contain any of ``rows`` according to the offset index in ``index``.
 
-    ``chunk`` is (offset, length) of the chunk in ``source``. Bytes that the index omits or assigns no rows are checked
-    too: a page there would shift all rows. No other pages are fetched.
+    ``chunk`` is the offset and length of the chunk in ``source``. Bytes that the index omits, or to which it assigns no
+    rows, are checked too, since a page there would shift all rows. No other pages are fetched.
     """
 
     complete = False
@@ -119,11 +119,11 @@ class SelectedPages:
 
     @property
     def ranges(self) -> list[tuple[Source, tuple[int, int]]]:
-        """Return the byte ranges of the selected pages: source, offset and length of each stretch."""
+        """Byte ranges of the selected pages: source, offset and length of each run of adjacent pages."""
         return [(self._source, (run.offset, run.length)) for run in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
-        """Use ``spans``, the bytes of :attr:`ranges`, which were fetched together with other columns."""
+        """Use ``spans``, the bytes of :attr:`ranges`, which were fetched together with those of other columns."""
         self._held = {span.offset: span for span in spans}
 
     def _spans(self, group: Sequence[_Run]) -> list[Span]:
@@ -137,7 +137,7 @@ class SelectedPages:
         return not self._pages or self._index.accounts_for(self._stop)
 
     def page_spans(self) -> Iterator[PageSpan]:
-        """Iterate over the dictionary page and the selected pages."""
+        """Yield the spans of the dictionary page and the selected pages."""
         for group in self._iter_fetch_groups():
             spans = self._spans(group)
             for item, span in zip(group, spans, strict=True):
@@ -147,7 +147,7 @@ class SelectedPages:
                 yield PageSpan(span, (starts, sizes, self._index.row_counts[item.first : item.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """Iterate over the dictionary page and the selected pages. Raises ``OffsetIndexError`` for a wrong index."""
+        """Yield the dictionary page and the selected pages. Raises ``OffsetIndexError`` if the index is wrong."""
         if self._pages and not self._index.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._iter_fetch_groups():
@@ -158,7 +158,7 @@ class SelectedPages:
                 yield from self._check_pages(page_span, pages)
 
     def _check_pages(self, page_span: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """Check that each page of a stretch has the offset and the rows that the index states."""
+        """Yield ``pages`` after checking that each has the offset and the row count in the index."""
         number = page_span.first
         for raw in self._from_index(pages):
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
@@ -179,7 +179,7 @@ class SelectedPages:
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """Iterate over the pages of a stretch; if it does not start with a page, the index is wrong."""
+        """Yield the pages of a span. Raises ``OffsetIndexError`` if the span does not start with a page."""
         try:
             first = next(pages, None)
         except (CorruptFileError, LimitError) as error:
@@ -212,7 +212,7 @@ class SelectedPages:
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
     def _unindexed_runs(self) -> Iterator[_Run]:
-        """Pages without rows, and gaps between and after pages; ``first`` is the number of the next page."""
+        """Yield pages without rows, and gaps between and after pages. ``first`` is the index of the next page."""
         at = self._index.byte_range(0)[0]
         for page in range(len(self._index)):
             offset, length = self._index.byte_range(page)
@@ -225,7 +225,7 @@ class SelectedPages:
             yield _Run(len(self._index), len(self._index), at, self._stop - at)
 
     def _iter_fetch_groups(self) -> Iterator[list[_Run]]:
-        """Groups of stretches to fetch together."""
+        """Yield groups of page runs to be fetched together."""
         group: list[_Run] = []
         held = 0
         for page_span in self._runs:
@@ -257,7 +257,7 @@ class SelectedPages:
 
 
 def pages_of(index: PageFacts, rows: Rows) -> list[int]:
-    """Return the pages that contain any of ``rows``: disjoint ascending ranges, or ascending numbers."""
+    """Return the pages that contain any of ``rows``, which are disjoint ascending ranges or ascending numbers."""
     if isinstance(rows, np.ndarray):
         before = np.searchsorted(rows, index.starts).tolist()
         until = [*before, len(rows)][1:]

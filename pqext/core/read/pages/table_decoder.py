@@ -1,6 +1,6 @@
-"""Decode the pages of an ordinary column chunk with a page table: a few calls for many pages, no object per page.
+"""Decode the pages of an ordinary column chunk with a page table: few calls for many pages, and no object per page.
 
-It does not report faults: for a chunk that is unusual or corrupt, or takes too much memory, it raises
+The decoder does not report faults. If a chunk is unusual or corrupt, or takes too much memory, it raises
 :class:`FallbackRequired`, and :class:`pqext.core.read.pages.page_decoder.PageDecoder` continues at the current page.
 """
 
@@ -30,21 +30,21 @@ from pqext.core.read.pages.page_selection import PageSelection, PageSpan
 from pqext.core.schema.shape import LeafShape
 
 _LEAST = 1 << 12
-"""Bytes first read for a page header."""
+"""Number of bytes that are first read for a page header."""
 
 _MOST_EXPECTED = 4
 """Maximum ratio of memory allocated in advance to stored bytes."""
 
 
 class FallbackRequired(Exception):
-    """The page-by-page decoder must continue."""
+    """Decoding must continue with the page-by-page decoder."""
 
 
 class TableDecoder:
-    """Decode the ``pages`` of a chunk in runs; ``account`` counts their memory.
+    """Decodes the ``pages`` of a chunk in runs. ``account`` is charged for their memory.
 
-    Methods raise :class:`FallbackRequired`, or errors of decoding; rows decoded before remain valid, and the object
-    cannot be used any more. Except for ``ArrayLimitError``, the page-by-page decoder continues after an error.
+    Methods raise :class:`FallbackRequired` or decoding errors. Rows that were decoded before remain valid, but the
+    object cannot be used afterwards. The page-by-page decoder continues after all errors except ``ArrayLimitError``.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TableDecoder:
         return self._complete and self.entries_left > 0
 
     def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
-        """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
+        """Decode the pages that contain the next ``entries`` entries. Return None at the end of the chunk.
 
         Raises ``ExpansionError`` if the pages expand to far more than the ``required_entries`` entries among them.
         """
@@ -107,11 +107,10 @@ class TableDecoder:
         return column
 
     def read_at(self, positions: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """Decode the first of the rows at ascending ``positions``, as far as some pages go; return them and their
-        number.
+        """Decode rows at the first of the ascending ``positions``, within a few pages; return them and their number.
 
-        Rows between them are not decoded, and preceding pages are not opened. Raises :class:`FallbackRequired` also if
-        the rows of pages cannot be counted.
+        Rows between the positions are not decoded, and preceding pages are not opened. Also raises
+        :class:`FallbackRequired` if the rows of pages cannot be counted.
         """
         row_ends = self._go_to(int(positions[0]))
         stop = self._table.group(0, len(row_ends), GROUP_BYTES)
@@ -127,7 +126,7 @@ class TableDecoder:
             raise
 
     def _go_to(self, row: int) -> NDArray[np.int64]:
-        """Skip the pages before row ``row``; return the end row of each page of the table."""
+        """Skip the pages before row ``row``; return the end row of each page in the table."""
         while True:
             if self._table.size:
                 row_ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
@@ -149,7 +148,7 @@ class TableDecoder:
         return rows
 
     def _decode_at(self, row_ends: Sequence[int], positions: NDArray[np.int64]) -> LeafColumn:
-        """Decode the rows at ``positions`` of the first pages, which end at the rows ``row_ends``."""
+        """Decode the rows at ``positions`` in the first pages, whose end rows are ``row_ends``."""
         stop = len(row_ends)
         table, node = self._table, self._shape.node
         encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
@@ -176,7 +175,10 @@ class TableDecoder:
         return column
 
     def pass_page(self, rows: int) -> int | None:
-        """Skip the next page undecoded if it is known to have at most ``rows`` rows; return its rows, or None."""
+        """Skip the next page without decoding it, if it has at most ``rows`` rows; return its row count.
+
+        Otherwise return None.
+        """
         while not self._table.size:
             if not self._fill():
                 return None
@@ -195,7 +197,7 @@ class TableDecoder:
         self.entries_left -= count
 
     def _fill(self) -> bool:
-        """Parse more pages; False at the end of the chunk."""
+        """Parse more pages into the table. Return False at the end of the chunk."""
         least = _LEAST
         while True:
             page_span = self._page_span
@@ -289,7 +291,7 @@ class TableDecoder:
 
 
 def _has_row_counts(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
-    """Whether each page has complete rows, as many as expected."""
+    """Return whether each page consists of complete rows and has the expected number of rows."""
     if repetition is None:
         return list(counts) == list(expected)
     at = 0

@@ -1,7 +1,7 @@
-"""Extract selected values of a run of pages into a page of their own, without decoding the others.
+"""Extract selected values of a run of pages into a separate page, without decoding other values.
 
-Fixed-width values are located by offset, dictionary indices by the runs that contain them, byte arrays by the lengths
-of the preceding ones. If a value depends on all preceding ones, the page is decoded and then filtered.
+Fixed-width values are located by offset, dictionary indices by the runs that contain them, and byte arrays by the
+lengths of the preceding values. If a value depends on all preceding values, the page is decoded and then filtered.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pqext.core.schema.types.logical import LeafType
 def select(
     encoding: int, run: PageRun, positions: NDArray[np.int64], leaf_type: LeafType, dictionary: Dictionary | None
 ) -> tuple[int, PageRun]:
-    """Return the values at ascending ``positions`` of a run of pages, as an encoding and one page of it.
+    """Return the values at ascending ``positions`` of a run of pages, as an encoding and one page in this encoding.
 
-    Raises ``CorruptFileError`` if the pages lack them, as far as that is detected.
+    Raises ``CorruptFileError`` if the values are missing from the pages and this is detected.
     """
     count, width = len(positions), leaf_type.width
     if count == run.total and run.size == 1:
@@ -63,7 +63,7 @@ def _decode_values(
 
 
 def _byte_arrays(encoding: int, run: PageRun, positions: NDArray[np.int64], dictionary: Dictionary | None) -> object:
-    """The byte arrays at ``positions``, PLAIN."""
+    """Return the byte arrays at ``positions`` in PLAIN encoding."""
     if encoding == Encoding.PLAIN:
         return selected_values.select_byte_arrays(run, positions)
     decoder = find_decoder(encoding)

@@ -1,4 +1,4 @@
-"""The Arrow schema that Arrow's writers store as ``ARROW:schema``, for types that Parquet has no name for.
+"""Arrow schema that Arrow's writers store as ``ARROW:schema``, for types without a Parquet equivalent.
 
-It is an untrusted hint: the Parquet schema determines the values, the hint only the Arrow type that represents them.
+It is an untrusted hint. The Parquet schema determines the values; the hint determines only the Arrow type for them.
 """

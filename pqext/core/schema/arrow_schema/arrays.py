@@ -1,4 +1,4 @@
-"""Arrays of the types that Parquet shows as arrays of the types that the stored schema names."""
+"""Convert arrays of the types that Parquet determines to the types in the stored Arrow schema."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pqext.core.schema.arrow_schema.types import type_of
 from pqext.core.schema.types.arrow_compute import select_flagged
 
 _MOST_FILLED = 1 << 30
-"""Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
+"""Maximum number of fixed-size list elements that fill null lists. Their memory is counted in advance."""
 _FEW = 1 << 22
-"""Elements that are looked up one by one; more are copied run by run."""
+"""Maximum number of elements that are looked up individually. More elements are copied run by run."""
 _ADVICE = "; the file's ARROW:schema is wrong for this column, so read it with arrow_schema=False"
 
 
 def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
-    """``array`` in the type that :func:`type_of` makes of its type and ``original``.
+    """Convert ``array`` to the type that :func:`type_of` returns for its type and ``original``.
 
-    Raises ``CorruptFileError`` for values that this type does not hold.
+    Raises ``CorruptFileError`` if this type cannot represent a value.
     """
     requested = type_of(_value_type(array.type), original)
     return array if array.type == requested else _as(array, requested)
@@ -41,7 +41,7 @@ def plain_container(target: pa.DataType) -> pa.DataType:
 
 
 def elements_of_null(original: pa.DataType) -> int:
-    """Elements that a null list takes in arrays of :func:`array_of`."""
+    """Return the number of elements that a null list has in arrays of :func:`array_of`."""
     while isinstance(original, pa.BaseExtensionType):
         original = original.storage_type
     return int(original.list_size) if pa.types.is_fixed_size_list(original) else 0
@@ -123,7 +123,7 @@ def _fixed_size(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """The rows of ``batch`` where ``mask`` is true, of types that Arrow itself does not filter too."""
+    """Return the rows of ``batch`` for which ``mask`` is true. Types that Arrow cannot filter are supported too."""
     try:
         return batch.filter(mask)
     except pa.ArrowNotImplementedError:
@@ -134,17 +134,17 @@ def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch
 
 
 def _fill_lists(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:
-    """``size`` elements for each list, nulls for those that are not ``present``."""
+    """Return ``size`` elements for each list. The elements are null for lists that are not ``present``."""
     if isinstance(values, pa.ExtensionArray):
         return values.type.wrap_array(_fill_lists(values.storage, offsets, present, size))
     if len(present) * size <= _FEW:
         places = (offsets[:-1, None].astype(np.int64) + np.arange(size)).reshape(-1)
-        with suppress(pa.ArrowNotImplementedError):  # of views
+        with suppress(pa.ArrowNotImplementedError):  # Arrow does not implement this for views
             return values.take(pa.array(places, mask=~np.repeat(present, size)))
     runs = [values[:0]]
     edges = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), len(present)]
     for start, stop in pairwise(edges):
-        if start < stop and present[start]:  # between two null lists all elements follow one another
+        if start < stop and present[start]:  # the elements between two null lists are contiguous
             runs.append(values[int(offsets[start]) : int(offsets[stop])])
         elif start < stop:
             runs.append(pa.nulls((stop - start) * size, values.type))

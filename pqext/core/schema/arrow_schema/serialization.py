@@ -1,4 +1,4 @@
-"""The stored form: an Arrow IPC message of the schema, in base64, as key-value metadata."""
+"""Serialise Arrow schemas as key-value metadata: an Arrow IPC message in base64."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ KEY = "ARROW:schema"
 
 
 class Unreadable(Exception):
-    """The text is not a valid schema; the message states the problem."""
+    """The text is not a valid schema. The message of the exception states the problem."""
 
 
 def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
-    """The text of ``schema`` for a file of these other ``pairs``.
+    """Serialise ``schema`` for a file with the other key-value metadata ``pairs``.
 
-    ``None`` for a schema that nests deeper than readers follow. The pairs go into it because Arrow's reader, where it
-    finds the text, looks for them nowhere else.
+    Return None if it is nested too deeply.
+
+    The pairs are included because Arrow's reader does not look for them elsewhere if a file has a serialised schema.
     """
     held = {_raw(key): _raw(value or "") for key, value in pairs.items() if key != KEY}
     message = schema.with_metadata(held or None).serialize().to_pybytes()
@@ -28,10 +29,11 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
 
 
 def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
-    """Parse the text in a file, or only the fields at ascending ``positions``. Raises :exc:`Unreadable`.
+    """Parse the text in a file, or only the fields at the ascending ``positions``. Raises :exc:`Unreadable`.
 
-    Messages are checked before Arrow parses them: their parts must lie within the message, nest at most 100 levels and
-    not outnumber its bytes. A message that refers to one part many times could take any amount of memory.
+    Messages are checked before Arrow parses them. Their tables must lie within the message, be nested at most 100
+    levels deep, and not outnumber its bytes, because a message that refers to one table many times could take any
+    amount of memory.
     """
     message: bytes | bytearray | None
     try:
@@ -52,7 +54,7 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
 
 
 def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
-    """Return the text for a file with other pairs; None if it is not a valid schema."""
+    """Return the text for a file with other key-value metadata; None if it is not a valid schema."""
     try:
         return None if text is None else serialise(parse(text), pairs)
     except Unreadable:
@@ -60,7 +62,7 @@ def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
 
 
 def with_wide_indices(text: str | None) -> str | None:
-    """The text with indices of 32 bits in all its dictionaries, which may come to have more values than before."""
+    """Return the text with 32-bit indices in all dictionaries, because these may get more values than before."""
     try:
         schema = parse(text or "")
     except Unreadable:
@@ -93,7 +95,10 @@ def _raw(text: str) -> bytes:
 
 
 def same_types(first: str | None, other: str | None) -> bool:
-    """Whether two texts give fields the same types and metadata. Other metadata and element names may differ."""
+    """Return whether two texts declare the same field types and metadata.
+
+    Other metadata and element names may differ.
+    """
     if first == other:
         return True
     if first is None or other is None:

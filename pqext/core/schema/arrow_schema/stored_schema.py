@@ -1,6 +1,6 @@
-"""The stored Arrow schema of an open file, laid over the shapes of its Parquet schema field by field.
+"""Stored Arrow schema of an open file, which is applied field by field to the shapes of its Parquet schema.
 
-It is parsed on first use, and ignored where it is wrong.
+It is parsed on first use. Fields that contradict the Parquet schema are ignored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types.arrow_compute import is_view
 
 _WIDE = 16 << 10
-"""Minimum length of a text whose fields are decoded individually; shorter text is decoded completely."""
+"""Minimum length of a text whose fields are decoded individually. Shorter text is decoded completely."""
 _TIMES_FEW = 4
 """Maximum number of partial decodings of a text before the complete schema is decoded and cached."""
 
 
 class StoredSchema:
-    """Arrow types of columns stored in a file's key-value metadata; empty without ``pairs``.
+    """Arrow types of columns that are stored in a file's key-value metadata ``pairs``; empty if there are none.
 
     Warnings name the file's ``path``.
     """
@@ -59,19 +59,21 @@ class StoredSchema:
         return any(has_narrow_indices(field.type) for field in held)
 
     def widen_indices(self) -> StoredSchema:
-        """Return the schema for several files: indices of dictionaries can count the values of all of them."""
+        """Return a schema for several files, in which the indices of dictionaries can count the values of all files."""
         other = StoredSchema((), self._path)
         other._text, other._warned, other._is_shared = self._text, self._warned, True
         return other
 
     def has_same_text(self, other: StoredSchema) -> bool:
-        """Whether both have the same text."""
+        """Return whether both schemas have the same text."""
         return self._text == other._text
 
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
-        """Return the shape of a top-level column with its recorded type, by number and name or by name alone.
+        """Return the shape of a top-level column with its stored type.
 
-        Warns once about a column whose stored type contradicts its Parquet type, and about an invalid schema.
+        The field is found by ``index`` and name, or by name alone.
+
+        Issues one warning for each column whose stored type contradicts its Parquet type, and for an invalid schema.
         """
         if self._text is None:
             return shape
@@ -87,7 +89,10 @@ class StoredSchema:
         return shape
 
     def expect(self, positions: Sequence[int]) -> None:
-        """The columns at ``positions``, which ascend, are asked for next: of a wide schema no other fields are made."""
+        """Decode the fields at the ascending ``positions``, which are used next.
+
+        Other fields of a wide schema are not decoded.
+        """
         if self._text is None or len(self._text) < _WIDE or self._times_few == _TIMES_FEW or "_schema" in self.__dict__:
             return
         missing = [position for position in positions if position not in self._few]
@@ -97,7 +102,7 @@ class StoredSchema:
                 self._few.update(zip(missing, parse(self._text, missing), strict=True))
 
     def _field(self, name: str, index: int | None) -> pa.Field | None:
-        """Return the stored field of a column."""
+        """Return the stored field of a column; None if there is none."""
         if index in self._few and self._few[index].name == name:
             return self._few[index]
         if self._schema is None:
@@ -134,26 +139,26 @@ class StoredSchema:
 
 
 class Contradiction(Exception):
-    """The stored type does not fit the column; the message states the problem."""
+    """The stored type contradicts the column. The message of the exception states the problem."""
 
 
 def apply_hints(shape: Shape, original: pa.Field) -> Shape:
-    """``shape`` with ``original`` at each node that it suits, children of structs by their names.
+    """Return ``shape`` with ``original`` applied to each node that it matches. Children of structs are matched by name.
 
-    A field with an annotation uses only its metadata, without marks of extension types, since Parquet states its type.
-    Raises :exc:`Contradiction` when the values cannot be of the original's type.
+    For a field with an annotation, only the metadata is applied, without that of extension types, because Parquet
+    determines its type. Raises :exc:`Contradiction` if the values cannot have the type of ``original``.
     """
     if shape.annotation is not None:
         return replace(shape, original=strip_extension_metadata(pa.field("", pa.null(), metadata=original.metadata)))
     if isinstance(shape, LeafShape) and original.metadata is None and original.type == _plain_type(shape):
-        return shape  # nothing to add, as for most of many columns
+        return shape  # nothing to add, as for most columns
     if (name := _extension(original)) and serves_extension(name):
-        # Only Parquet's annotation makes a column one of these; the filters go by it too.
+        # Only Parquet's annotation determines these types; filters rely on it too.
         bare = original.type.storage_type if isinstance(original.type, pa.BaseExtensionType) else original.type
         original = strip_extension_metadata(original.with_type(bare))
     kind, requested = _type_name(shape), kind_of(original.type)
     if requested != kind and "nulls" not in (kind, requested) and {kind, requested} != {"lists", "maps"}:
-        raise Contradiction(f"{shape.node.dotted_path!r} holds {kind}, which are not {str(original.type)[:100]}")
+        raise Contradiction(f"{shape.node.dotted_path!r} contains {kind}, which are not {str(original.type)[:100]}")
     shape = replace(shape, original=original)
     storage = original.type
     while isinstance(storage, pa.BaseExtensionType):
@@ -163,7 +168,7 @@ def apply_hints(shape: Shape, original: pa.Field) -> Shape:
     if isinstance(shape, LeafShape):
         stored = _stored_type(shape, original.type)
         return replace(shape, encoded=bool(pa.types.is_dictionary(stored)), viewed=is_view(stored))
-    if pa.types.is_dictionary(storage) or pa.types.is_run_end_encoded(storage):  # Arrow's reader makes none of these
+    if pa.types.is_dictionary(storage) or pa.types.is_run_end_encoded(storage):  # not returned by Arrow's reader
         return shape
     if isinstance(shape, GroupShape):
         return replace(shape, children=_children(shape, storage))
@@ -204,16 +209,17 @@ def _type_name(shape: Shape) -> str:
 
 
 def _plain_type(shape: Shape) -> pa.DataType | None:
-    """Return the Arrow type of a leaf by its Parquet type; None if the options determine it or it has no such type."""
+    """Return the Arrow type of a leaf for its Parquet type; None if the options determine the type, or there is none.
+    """
     leaf = shape.node.leaf_type
     try:
         return None if leaf.physical == Type.INT96 else leaf.arrow_type()
-    except ParquetError:  # said when the column is read
+    except ParquetError:  # raised when the column is read
         return None
 
 
 def _stored_type(shape: LeafShape, original: pa.DataType) -> pa.DataType:
-    """Return the storage type of a leaf, below any extension type."""
+    """Return the storage type of a leaf, without extension types."""
     result = _plain_type(shape)
     if result is None:
         return pa.null()

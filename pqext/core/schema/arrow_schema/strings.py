@@ -1,4 +1,5 @@
-"""The option ``strings``: string and binary columns shown as dictionaries or as views; and indices of dictionaries."""
+"""Apply the option ``strings``: read string and binary columns as dictionaries or views, and widen dictionary indices.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 
 def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[LeafShape], bool] | None = None) -> Shape:
-    """``shape`` with its string and binary leaves in ``string_type``, nested ones too; ``"string"`` changes none.
+    """Return ``shape`` with its string and binary leaves as ``string_type``, including nested ones.
 
-    Columns of annotations or Arrow extension types keep their type, and a stored dictionary keeps its index type.
-    ``is_selected`` chooses among the leaves.
+    ``"string"`` changes nothing. Columns with annotations or Arrow extension types keep their type, and a stored
+    dictionary keeps its index type. Leaves for which ``is_selected`` returns False are not changed.
     """
     if string_type == "string" or shape.annotation is not None or _is_extension(shape.original):
         return shape
@@ -42,7 +43,7 @@ _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
 
 
 def with_wide_indices(shape: Shape) -> Shape:
-    """``shape`` whose dictionaries have indices of 32 bits at least: other files may have more values than its own."""
+    """Return ``shape`` with dictionary indices of at least 32 bits, because other files may have more values."""
     if isinstance(shape, GroupShape):
         return replace(shape, children=tuple(map(with_wide_indices, shape.children)))
     if isinstance(shape, ListShape):
@@ -55,12 +56,12 @@ def with_wide_indices(shape: Shape) -> Shape:
 
 
 def _plain_type(shape: LeafShape) -> pa.DataType | None:
-    """The type of a leaf of strings or byte arrays."""
+    """Return the Arrow type of a leaf of strings or byte arrays; None for other leaves."""
     if shape.node.physical_type != Type.BYTE_ARRAY:
         return None
     try:
         result = shape.node.leaf_type.arrow_type()
-    except ParquetError:  # said when the column is read
+    except ParquetError:  # raised when the column is read
         return None
     return result if result in _VIEWS else None
 

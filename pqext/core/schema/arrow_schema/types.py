@@ -1,6 +1,6 @@
-"""Choose the Arrow type of a field from its Parquet type and the stored Arrow schema.
+"""Select the Arrow type of a field from its Parquet type and the stored Arrow schema.
 
-The rules match Arrow's own reader (``ApplyOriginalMetadata``), so that both return the same types.
+The rules match those of Arrow's reader (``ApplyOriginalMetadata``), so that both return the same types.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import pyarrow as pa
 
 _EXTENSION = b"ARROW:extension:"
 _PARQUET = b"PARQUET:"
-"""Metadata keys whose content duplicates the Parquet schema, which takes precedence."""
+"""Prefix of metadata keys that duplicate the Parquet schema, which takes precedence."""
 
 
 def type_of(parquet: pa.DataType, original: pa.DataType) -> pa.DataType:
-    """Return ``original`` if it holds the values of ``parquet``, the type of the column in the file, else the nearest.
+    """Return ``original`` if it can represent the values of ``parquet``, the type in the file; otherwise the nearest
+    type.
 
     Children of ``parquet`` are used unchanged.
     """
@@ -60,7 +61,7 @@ def _list(value: pa.Field, original: pa.DataType) -> pa.DataType | None:
 
 
 def durations(arrow: pa.DataType) -> list[str]:
-    """Return the type of each duration leaf, others unnamed: only the type states the unit of its integers."""
+    """Return the type of each leaf that is a duration, and an empty string for each other leaf."""
     if isinstance(arrow, pa.BaseExtensionType):
         return durations(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
@@ -71,7 +72,7 @@ def durations(arrow: pa.DataType) -> list[str]:
 
 
 def has_narrow_indices(arrow: pa.DataType) -> bool:
-    """Whether a dictionary in the type has indices of fewer than 32 bits."""
+    """Return whether a dictionary in the type has indices of fewer than 32 bits."""
     if pa.types.is_dictionary(arrow):
         return bool(arrow.index_type.bit_width < 32)
     return any(has_narrow_indices(arrow.field(index).type) for index in range(arrow.num_fields))
@@ -79,16 +80,16 @@ def has_narrow_indices(arrow: pa.DataType) -> bool:
 
 @lru_cache(maxsize=256)
 def is_zone(name: str) -> bool:
-    """Whether a time zone has this name. Values in an unknown zone cannot be displayed."""
+    """Return whether ``name`` is a known time zone. Values in an unknown time zone cannot be displayed."""
     try:
         pa.lib.string_to_tzinfo(name)
-    except Exception:  # depends on the library that knows zones
+    except Exception:  # the type depends on the time zone library
         return False
     return True
 
 
 def kind_of(arrow: pa.DataType) -> str:
-    """Return the category of a type's values as Parquet stores them; types of different categories never match."""
+    """Return the category of a type's values as stored by Parquet. Types of different categories never match."""
     types = pa.types
     while True:
         if isinstance(arrow, pa.BaseExtensionType):
@@ -122,11 +123,13 @@ _KINDS: dict[int, str] = {
     }.items()
     for id in ids
 }  # fmt: skip
-"""By number of Arrow's type."""
+"""Category by the id of Arrow's type."""
 
 
 def strip_extension_metadata(field: pa.Field) -> pa.Field:
-    """``field`` without the marks of an extension type and what Parquet says itself."""
+    """Return ``field`` without the metadata of an extension type, and without metadata that duplicates the Parquet
+    schema.
+    """
     held = (field.metadata or {}).items()
     return field.with_metadata({k: v for k, v in held if not k.startswith((_EXTENSION, _PARQUET))} or None)
 
@@ -134,7 +137,7 @@ def strip_extension_metadata(field: pa.Field) -> pa.Field:
 def metadata_of(
     parquet_metadata: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, is_typed: bool
 ) -> dict[bytes, bytes]:
-    """Merge field metadata, Parquet's first; ``is_typed``: the field has an extension type that states more."""
+    """Merge field metadata. Parquet's takes precedence, except for extension types with ``is_typed``."""
     mine = {
         key: value for key, value in (parquet_metadata or {}).items() if not (is_typed and key.startswith(_EXTENSION))
     }

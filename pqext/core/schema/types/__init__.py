@@ -1,1 +1,1 @@
-"""Logical types: what stored values mean, what Arrow type shows them, and the way between the two."""
+"""Logical types: interpretation of stored values, their Arrow types, and conversion between both."""

@@ -1,4 +1,4 @@
-"""Operations on Arrow arrays and types that pyarrow lacks or gets wrong: decode, take, cast, map."""
+"""Operations on Arrow arrays and types that pyarrow lacks or implements incorrectly: decode, take, cast, map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pqext.core.base.buffers import numbers
 from pqext.core.schema.types.physical_types import normal
 
 _MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
-"""Digits that every integer of a decimal's width holds, by its bits."""
+"""Number of digits that every decimal of a width in bits can represent."""
 _LISTS = (
     (pa.types.is_list, pa.list_),
     (pa.types.is_large_list, pa.large_list),
@@ -27,7 +27,7 @@ _LISTS = (
 def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
     """Decode a dictionary array."""
     values = array.dictionary
-    if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
+    if not len(values):  # Arrow itself creates these below a null struct, with indices into them
         return pa.nulls(len(array), values.type)
     if is_view(values.type):
         array = pa.DictionaryArray.from_arrays(array.indices, values.cast(normal(values.type)), safe=False)
@@ -35,9 +35,9 @@ def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
 
 
 def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
-    """Decode a run-end encoded array; views become plain strings or binary.
+    """Decode a run-end encoded array. Views become plain strings or binary.
 
-    Arrow's own kernel takes flat values only. Raises ``ValueError`` when the runs end before the rows.
+    Arrow's kernel supports only flat values. Raises ``ValueError`` if the runs end before the last row.
     """
     values = array.values
     if is_view(values.type):
@@ -50,12 +50,12 @@ def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def is_view(arrow: pa.DataType) -> bool:
-    """Whether it is a string or binary view type."""
+    """Return whether ``arrow`` is a string or binary view type."""
     return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
 def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
-    """Return the elements at ``positions``, which lie within the array."""
+    """Return the elements at ``positions``, which must be within the array."""
     if is_view(array.type):
         return _views(array, positions)
     with suppress(pa.ArrowNotImplementedError):
@@ -64,7 +64,7 @@ def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
 
 
 def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
-    """The flagged elements."""
+    """Return the elements whose flag is set."""
     if not is_view(array.type):
         with suppress(pa.ArrowNotImplementedError):
             return array.filter(pa.array(flags))
@@ -72,7 +72,7 @@ def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
 
 
 def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
-    """Views refer to bytes that stay where they are."""
+    """Return the views at ``positions``. The bytes that they refer to are not copied."""
     validity, views, *data = array.buffers()
     start = array.offset
     result = numbers(views, "V16", start, len(array))[positions]
@@ -85,7 +85,7 @@ def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
 
 
 def _in_runs(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
-    """Neighbours are copied together."""
+    """Return the elements at ``positions``. Adjacent elements are copied together."""
     edges = [0, *(np.flatnonzero(np.diff(positions) != 1) + 1).tolist(), len(positions)]
     runs = ((start, stop) for start, stop in pairwise(edges) if start < stop)
     parts = [array[int(positions[start]) : int(positions[stop - 1]) + 1] for start, stop in runs]
@@ -93,12 +93,12 @@ def _in_runs(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
 
 
 def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Cast as ``pyarrow.compute.cast`` does, without wrapping text around that has too many digits for a decimal.
+    """Cast like ``pyarrow.compute.cast``, but raise an error for text with too many digits for a decimal.
 
     pyarrow casts "340282366920938463463374607431768211461", which is 2**128 + 5, to the decimal 5.
 
     Raises:
-        pa.ArrowInvalid: If a value is not one of ``type``, or has more digits than the width of the decimal holds.
+        pa.ArrowInvalid: If a value cannot be cast to ``type``, or has more digits than the decimal type can represent.
     """
     types = pa.types
     if types.is_decimal(type) and (
@@ -116,7 +116,10 @@ def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Apply ``change`` to all types in ``arrow`` except structs, lists and maps; to the storage of extension types."""
+    """Apply ``change`` to all types in ``arrow`` except structs, lists and maps.
+
+    Extension types become their storage types.
+    """
 
     def map_field(field: pa.Field) -> pa.Field:
         return field.with_type(map_types(field.type, change))

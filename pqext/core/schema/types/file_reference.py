@@ -1,6 +1,6 @@
-"""FILE: a group that names bytes in this or another file, or holds them itself.
+"""FILE: a group that refers to bytes in this or another file, or contains them.
 
-Such a column is read and written as the struct that it is. What it names is never fetched.
+A FILE column is read and written as a struct. The bytes that it refers to are never fetched.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FIELDS: dict[str, Callable[[pa.DataType], bool]] = {
     "checksum": lambda kind: FIELDS["uri"](kind),
     "inline": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind),
 }
-"""The fields of a FILE by name, all optional, and what types may store them."""
+"""Fields of a FILE by name, all of them optional, with a test of the Arrow types that can store them."""
 
 
 def check_file(path: str, struct: pa.StructType) -> None:
-    """Raise ``ValueError`` when the struct at dotted ``path`` cannot be annotated as FILE."""
+    """Raise ``ValueError`` if the struct at dotted ``path`` cannot be annotated as FILE."""
     fault = find_fault(struct)
     if fault is not None:
         raise ValueError(f"column {path!r} is marked FILE, {fault}")

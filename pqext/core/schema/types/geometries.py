@@ -1,4 +1,4 @@
-"""Types of geometries: the WKB codes that statistics list, and their names; names of CRS.
+"""Names of geometry types by the WKB codes in statistics, and names of CRS.
 
 Spec: "Geospatial Types" (Geospatial.md).
 """
@@ -15,16 +15,16 @@ NAMES = {
     for number, tag in enumerate(("", " Z", " M", " ZM"))
     for code, base in enumerate(_BASES, 1)
 }
-"""By code, such as ``Polygon Z`` for 1003: the format's 28."""
+"""Names by code, such as ``Polygon Z`` for 1003; the format defines 28 codes."""
 
 
 def geometry_type_names(codes: Iterable[int]) -> tuple[str, ...]:
-    """Return the names of codes; ``unknown`` for an unknown code."""
+    """Return the names of geometry type codes. The name of an unknown code is ``unknown``."""
     return tuple(NAMES.get(code, "unknown") for code in codes)
 
 
 def crs_label(crs: str | None) -> str:
-    """Return a short name of a file's CRS for people: of PROJJSON its identifier, else its name."""
+    """Return a short name of a file's CRS for users: the identifier in PROJJSON, otherwise the name."""
     if crs is None or not crs.lstrip().startswith("{"):
         return crs or "OGC:CRS84"
     try:

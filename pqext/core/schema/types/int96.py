@@ -1,7 +1,7 @@
-"""INT96 timestamps: eight bytes of nanoseconds within a day, then four of the Julian day, all little-endian.
+"""INT96 timestamps: eight bytes of nanoseconds within a day, then four bytes of the Julian day, all little-endian.
 
-The format has deprecated them, Spark and Impala still write them. They reach far beyond what 64 bits of
-nanoseconds hold, so that every conversion is checked: a value is right or an error, never wrapped around.
+They are deprecated, but Spark and Impala still write them. Their range exceeds that of 64-bit nanoseconds, so every
+conversion is checked: a value out of range raises an error and never wraps around.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.schema.types.legacy_calendar import LegacyCalendar
 
 Int96 = Literal["auto", "s", "ms", "us", "ns"]
-"""Unit for reading INT96; ``auto`` is the unit of the file's writer."""
+"""Unit for reading INT96. ``auto`` is the unit of the file's writer."""
 JULIAN_EPOCH = 2_440_588
-"""The Julian day of 1970-01-01."""
+"""Julian day of 1970-01-01."""
 
 _STORED = np.dtype([("nanoseconds", "<i8"), ("day", "<i4")])
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
 
 SPARK_KEYS = frozenset({"org.apache.spark.version", "org.apache.spark.sql.parquet.row.metadata"})
-"""Keys of a footer that Spark wrote; its timestamps are whole microseconds."""
+"""Footer keys that identify Spark as the writer. Its timestamps are whole microseconds."""
 
 
 def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
-    """Return the default unit for reading a file's INT96, from its metadata's ``keys``.
+    """Return the default unit for reading a file's INT96 timestamps, given the ``keys`` of its metadata.
 
-    Microseconds hold every timestamp that Spark has, nanoseconds what other writers meant.
+    It is microseconds for Spark, which represent all of its timestamps, and nanoseconds for other writers.
     """
     return "us" if any(key in SPARK_KEYS for key in keys) else "ns"
 
 
 def nanoseconds_of(unit: str) -> int:
-    """Return the nanoseconds of a unit for INT96."""
+    """Return the number of nanoseconds in a unit."""
     return 10**9 // _A_SECOND[unit]
 
 
 def nanoseconds(raw: bytes) -> int:
-    """Nanoseconds since the Unix epoch of one stored value of 12 bytes."""
+    """Convert a stored value of 12 bytes to nanoseconds since the Unix epoch."""
     day = int.from_bytes(raw[8:], "little", signed=True) - JULIAN_EPOCH
     return day * _DAY * 10**9 + int.from_bytes(raw[:8], "little", signed=True)
 
 
 def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
-    """Stored values (12 bytes each) as timestamps of ``unit``; digits finer than it are cut towards the past.
+    """Convert stored values of 12 bytes each to timestamps in ``unit``. Finer digits are rounded towards the past.
 
-    Raises ``UnsupportedError`` for a value that 64 bits of the unit do not hold.
+    Raises ``UnsupportedError`` for a value that does not fit into 64 bits of the unit.
     """
     values = _value_bytes(array).view(_STORED)
     days = values["day"].astype(np.int64) - JULIAN_EPOCH
@@ -61,7 +61,7 @@ def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = 
         missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
         days[missing], within[missing] = 0, 0
     a_day = _DAY * _A_SECOND[unit]
-    # The product may wrap, but the sum is right whenever the true one fits; floats show whether it does.
+    # The product may wrap around, but the sum is correct if the exact sum fits. Floats show whether it fits.
     with np.errstate(over="ignore"):
         result = days * a_day + within
     if len(result):
@@ -80,7 +80,10 @@ def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = 
 
 
 def from_timestamps(array: pa.Array) -> pa.Array:
-    """Timestamps without nulls in stored form. Raises ``ValueError`` for a day that 32 bits do not hold."""
+    """Convert timestamps without nulls to stored values.
+
+    Raises ``ValueError`` for a day that does not fit into 32 bits.
+    """
     unit = array.type.unit
     counts = numbers(array.buffers()[1], np.int64, array.offset, len(array))
     day, within = np.divmod(counts, _DAY * _A_SECOND[unit])

@@ -1,7 +1,7 @@
-"""Values outside the range of their column's type: converted from their stored form when their rows are requested.
+"""Convert values outside the range of their column's type when their rows are requested.
 
-A page is decoded by its type, all its values together. If one of them is invalid, the column is decoded in its stored
-form instead, and the rows of each batch are converted by themselves.
+All values of a page are decoded together with the column's type. If one of them is invalid, the column is decoded as
+stored values instead, and each batch of rows is converted individually.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _TEXT_REMEDY = 'pass invalid_utf8="replace" or "binary"'
 
 
 def may_be_invalid(node: SchemaNode) -> bool:
-    """Whether the type of a leaf has fewer values than its stored form, and both are known to be readable."""
+    """Return whether the stored values of a leaf may be invalid for its type.
+
+    False for types that cannot be converted.
+    """
     if node.physical_type == Type.INT96 or node.leaf_type.logical is None or node.leaf_type.ignored_reason is not None:
         return False
     arrow = node.leaf_type.arrow_type()
@@ -40,12 +43,12 @@ def may_be_invalid(node: SchemaNode) -> bool:
 
 
 def strip_type(shape: LeafShape) -> LeafShape:
-    """The leaf without its type."""
+    """Return the leaf without its logical type."""
     return replace(shape, node=replace(shape.node, logical_type=None), annotation=None, encoded=False)
 
 
 def outside_annotations(shape: Shape) -> set[int]:
-    """The column indexes of the leaves below ``shape`` that are not parts of an annotated group."""
+    """Return the column indexes of the leaves below ``shape`` that are not in an annotated group."""
     if shape.annotation is not None:
         return set()
     if isinstance(shape, LeafShape):
@@ -56,9 +59,9 @@ def outside_annotations(shape: Shape) -> set[int]:
 
 
 def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
-    """Convert stored values to the leaf's type; return them with the number of invalid values that became null.
+    """Convert stored values to the leaf's type; return them and the number of invalid values that became null.
 
-    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
+    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it with null.
     """
     if is_view(array.type):
         array = array.cast(normal(array.type))
@@ -82,12 +85,12 @@ def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> t
 
 
 def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
-    """The array of ``leaf_type``, with nulls where a value is ``invalid``."""
+    """Return an array of ``leaf_type``, with nulls in place of ``invalid`` values."""
     valid = np.asarray(array.is_valid()) if invalid is None else np.asarray(array.is_valid()) & ~invalid
     validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     if leaf_type.width is None:
         if invalid is not None:
-            array = pc.if_else(pa.array(valid), array, pa.scalar(b"", pa.binary()))  # all bytes are checked
+            array = pc.if_else(pa.array(valid), array, pa.scalar(b"", pa.binary()))  # all bytes are validated
         array = pa.concat_arrays([array.slice(0, 0), array]) if array.offset else array
         _, offsets, data = array.buffers()
         return leaf.from_byte_arrays(leaf_type, len(array), validity, offsets, EMPTY if data is None else view(data))
@@ -100,7 +103,7 @@ def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_
 
 
 def _invalid(leaf_type: LeafType, array: pa.Array) -> NDArray[np.bool_]:
-    """Return a mask of invalid values. Bisects, since few are invalid."""
+    """Return a mask of invalid values. They are found by bisection, since few values are invalid."""
     result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]
     while parts:

@@ -1,7 +1,7 @@
-"""Convert leaf values between their stored and their Arrow layout; equal layouts share buffers.
+"""Convert leaf values between their stored and their Arrow layout. Equal layouts share buffers.
 
-Values are validated on reads and writes: an integer, decimal or time outside the range of its type is an error that
-names the column, instead of a value that wraps around or that Arrow rejects later.
+Values are validated on reads and writes. An integer, decimal or time outside the range of its type raises an error that
+names the column; otherwise the value would wrap around, or Arrow would reject it later.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NANOSECONDS = 1_000_000
 
 
 def intervals_to_arrow(values: NDArray[np.uint8]) -> NDArray[Any]:
-    """Stored values of 12 bytes each in Arrow's layout of 16.
+    """Convert stored intervals of 12 bytes each to Arrow's layout of 16 bytes.
 
-    Raises ``UnsupportedError`` for months or days beyond the 31 bits that Arrow has for them.
+    Raises ``UnsupportedError`` for months or days that exceed Arrow's 31 bits.
     """
     stored = values.view(_STORED_INTERVALS)
     if any((stored[part] >= 1 << 31).any() for part in ("months", "days")):
-        raise UnsupportedError("an INTERVAL has more months or days than Arrow can hold", feature="long intervals")
+        raise UnsupportedError("an INTERVAL has more months or days than Arrow can represent", feature="long intervals")
     out = np.empty(len(stored), _ARROW_INTERVALS)
     out["months"], out["days"] = stored["months"], stored["days"]
     out["nanoseconds"] = stored["milliseconds"].astype(np.int64) * _NANOSECONDS
@@ -45,7 +45,7 @@ def intervals_to_arrow(values: NDArray[np.uint8]) -> NDArray[Any]:
 def intervals_from_arrow(array: pa.Array) -> pa.Array:
     """Convert intervals without nulls to their stored representation.
 
-    Raises ``ValueError`` for one that is negative, finer than a millisecond or too long.
+    Raises ``ValueError`` for an interval that is negative, too long, or not in whole milliseconds.
     """
     data = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.empty(0, np.uint8)
     values = data[array.offset * 16 : (array.offset + len(array)) * 16].view(_ARROW_INTERVALS)
@@ -55,7 +55,7 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
     if finer.any():
         raise ValueError("an interval is finer than a millisecond, the unit of INTERVAL")
     if (milliseconds >= 1 << 32).any():
-        raise ValueError("an interval has more milliseconds than the 32 bits of INTERVAL hold")
+        raise ValueError("an interval has more milliseconds than fit into the 32 bits of INTERVAL")
     out = np.empty(len(values), _STORED_INTERVALS)
     out["months"], out["days"], out["milliseconds"] = values["months"], values["days"], milliseconds
     return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])
@@ -67,10 +67,10 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 def from_fixed_width(
     leaf: LeafType, slot_count: int, validity: pa.Buffer | None, values: NDArray[np.uint8]
 ) -> pa.Array:
-    """Build an Arrow array of ``slot_count`` slots from stored values of a fixed width; booleans take a byte each.
+    """Build an Arrow array of ``slot_count`` slots from stored values of a fixed width. Booleans take one byte each.
 
-    INT96 values stay 12 bytes; :func:`show` converts them to the unit that the reader chooses. Slots without a value
-    are zero.
+    INT96 values remain 12 bytes; :func:`show` converts them to the unit of the reader. Slots without a value must be
+    zero.
     """
     arrow = _decoded_type(leaf)
     data: Any = values
@@ -95,7 +95,7 @@ def from_fixed_width(
 
 
 def from_byte_arrays(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, offsets: Any, data: Any) -> pa.Array:
-    """An Arrow array of ``slot_count`` slots from byte arrays; strings are checked to be UTF-8."""
+    """Build an Arrow array of ``slot_count`` slots from byte arrays. Strings are checked to be valid UTF-8."""
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
         out = allocate(slot_count * arrow.byte_width)
@@ -112,12 +112,12 @@ def _checked_text(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
         try:
             array.validate(full=True)
         except pa.ArrowInvalid:
-            raise InvalidValueError(f"a {leaf.member} column holds bytes that are not UTF-8") from None
+            raise InvalidValueError(f"a {leaf.member} column contains bytes that are not UTF-8") from None
     return array
 
 
 def _decoded_type(leaf: LeafType) -> pa.DataType:
-    """Arrow type of decoded values: that type of the leaf, except the 12 stored bytes of INT96 timestamps."""
+    """Return the Arrow type of decoded values: the type of the leaf, or the 12 stored bytes of INT96 timestamps."""
     return leaf.physical_arrow() if _is_int96_timestamp(leaf) else leaf.arrow_type()
 
 
@@ -126,9 +126,9 @@ def _is_int96_timestamp(leaf: LeafType) -> bool:
 
 
 def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
-    """Return :func:`from_fixed_width` or :func:`from_byte_arrays` specialised for a leaf.
+    """Return :func:`from_fixed_width` or :func:`from_byte_arrays`, specialised for a leaf.
 
-    Raises the errors of ``arrow_type``.
+    Raises the errors of :meth:`LeafType.arrow_type`.
     """
     from_buffers, buffer = pa.Array.from_buffers, pa.py_buffer
     arrow = _decoded_type(leaf)
@@ -154,7 +154,7 @@ _AS_STORED = (
 
 
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
-    """Convert ``array`` for readers: INT96 timestamps to ``unit``; other values are unchanged."""
+    """Convert INT96 timestamps to ``unit`` for readers. Other arrays are returned unchanged."""
     if _is_int96_timestamp(leaf):
         local = int96.to_timestamps(array, unit, leaf.calendar)
         return local.view(pa.timestamp(unit, "UTC")) if leaf.is_utc else local
@@ -169,11 +169,11 @@ def _widen(data: Any, offsets: Any, length: int, slot_count: int, precision: int
 
 
 def _nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
-    # An array of any type counts the set bits of its validity.
+    # Use any array type to count the set validity bits.
     bits = pa.py_buffer(np.zeros((slot_count + 7) // 8, np.uint8))
     held = pa.Array.from_buffers(pa.bool_(), slot_count, [validity, bits])
     if held.null_count < slot_count:
-        raise CorruptFileError("an UNKNOWN column, which is always null, holds a value")
+        raise CorruptFileError("an UNKNOWN column, whose values must be null, contains a value")
     return pa.nulls(slot_count)
 
 
@@ -206,9 +206,9 @@ def _decimals(leaf: LeafType, arrow: pa.DataType, slot_count: int, values: NDArr
 
 
 def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
-    """The stored form of an Arrow array without nulls: bool, int32, int64, float, double, binary or fixed binary.
+    """Convert an Arrow array without nulls to stored values: bool, int32, int64, float, double, binary or fixed binary.
 
-    Raises ``ValueError`` for a value that the stored form does not hold.
+    Raises ``ValueError`` for a value that cannot be stored.
     """
     arrow = array.type
     if arrow == _STORED.get(leaf.physical):
@@ -264,7 +264,7 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         return pa.Array.from_buffers(pa.binary(length), count, [None, pa.py_buffer(fixed)])
     big_endian = fixed.reshape(-1, width)
-    # BYTE_ARRAY takes the fewest bytes that keep the sign: drop leading bytes that only repeat it.
+    # BYTE_ARRAY uses the minimum number of bytes: drop leading bytes that only repeat the sign.
     if not count:
         return pa.array([], pa.binary())
     repeats = (big_endian[:, :-1] == np.where(big_endian[:, :1] >= 128, 255, 0)) & (
@@ -279,7 +279,10 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
 
 
 def _check_utf8(array: pa.Array) -> None:
-    """Arrow does not look into strings that are made from buffers; a file with others could not be read."""
+    """Raise ``NotUtf8Error`` for strings that are not valid UTF-8.
+
+    Arrow does not check strings that are created from buffers.
+    """
     data = array.buffers()[-1]
     if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):
         return
@@ -288,7 +291,7 @@ def _check_utf8(array: pa.Array) -> None:
 
 
 class NotUtf8Error(ValueError):
-    """A string to be written, at a position of its array, is not UTF-8."""
+    """A string to write is not valid UTF-8. ``position`` is its index in the array."""
 
     def __init__(self, position: int) -> None:
         super().__init__("a string is not UTF-8; store such bytes in a binary column")
@@ -296,7 +299,7 @@ class NotUtf8Error(ValueError):
 
 
 def _check_day(array: pa.Array) -> None:
-    """Raise ``ValueError`` for times outside the day, which Arrow does not check; 24:00 is accepted."""
+    """Raise ``ValueError`` for times outside the day, which Arrow does not check. 24:00 is accepted."""
     extremes = pc.min_max(array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()))
     for value in (extremes["min"].as_py(), extremes["max"].as_py()):
         if value is not None and not 0 <= value <= _DAY[array.type.unit]:

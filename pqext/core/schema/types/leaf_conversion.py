@@ -1,4 +1,4 @@
-"""Convert values of an Arrow type to the storage of a leaf in an existing file."""
+"""Choose how values of an Arrow type are stored in a leaf of an existing file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TEXTS = ("STRING", "ENUM")
 def stored_like(
     target_type: LeafType, arrow: pa.DataType, file_type: LeafType, int96_unit: str
 ) -> tuple[LeafType, pa.DataType]:
-    """Return how values of type ``arrow`` are stored in a leaf of ``file_type``, and the Arrow type to cast them to.
+    """Return how to store values of type ``arrow`` in a leaf of ``file_type``, and the Arrow type to cast them to.
 
-    The same values have several stored forms: decimals in four physical types, timestamps in INT96 or in three units,
-    texts as ENUM. Returns ``target_type`` and its type if the leaf cannot hold the values. Readers take INT96 for
-    timestamps of ``int96_unit``, so that none may be beyond what that holds.
+    The same values can be stored differently: decimals in four physical types, timestamps as INT96 or in three units,
+    and text as ENUM. If the leaf cannot store the values, return ``target_type`` and its Arrow type. ``int96_unit`` is
+    the unit in which readers interpret INT96, so timestamps must be in its range.
     """
     types, plain = pa.types, normal(arrow)
     try:
@@ -33,7 +33,7 @@ def stored_like(
     if types.is_timestamp(arrow):
         return _timestamp(target_type, plain, file_type, stored_arrow, int96_unit)
     if types.is_decimal(plain) and types.is_decimal(stored_arrow):
-        # Digits on both sides of the point are enough.
+        # There must be enough digits on both sides of the decimal point.
         whole = stored_arrow.precision - stored_arrow.scale, plain.precision - plain.scale
         return (file_type, stored_arrow) if stored_arrow.scale >= plain.scale and whole[0] >= whole[1] else (
             target_type, plain

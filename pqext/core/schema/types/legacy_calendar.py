@@ -1,10 +1,10 @@
-"""Dates and instants that Spark stored in its legacy calendar: Julian before 15 October 1582, Gregorian from then on.
+"""Dates and instants in Spark's legacy calendar: Julian before 15 October 1582, and Gregorian from then on.
 
-Spark before 3.0 counted days in this calendar, and later versions do on request (``LEGACY``). Readers convert: a value
-keeps its local year, month, day and time and is counted in the proleptic Gregorian calendar, as Arrow and the format
-do. 29 February of a year that is not a leap year there becomes 1 March. The local time of an instant depends on a time
-zone. The old calendar applied today's standard offset to all instants before 1900, the new one applies local mean time
-and the changes up to 1900.
+Spark before 3.0 used this calendar, and later versions use it on request (``LEGACY``). Readers convert values to the
+proleptic Gregorian calendar, which Arrow and the format use; a value keeps its local year, month, day and time. 29
+February becomes 1 March if the year is not a leap year in that calendar. The local time of an instant depends on a time
+zone. The legacy calendar applied today's standard offset to all instants before 1900; the proleptic calendar applies
+local mean time and the changes up to 1900.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from pqext.core.base.text import escape_text
 VERSION, ZONE = "org.apache.spark.version", "org.apache.spark.timeZone"
 DATES, INT96 = "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"
 KEYS = frozenset({VERSION, ZONE, DATES, INT96})
-"""Keys of a footer that decide the calendar of its values."""
+"""Footer keys that determine the calendar of the values."""
 
 _GREGORIAN_DAY = -141_427
-"""1582-10-15, the first day that both calendars count alike."""
+"""1582-10-15, the first day that is the same in both calendars."""
 _COMMON_ERA = -719_164
-"""The day before which Spark's table of changes does not reach."""
+"""First day in Spark's table of changes."""
 _MARCH_OF_ZERO = -719_470
 """1 March of the year 0 in the Julian calendar."""
 _DAY = 86_400
 _LATEST = -2_208_988_800
-"""1900-01-01: from then on no instant changes in any zone."""
+"""1900-01-01. Later instants are the same in both calendars for all time zones."""
 _FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?([0-5]\d)(?::?([0-5]\d))?)?|Z", re.ASCII)
 _GREATEST_OFFSET = 18 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """The legacy calendar as a file has it; ``zone`` is its writer's time zone, None if the file does not state one."""
+    """Legacy calendar of a file. ``zone`` is the time zone of its writer, or None if the file does not record it."""
 
     zone: str | None = None
 
     def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Stored days as days of the proleptic Gregorian calendar."""
+        """Convert stored days to days of the proleptic Gregorian calendar."""
         if not len(days) or days.min() >= _GREGORIAN_DAY:
             return days
         return np.where(days < _GREGORIAN_DAY, _to_gregorian_days(days.astype(np.int64)), days).astype(np.int32)
@@ -57,7 +57,7 @@ class LegacyCalendar:
     def instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
         """Convert stored instants, with ``per_second`` units per second, to the proleptic Gregorian calendar.
 
-        Raises ``UnsupportedError`` for an instant before 1900 if the time zone is not known.
+        Raises ``UnsupportedError`` for an instant before 1900 if the time zone is unknown.
         """
         seconds = instants // per_second
         if not len(seconds) or seconds.min() >= _LATEST:
@@ -65,14 +65,14 @@ class LegacyCalendar:
         return instants + _shifts(self._offsets(), seconds) * per_second
 
     def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Bounds of days as stored, None if unknown, as bounds of the days that are read."""
+        """Convert bounds of stored days to bounds of the days that are read. A bound is None if it is unknown."""
         first, last = (None if day is None else int(self.days(np.array([day], np.int32))[0]) for day in (low, high))
         return first, last
 
     def instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Bounds of instants in nanoseconds as stored, None if unknown, as bounds of the instants that are read.
+        """Convert bounds of stored instants in nanoseconds to bounds of the instants that are read, None if unknown.
 
-        Where a Julian 29 February becomes 1 March, a later stored instant is an earlier one when it is read.
+        Where a Julian 29 February becomes 1 March, a later stored instant may be read as an earlier instant.
         """
         if low is not None and low >= _LATEST * 10**9:
             return low, high
@@ -95,7 +95,7 @@ class LegacyCalendar:
     def _offsets(self) -> _Offsets:
         if self.zone is None:
             raise UnsupportedError(
-                "an instant before 1900 was stored in Spark's legacy calendar, and the file does not state the time "
+                "an instant before 1900 was stored in Spark's legacy calendar, and the file does not record the time "
                 'zone of its writer; pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored',
                 feature="legacy calendar",
             )
@@ -103,9 +103,10 @@ class LegacyCalendar:
 
 
 class _Offsets(NamedTuple):
-    """Offsets of a zone in both calendars: ``standard`` seconds east of UTC determine days before 1582.
+    """Offsets of a zone. ``standard`` is the number of seconds east of UTC, which determines the days before 1582.
 
-    From each of the ``changes`` on, in seconds, ``shifts`` holds what is added, before 1582 without the days.
+    ``shifts`` contains the seconds to add from each of the ``changes`` on, which are in seconds. Before 1582, the shift
+    of days is added too.
     """
 
     standard: int
@@ -115,7 +116,10 @@ class _Offsets(NamedTuple):
 
 @cache
 def offsets_of(zone: str) -> _Offsets:
-    """The offsets of a zone, by its name or as an offset like ``+02:00``. Raises ``UnsupportedError`` if unknown."""
+    """Return the offsets of a zone, given its name or an offset such as ``+02:00``.
+
+    Raises ``UnsupportedError`` if unknown.
+    """
     known = _zones().get(zone)
     if known is None:
         sign, *parts = ("", "99") if (fixed := _FIXED.fullmatch(zone)) is None else fixed.groups()
@@ -134,23 +138,23 @@ def offsets_of(zone: str) -> _Offsets:
 
 @cache
 def _zones() -> dict[str, tuple[int, list[int]]]:
-    """By name, a zone's standard offset, and the shift of its instants before and from each change after 1582.
+    """Return, by zone name, the standard offset, and the shifts before and after each change since 1582.
 
-    These are Spark's (``julian-gregorian-rebase-micros.json`` in its source): offsets of other versions of the time
-    zone database differ for some zones.
+    These are the offsets of Spark (``julian-gregorian-rebase-micros.json`` in its source). The offsets of some zones
+    differ in other versions of the time zone database.
     """
     rows = json.loads(resources.files(__package__).joinpath("legacy_zones.json").read_text("utf-8"))
     return {name: (standard, shifts) for standard, shifts, names in rows for name in names}
 
 
 def _julian_changes() -> Iterable[int]:
-    """Return the first day of the table and the first of March of years that are leap years in one calendar only."""
+    """Return the first day of the table, and 1 March of each year that is a leap year in only one of the calendars."""
     centuries = (year for year in range(100, 1582, 100) if year % 400)
     return (_COMMON_ERA, *(_MARCH_OF_ZERO + 365 * year + year // 4 for year in centuries))
 
 
 def _to_gregorian_days(days: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Julian days as Gregorian ones: of years that begin in March, so that a leap day is their last."""
+    """Convert Julian days to Gregorian days. Years begin in March, so that a leap day is their last day."""
     cycles, within = np.divmod(days - _MARCH_OF_ZERO, 1461)
     years = 4 * cycles + np.minimum(within // 365, 3)
     rebased: NDArray[np.int64] = days + 2 - years // 100 + years // 400
@@ -158,7 +162,7 @@ def _to_gregorian_days(days: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _shifts(offsets: _Offsets, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The seconds to be added to instants."""
+    """Return the number of seconds to add to each instant."""
     places = np.maximum(np.searchsorted(np.array(offsets.changes), seconds, side="right") - 1, 0)
     shifts = np.array(offsets.shifts)[places]
     days = (seconds + offsets.standard) // _DAY

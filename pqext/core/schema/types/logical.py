@@ -1,4 +1,4 @@
-"""Logical types: the meaning of a leaf's stored values, their Arrow type, and their order.
+"""Logical types: interpretation of a leaf's stored values, their Arrow type, and their order.
 
 Implements the LogicalTypes document: the translation between LogicalType and the older ConvertedType in both
 directions, the Arrow type of each leaf, and the order of its values. The storage of an Arrow type is in
@@ -41,7 +41,7 @@ from pqext.core.schema.types.int96 import nanoseconds
 from pqext.core.schema.types.legacy_calendar import LegacyCalendar
 
 Order = Literal["signed", "unsigned", "chronological", "undefined"]
-"""Sort order of values; ``chronological`` is the order of INT96, which only its own ColumnOrder guarantees."""
+"""Sort order of values. ``chronological`` is the order of INT96, which only its own ColumnOrder guarantees."""
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -55,7 +55,7 @@ TIME_UNITS = {
 
 
 class IntervalAnnotation(LogicalType):
-    """INTERVAL, which has only a ConvertedType: LogicalType reserves a number for it, but has no member."""
+    """INTERVAL annotation. It has only a ConvertedType; LogicalType reserves a number for it, but has no member."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ _CONVERTED_BY_MEMBER = {
 
 
 def from_element(element: SchemaElement) -> LogicalType | None:
-    """The logical type of a schema element, its ConvertedType translated where no LogicalType is written."""
+    """Return the logical type of a schema element. If it has only a ConvertedType, this is converted."""
     if element.logicalType is not None and element.logicalType.member is not None:
         return element.logicalType
     if element.converted_type is None or element.logicalType is not None:
@@ -104,12 +104,12 @@ def from_element(element: SchemaElement) -> LogicalType | None:
 
 
 def to_logical(logical: LogicalType | None) -> LogicalType | None:
-    """The LogicalType to write for ``logical``, if there is one."""
+    """Return the LogicalType to write for ``logical``; None if there is none."""
     return None if isinstance(logical, IntervalAnnotation) else logical
 
 
 def converted_type(logical: LogicalType | None) -> ConvertedType | None:
-    """ConvertedType that old readers need in addition to ``logical``, if there is one."""
+    """Return the ConvertedType that old readers need in addition to ``logical``; None if there is none."""
     if logical is None or logical.member is None:
         return None
     if logical.INTEGER is not None:
@@ -118,16 +118,18 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
         )
     timed = logical.TIME or logical.TIMESTAMP
     if timed is not None:
-        # Local times take the legacy annotation too, so that old readers keep the unit.
+        # Local times also get the legacy annotation, so that old readers know the unit.
         return ConvertedType.__members__.get(f"{logical.member}_{timed.unit.member}")
     return _CONVERTED_BY_MEMBER.get(logical.member)
 
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """The stored type of a leaf: physical type, length if fixed, logical type, and the calendar of its values if it is
-    not the proleptic Gregorian calendar. For INT96 timestamps also whether they are read as instants in UTC, and their
-    unit in nanoseconds."""
+    """Stored type of a leaf: physical type, length if fixed, logical type and calendar.
+
+    ``calendar`` is None for the proleptic Gregorian calendar. For INT96 timestamps, ``is_utc`` selects instants in UTC,
+    and ``int96_step`` is the unit in nanoseconds.
+    """
 
     physical: Type
     length: int | None = None
@@ -136,7 +138,7 @@ class LeafType:
     is_utc: bool = False
     int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
-    """Name of the logical type; empty without a logical type, or if it does not suit the physical type."""
+    """Name of the logical type. It is empty if there is none, or if it does not match the physical type."""
 
     def __post_init__(self) -> None:
         if self.logical is not None:
@@ -146,14 +148,14 @@ class LeafType:
 
     @property
     def width(self) -> int | None:
-        """Bytes of one stored value in memory, ``None`` for BYTE_ARRAY; booleans take one."""
+        """Size of a stored value in memory in bytes; None for BYTE_ARRAY. Booleans take one byte."""
         if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             return self.length
         return _WIDTHS[self.physical]
 
     @property
     def order(self) -> Order:
-        """Sort order of values in statistics (LogicalTypes, the sort order of each type)."""
+        """Sort order of values in statistics (LogicalTypes, sort order of each type)."""
         member = self.member
         if not member:
             if self.logical is not None:
@@ -172,7 +174,8 @@ class LeafType:
 
     @property
     def ignored_reason(self) -> str | None:
-        """Why the leaf is shown as its physical type although it is annotated; ``None`` when it is not."""
+        """Reason that the leaf is read as its physical type although it is annotated; None if the annotation is used.
+        """
         if self.logical is None:
             return None
         physical = self.physical.name
@@ -182,13 +185,13 @@ class LeafType:
             return f"{self.logical.member} cannot annotate {_physical_name(self)}; its values are returned unchanged"
         decimal = self.logical.DECIMAL
         if decimal is not None and decimal.precision > MAX_DIGITS:
-            return f"DECIMAL({decimal.precision}, {decimal.scale}) has more digits than Arrow holds; read as binary"
+            return f"DECIMAL({decimal.precision}, {decimal.scale}) has more digits than Arrow supports; read as binary"
         return None
 
     def arrow_type(self, int96: Unit = "ns") -> pa.DataType:
-        """The Arrow type that shows the values; what is not known or does not suit shows the physical type.
+        """Return the Arrow type of the values. If the logical type is unknown or does not match, use the physical type.
 
-        ``int96`` is the unit of INT96 timestamps. Raises ``UnsupportedError`` for a time unit that is not known and
+        ``int96`` is the unit of INT96 timestamps. Raises ``UnsupportedError`` for an unknown time unit, and
         ``CorruptFileError`` for a DECIMAL that contradicts itself.
         """
         member = self.member
@@ -198,15 +201,15 @@ class LeafType:
         return shown if shown is not None else self.physical_arrow()
 
     def physical_arrow(self) -> pa.DataType:
-        """The Arrow type of the stored values, whatever they mean."""
+        """Return the Arrow type of the stored values, ignoring the logical type."""
         if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             return pa.binary(self.length)
         return _ARROW_PHYSICAL[self.physical]
 
     def comparison_value(self, raw: bytes) -> Value | None:
-        """A PLAIN-encoded statistics value in the form of :data:`pqext.core.format.predicate.Value`.
+        """Convert a PLAIN-encoded statistics value to the form of :data:`pqext.core.format.predicate.Value`.
 
-        FLOAT16 compares as float, INT96 as nanoseconds since the Unix epoch. ``None`` when the bytes have the wrong
+        FLOAT16 becomes float, and INT96 nanoseconds since the Unix epoch. Return None if the bytes have the wrong
         length for the type.
         """
         member = self.member
@@ -233,13 +236,14 @@ class LeafType:
 
     @property
     def nanoseconds(self) -> int:
-        """Nanoseconds of a unit of a TIME or TIMESTAMP; 1 for everything else."""
+        """Number of nanoseconds in a unit of a TIME or TIMESTAMP; 1 for other types."""
         timed = (self.logical.TIME or self.logical.TIMESTAMP) if self.logical is not None else None
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
     def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
-        """Convert bounds of stored values, None if unknown, to bounds of the values that readers return: INT96
-        timestamps truncated to a unit, dates and instants in the proleptic Gregorian calendar."""
+        """Convert bounds of stored values to bounds of the values that readers return, which may be truncated or in
+        another calendar. A bound is None if it is unknown.
+        """
         if self.calendar is not None:
             low, high = (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
         if self.int96_step != 1:
@@ -274,15 +278,15 @@ _ARROW_PHYSICAL: dict[int, pa.DataType] = {
 }
 _UNDEFINED_ORDER = frozenset({"GEOMETRY", "GEOGRAPHY", "INTERVAL", "UNKNOWN"})
 GROUP_MEMBERS = frozenset({"LIST", "MAP", "VARIANT", "FILE"})
-"""The logical types of groups; all others are of leaves."""
+"""Logical types of groups. All other logical types annotate leaves."""
 _FIXED_LENGTHS = {"UUID": 16, "FLOAT16": 2, "INTERVAL": 12}
 
 MAX_DIGITS = 76
-"""Digits of the widest decimal that Arrow has."""
+"""Maximum number of digits of Arrow's decimals."""
 
 
 def max_precision(width: int) -> int:
-    """Largest precision for which all decimals fit ``width`` bytes of two's complement."""
+    """Return the maximum precision for which all decimals fit into ``width`` bytes of two's complement."""
     return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
 
 
@@ -291,7 +295,7 @@ def _physical_name(leaf: LeafType) -> str:
 
 
 def _suits(leaf: LeafType, logical: LogicalType) -> bool:
-    """Whether the annotation is allowed on the leaf's physical type."""
+    """Return whether the annotation is allowed for the leaf's physical type."""
     member, physical = logical.member, leaf.physical
     if member in _FIXED_LENGTHS:
         return physical == Type.FIXED_LEN_BYTE_ARRAY and leaf.length == _FIXED_LENGTHS[member]
@@ -338,7 +342,7 @@ def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType | None:
     if precision < 1 or not 0 <= scale <= precision:
         raise CorruptFileError(f"DECIMAL({precision}, {scale}) is not a decimal type")
     if leaf.width is not None and precision > max_precision(leaf.width):
-        raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit {_physical_name(leaf)}")
+        raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit into {_physical_name(leaf)}")
     if precision > MAX_DIGITS:
         return None
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)

@@ -1,10 +1,10 @@
-"""Field metadata of Arrow fields for properties that an Arrow type cannot express.
+"""Metadata of Arrow fields for properties that an Arrow type cannot express.
 
-``PARQUET:logical_type`` names the annotation of an ENUM, JSON, BSON or UUID column or of a FILE struct;
-``PARQUET:physical_type`` selects the physical type of a decimal or a timestamp (INT96);
-``PARQUET:is_adjusted_to_utc`` is ``true`` on a TIME that is normalised to UTC; ``PARQUET:field_id`` is the field's
-id, as pyarrow has it. JSON and UUID also take Arrow's own extension names, ``arrow.json`` and ``arrow.uuid``.
-A reader marks what a writer needs to store the same again.
+``PARQUET:logical_type`` names the annotation of an ENUM, JSON, BSON or UUID column or of a FILE struct.
+``PARQUET:physical_type`` selects the physical type of a decimal or a timestamp (INT96). ``PARQUET:is_adjusted_to_utc``
+is ``true`` for a TIME that is normalised to UTC. ``PARQUET:field_id`` is the field's id, as in pyarrow. JSON and UUID
+can also be marked with Arrow's extension names, ``arrow.json`` and ``arrow.uuid``. A reader adds the metadata that a
+writer needs to store the same types again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PHYSICAL_TYPE = b"PARQUET:physical_type"
 LOGICAL_TYPE = b"PARQUET:logical_type"
 ADJUSTED_TO_UTC = b"PARQUET:is_adjusted_to_utc"
 UNREADABLE = b"PARQUET:unreadable"
-"""On the field of a column that cannot be read: why. It is shown as its physical type."""
+"""Key for the reason that a column cannot be read. The field has the physical type of the column."""
 
 _EXTENSION = b"ARROW:extension:name"
 _EXTENSIONS = {"JSON": b"arrow.json", "UUID": b"arrow.uuid"}
@@ -44,9 +44,9 @@ def logical_marks(logical: LogicalType | None, member: str) -> dict[bytes, bytes
 
 
 def logical_name(metadata: Mapping[bytes, bytes]) -> str:
-    """Return the name of the logical type in a field's metadata; "" if there is none.
+    """Return the name of the logical type in a field's metadata; an empty string if there is none.
 
-    Raises ``ValueError`` if the metadata names another logical type.
+    Raises ``ValueError`` if the name in the metadata is not supported.
     """
     if LOGICAL_TYPE in metadata:
         name = metadata[LOGICAL_TYPE].decode("utf-8", "replace")
@@ -58,7 +58,7 @@ def logical_name(metadata: Mapping[bytes, bytes]) -> str:
 
 
 def marks(field: pa.Field) -> dict[str, str]:
-    """The extension type that a field's metadata names, with its parameters."""
+    """Return the metadata of the field's extension type: its name and parameters."""
     metadata = field.metadata or {}
     return {
         key.decode(): metadata[key].decode("utf-8", "replace")

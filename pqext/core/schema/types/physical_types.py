@@ -1,4 +1,4 @@
-"""Storage of Arrow types: physical type and annotation, according to the tables of the LogicalTypes document."""
+"""Storage of Arrow types: physical type and annotation, according to the tables in the LogicalTypes document."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _MARKED = {
 
 
 def normal(arrow: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that represents all types of the same values, such as strings for string views.
+    """Return the Arrow type that represents all layouts of the same values, such as strings for string views.
 
-    UNKNOWN has only nulls, which are stored as nulls of an INT32 column.
+    An UNKNOWN column contains only nulls, which are stored as nulls of an INT32 column.
     """
     types = pa.types
     if types.is_large_string(arrow) or types.is_string_view(arrow):
@@ -61,8 +61,8 @@ def normal(arrow: pa.DataType) -> pa.DataType:
 def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType | None:
     """Return the storage of a non-nested Arrow type; None if it cannot be stored.
 
-    ``metadata`` are the marks of the field, see :mod:`pqext.core.schema.types.marks`. Raises ``ValueError`` for marks
-    that the type cannot follow.
+    ``metadata`` is the metadata of the field (see :mod:`pqext.core.schema.types.marks`). Raises ``ValueError`` if it
+    does not match the type.
     """
     if not metadata:
         return _remove_mark(arrow)
@@ -92,7 +92,7 @@ def _storage_type(arrow: pa.DataType, metadata: Mapping[bytes, bytes], annotatio
         return LeafType(Type.BYTE_ARRAY, logical=_MARKED[annotation] if text else LogicalType(STRING=StringType()))
     if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
         return LeafType(Type.BYTE_ARRAY, logical=_MARKED["BSON"] if annotation == "BSON" else None)
-    if types.is_fixed_size_binary(arrow) and arrow.byte_width:  # the format has no length 0
+    if types.is_fixed_size_binary(arrow) and arrow.byte_width:  # the format does not allow length 0
         return LeafType(
             Type.FIXED_LEN_BYTE_ARRAY, arrow.byte_width,
             _MARKED["UUID"] if annotation == "UUID" and arrow.byte_width == 16 else None,
@@ -104,7 +104,7 @@ def _number(arrow: pa.DataType) -> LeafType | None:
     types = pa.types
     if types.is_integer(arrow):
         signed = types.is_signed_integer(arrow)
-        plain = signed and arrow.bit_width >= 32  # which the physical types imply
+        plain = signed and arrow.bit_width >= 32  # implied by the physical types
         return LeafType(
             Type.INT64 if arrow.bit_width == 64 else Type.INT32,
             logical=None if plain else LogicalType(INTEGER=IntType(bitWidth=arrow.bit_width, isSigned=signed)),
@@ -167,4 +167,4 @@ def _decimal(arrow: pa.DataType, physical_name: str) -> LeafType | None:
         leaf = LeafType(physical, logical=logical)
         if leaf.width is not None and precision <= max_precision(leaf.width):
             return leaf
-    raise ValueError(f"PARQUET:physical_type {physical_name!r} cannot hold {arrow}")
+    raise ValueError(f"PARQUET:physical_type {physical_name!r} cannot store {arrow}")

@@ -34,7 +34,7 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import marks
 
 SPARK_NANOSECONDS = b"pqext:spark_nanoseconds"
-"""The mark of a time of day that a Spark with TIME(7) to TIME(9) writes, whose reader takes nanoseconds."""
+"""Mark of a time of day that Spark stores as TIME(7) to TIME(9). Its reader expects nanoseconds."""
 
 _CRS = re.compile(r"OGC:CRS84|EPSG:\d+|SRID:\d+", re.IGNORECASE)
 _EXTENSION = b"ARROW:extension:name"
@@ -44,23 +44,23 @@ Marks = dict[bytes, bytes]
 
 
 def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
-    """Return the Arrow type and marks of a leaf at dotted ``path`` as stored for Spark.
+    """Return the Arrow type and the field metadata with which a leaf at dotted ``path`` is stored for Spark.
 
-    Raises ``UnsupportedError`` if no type can hold every value. With ``exact``, only the leaf's own type is accepted:
-    within a VARIANT a type is part of the value.
+    Raises ``UnsupportedError`` if no supported type can represent every value. With ``exact``, only the leaf's own type
+    is accepted, since a type within a VARIANT is part of the value.
     """
     result = _adapt(arrow, metadata, path)
     if exact and result != (arrow, metadata):
-        raise _unsupported_error(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
+        raise _unsupported_error(path, f"{arrow} is not supported by Spark within a VARIANT; use another shredding")
     return result
 
 
 def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
     if types.is_decimal(arrow) and arrow.precision > 38:
-        raise _unsupported_error(path, f"{arrow}, Spark's decimals end at 38 digits")
+        raise _unsupported_error(path, f"{arrow}; Spark's decimals have at most 38 digits")
     if types.is_interval(arrow):
-        raise _unsupported_error(path, "INTERVAL, which Spark does not read")
+        raise _unsupported_error(path, "INTERVAL is not supported by Spark")
     if types.is_float16(arrow):
         return pa.float32(), metadata
     if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
@@ -73,7 +73,7 @@ def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType,
 
 
 def check(schema: Schema) -> None:
-    """Refuse what is left in a schema that Spark cannot read."""
+    """Raise ``UnsupportedError`` if the schema contains a CRS that Spark cannot parse."""
     for node in _nodes(schema.root):
         logical = node.logical_type
         spatial = (logical.GEOMETRY or logical.GEOGRAPHY) if logical is not None else None
@@ -87,7 +87,7 @@ _A_MICROSECOND = {"s": 10**6, "ms": 10**3}
 
 
 def check_values(values: pa.Array, path: str) -> None:
-    """Refuse values of the leaf at ``path`` that Spark's type for it does not hold, as ``UnsupportedError``."""
+    """Raise ``UnsupportedError`` for values of the leaf at ``path`` that Spark's type for the leaf cannot represent."""
     if not pa.types.is_timestamp(values.type) or values.type.unit not in _A_MICROSECOND:
         return
     most = (2**63 - 1) // _A_MICROSECOND[values.type.unit]

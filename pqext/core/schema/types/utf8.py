@@ -1,4 +1,4 @@
-"""Byte arrays of text columns that are not UTF-8, which Spark and others write without a check."""
+"""Detect and replace text that is not valid UTF-8, which Spark and others write without validation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TEXT = frozenset({"STRING", "ENUM", "JSON"})
 
 
 def is_text(node: SchemaNode) -> bool:
-    """Whether a leaf holds text."""
+    """Return whether a leaf contains text."""
     return node.is_leaf and node.leaf_type.member in _TEXT
 
 
 def first_invalid(array: pa.Array) -> int | None:
-    """The position of the first value that is not UTF-8, if there is one."""
+    """Return the position of the first value that is not valid UTF-8; None if all values are valid."""
     for position, value in enumerate(array.cast(pa.binary()).to_pylist()):
         try:
             if value is not None:
@@ -28,13 +28,13 @@ def first_invalid(array: pa.Array) -> int | None:
 
 
 def with_replacements(array: pa.Array) -> pa.Array:
-    """Decode binary values as UTF-8, with U+FFFD for each invalid sequence of bytes."""
+    """Decode binary values as UTF-8, with U+FFFD in place of each invalid byte sequence."""
     values = (None if value is None else value.decode("utf-8", "replace").encode() for value in array.to_pylist())
     return pa.array(list(values), array.type)
 
 
 def with_binary_text(schema: Schema) -> Schema:
-    """``schema`` with the text columns outside of annotated groups as binary."""
+    """Return ``schema`` with text columns as binary, except those in annotated groups."""
     return Schema.from_root(_with_binary_text(schema.root))
 
 
