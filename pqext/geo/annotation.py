@@ -39,7 +39,7 @@ from pqext.geo.orientation import has_polygons, orient_rings, orients
 from pqext.geo.predicates.predicate import HalfPlane, SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
-from pqext.geo.types import GeospatialType, mark, marked_type, names_of_marks, unmark
+from pqext.geo.types import GeospatialType, declared_names, mark, marked_type, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso_wkb
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class GeospatialHandler(OrdersRows):
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
         """Return GeoParquet metadata of the existing columns for other rows: without boxes, types and coverings."""
-        return geoparquet.of_columns(value, find, is_subset=is_subset)
+        return geoparquet.filter_columns(value, find, is_subset=is_subset)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""
@@ -365,7 +365,7 @@ def _check_same_type(
     field: pa.Field, path: str, option: Mapping[str, Any], stored_type: GeospatialType, properties: Mapping[str, str]
 ) -> None:
     """Raise ``ValueError`` if the option or the field's metadata states a CRS or edges that differ from the file."""
-    marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
+    marked = declared_names(field) if encoding_of(field) is not None else frozenset()
     options = {name for name, value in option.items() if value is not None}
     own = _type_to_write(field, path, option, properties)
     for name in ("crs", "edges"):

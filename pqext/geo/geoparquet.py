@@ -101,7 +101,7 @@ def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
     return columns
 
 
-def crs_of(crs: Any) -> str | None:
+def parse_crs(crs: Any) -> str | None:
     """Return the CRS string for PROJJSON, or for WKT as in early versions; null means an unknown CRS."""
     if crs is None:
         return crs_.UNKNOWN
@@ -113,7 +113,7 @@ def crs_of(crs: Any) -> str | None:
         raise GeometryError("GeoParquet metadata has a CRS that is nested too deeply") from None
 
 
-def of_columns(
+def filter_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
     *, is_subset: bool = False,
 ) -> str | None:
@@ -200,7 +200,7 @@ def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[
     result.pop("bbox", None)
     all_boxes = [box for about in descriptions if (box := box_of(about)) is not None]
     try:
-        geographic = GeospatialType(crs_of(combined["crs"]) if "crs" in combined else None).geographic
+        geographic = GeospatialType(parse_crs(combined["crs"]) if "crs" in combined else None).geographic
     except GeometryError:
         geographic = False
     if len(all_boxes) < len(descriptions):
@@ -213,7 +213,7 @@ def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[
 
 def _same_crs(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     try:
-        first_crs, second_crs = (crs_of(about["crs"]) if "crs" in about else None for about in (first, second))
+        first_crs, second_crs = (parse_crs(about["crs"]) if "crs" in about else None for about in (first, second))
         return crs_.equal(first_crs, second_crs)
     except GeometryError:
         return False
@@ -347,7 +347,7 @@ def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
         columns = parse_metadata(text)
     except GeometryError:
         return {}
-    return {name: paths for name, about in columns.items() if (paths := covering_of(about))}
+    return {name: paths for name, about in columns.items() if (paths := parse_covering(about))}
 
 
 def _read_encodings(text: str) -> dict[str, str]:
@@ -361,7 +361,7 @@ _boxes = lru_cache(maxsize=64)(boxes)
 _boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
-def covering_of(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def parse_covering(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if there is no covering."""
     paths = [_bounds(description).get(bound) for bound in BOUNDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []

@@ -25,7 +25,7 @@ from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoarrow import check_layout, from_geoarrow
-from pqext.geo.geoparquet import crs_of, parse_metadata
+from pqext.geo.geoparquet import parse_crs, parse_metadata
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def suits(node: SchemaNode, encoding: str) -> bool:
 def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
     """Convert a column to ISO WKB. Raises GeometryError with the column if a coordinate is null."""
     try:
-        return from_geoarrow(_of_fixed_size(array), _layout(encoding))
+        return from_geoarrow(_to_fixed_size(array), _layout(encoding))
     except GeometryError as error:
         error.locate(column=node.dotted_path)
         raise
@@ -85,7 +85,7 @@ def _with_fixed_size(type: pa.DataType) -> pa.DataType:
     return pa.list_(type.value_field.with_type(_with_fixed_size(type.value_type))) if pa.types.is_list(type) else type
 
 
-def _of_fixed_size(array: pa.Array) -> pa.Array:
+def _to_fixed_size(array: pa.Array) -> pa.Array:
     """Convert coordinates to fixed-size lists.
 
     Raises GeometryError unless all lists of the column have the same size.
@@ -103,7 +103,7 @@ def _of_fixed_size(array: pa.Array) -> pa.Array:
     if not pa.types.is_list(array.type):
         return array
     mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(array.offsets, _of_fixed_size(array.values), mask=mask)
+    return pa.ListArray.from_arrays(array.offsets, _to_fixed_size(array.values), mask=mask)
 
 
 def _layout(encoding: str) -> str:
@@ -169,7 +169,7 @@ def type_of(name: str, description: Mapping[str, Any]) -> GeospatialType:
     edges = description.get("edges") or "planar"
     if not isinstance(edges, str):
         raise GeometryError(f"GeoParquet metadata of column {name!r} has invalid edges {edges!r}")
-    return GeospatialType(crs_of(description["crs"]) if "crs" in description else None, edges)  # type: ignore[arg-type]
+    return GeospatialType(parse_crs(description["crs"]) if "crs" in description else None, edges)  # type: ignore[arg-type]
 
 
 def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialType | None:

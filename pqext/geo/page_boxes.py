@@ -44,7 +44,7 @@ VERSION = 1
 HEADER = struct.Struct("<BI4d")
 CODES = 65535
 PAGE_BYTES = 8
-SEARCHED = 1 / 8
+MAX_SEARCHED_SHARE = 1 / 8
 """Maximum share of a chunk's pages that are searched for their own gaps; the search costs as much as computing their
 boxes.
 """
@@ -99,7 +99,7 @@ class PageBoxes:
         return BoundingBox(*(float(line[page]) for line in (self.xmin, self.xmax, self.ymin, self.ymax)))
 
     @classmethod
-    def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
+    def from_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
         """Create boxes from rows xmin, xmax, ymin, ymax.
 
         NaN means that a page has no value; infinite bounds are unknown.
@@ -163,14 +163,14 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
     A gap in x that the chunk's box excludes is excluded from each page box too. A few pages are also searched for their
     own gaps.
     """
-    boxes = PageBoxes.of_bounds(pages.bounds, pages.rows == 0)
+    boxes = PageBoxes.from_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
         boxes = _on_globe(boxes, pages, edges)
     if not edges.type.geographic:
         return boxes
     within = (boxes.xmin >= -180) & (boxes.xmax <= 180)
     wide = np.flatnonzero(boxes.has_box & within & (boxes.xmax - boxes.xmin > 180)).tolist()
-    if edges.type.planar and len(wide) <= max(1, len(boxes) * SEARCHED):
+    if edges.type.planar and len(wide) <= max(1, len(boxes) * MAX_SEARCHED_SHARE):
         for page in wide:
             longitudes = Longitudes()
             for column in columns(edges.array[pages.starts[page] : pages.starts[page + 1]]):
@@ -221,14 +221,14 @@ def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]
     share[::2], share[1::2] = np.floor(share[::2] * CODES), np.ceil(share[1::2] * CODES)
     codes = share.astype(np.int64)
     for _ in range(2):
-        short = _is_short(codes, bounds, low, high)
+        short = _is_too_narrow(codes, bounds, low, high)
         if not short.any():
             return codes
         codes = np.clip(codes + short * _OUTWARD, 0, CODES)
-    return np.where(_is_short(codes, bounds, low, high), np.where(_OUTWARD > 0, CODES, 0), codes)
+    return np.where(_is_too_narrow(codes, bounds, low, high), np.where(_OUTWARD > 0, CODES, 0), codes)
 
 
-def _is_short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
+def _is_too_narrow(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
     """Flag codes whose decoded values lie inside the bounds, so that the encoded box would be too small."""
     flags: _Flags = _values(codes, low, high) * _OUTWARD < bounds * _OUTWARD
     return flags

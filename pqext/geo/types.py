@@ -146,7 +146,7 @@ def marked_type(field: pa.Field) -> GeospatialType:
     return GeospatialType.from_extension_metadata(_marks(field))
 
 
-def names_of_marks(field: pa.Field) -> frozenset[str]:
+def declared_names(field: pa.Field) -> frozenset[str]:
     """Return which of ``crs`` and ``edges`` a field's extension type or metadata states.
 
     Raises like :func:`marked_type`.

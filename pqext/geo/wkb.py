@@ -273,7 +273,7 @@ def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
     return result
 
 
-def copy_of(shape: Any) -> Any:
+def copy_geometry(shape: Any) -> Any:
     """Copy a shapely geometry without its preparation; other values, such as boxes, are returned unchanged.
 
     Copying does not evaluate the geometry, so threads may copy one geometry concurrently.

@@ -97,12 +97,12 @@ def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> 
     pages, or if chunks are not at their offsets, bytes may have been inserted before them.
     """
     corrected = correct_schema(footer.metadata, limits)
-    evidence = _best_of_distances(source, footer, limits)
+    evidence = _choose_distances(source, footer, limits)
     evidence.notes[:0] = corrected
     return evidence
 
 
-def _best_of_distances(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
+def _choose_distances(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
     distances = _distances(footer)
     if max(distances) == 0:
         return _with_distances(source, footer, distances, limits)
@@ -194,7 +194,7 @@ def _resolve_locations(
         group.chunks[leaf] = location
 
 
-def likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
+def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
     """Count the rows of row groups with a page header at the offset of one of the first chunks."""
     distances = _distances(footer)
     return sum(
@@ -225,7 +225,7 @@ def _readable(source: Source, candidates: Candidates, limits: Limits) -> Sequenc
             return [pair for pair in candidates.pairs or () if pair.key != ARROW_SCHEMA]
 
 
-def located_rows(evidence: Evidence) -> int:
+def count_located_rows(evidence: Evidence) -> int:
     """Count the rows of row groups with at least one located chunk."""
     return sum(group.rows for group in evidence.candidates.groups if any(group.chunks))
 

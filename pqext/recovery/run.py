@@ -34,7 +34,7 @@ from pqext.recovery.candidates.report import (
     Loss,
     RecoveredRowGroup,
     Recovery,
-    describe_misstated,
+    describe_wrong_headers,
     loss_of,
     losses_of,
     recovered_group,
@@ -45,17 +45,17 @@ from pqext.recovery.detection.codecs import CODECS, Codecs
 from pqext.recovery.evidence import (
     Evidence,
     Hints,
+    count_likely_rows,
+    count_located_rows,
     end_of_candidates,
     footer_evidence,
-    likely_rows,
-    located_rows,
     measure,
     page_evidence,
 )
 from pqext.recovery.output import NullFiller, TemporaryFiles, check_distinct, rewritten_groups, write
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, UNPLACED
 from pqext.recovery.schemas import physical_types, schema_sources
-from pqext.recovery.schemas.mismatches import explain_losses, question_schema
+from pqext.recovery.schemas.mismatches import add_schema_hint, explain_losses
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
 
@@ -240,7 +240,7 @@ class _Recovery:
         # Raise an error if the file has changed, because unreadable data would be mistaken for damage.
         self._source.read(0, min(1, self._source.size))
         written = self._write(candidates, [item for item in assessments if item.recoverable_rows], dest, losses)
-        evidence.notes += describe_misstated(written)
+        evidence.notes += describe_wrong_headers(written)
         if not written and self._schema is None and evidence.metadata is not None and evidence.metadata.num_rows > 0:
             evidence.notes.append("pass schema= to read the pages without this footer, which may be corrupt")
         losses = sort_losses(losses, evidence.candidates, self._limits)
@@ -318,7 +318,7 @@ class _Recovery:
             evidence.notes.append(f"codec {self._hints.codec} was passed; without it all codecs are tried")
         if described == losses:
             if not _any_recoverable(assessments):
-                question_schema(assessments)
+                add_schema_hint(assessments)
             return evidence, assessments
         if is_wrong:
             return replace(evidence, candidates=replace(candidates, groups=[]), losses=described), []
@@ -352,10 +352,10 @@ class _Recovery:
         self._footers = footers.find(self._source, self._limits)
         source, limits = self._source, self._limits
         own = [footer for footer in self._footers if footer.is_own]
-        likely = {footer.offset: likely_rows(source, footer, limits) for footer in own[:_FOOTERS]}
+        likely = {footer.offset: count_likely_rows(source, footer, limits) for footer in own[:_FOOTERS]}
         best = sorted(own[:_FOOTERS], key=lambda footer: likely[footer.offset], reverse=True)
         for footer in best[:_TRIED]:
-            if likely[footer.offset] and located_rows(evidence := footer_evidence(source, footer, limits)):
+            if likely[footer.offset] and count_located_rows(evidence := footer_evidence(source, footer, limits)):
                 return self._with_uncovered_pages(footer, evidence)
         schema = self._schema or (footer_evidence(source, best[0], limits).candidates if best else None)
         if schema is None:

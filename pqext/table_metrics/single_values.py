@@ -173,7 +173,7 @@ LAST = "\U0010ffff"
 
 def lower_text(raw: bytes, length: int | None) -> str | None:
     """Truncate a lower bound to ``length`` code points. ``raw`` is UTF-8 that may end within a character."""
-    text = raw.decode("utf-8", "ignore") if _is_cut_text(raw) else _text(raw)
+    text = raw.decode("utf-8", "ignore") if _is_truncated_text(raw) else _text(raw)
     return text if text is None or length is None else text[:length]
 
 
@@ -184,7 +184,7 @@ def _text(raw: bytes) -> str | None:
         return None
 
 
-def _is_cut_text(raw: bytes) -> bool:
+def _is_truncated_text(raw: bytes) -> bool:
     """Return whether ``raw`` is UTF-8 except for an incomplete last character."""
     try:
         raw.decode("utf-8")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.base.errors import VariantError
 from pqext.variant.access.path import as_path, format_path
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import Written, all_rows, one_array
+from pqext.variant.conversion.rows import Written, concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding.reconstruct import unshred
@@ -126,8 +126,8 @@ def change(
         theirs = None if part is None else VariantInput(part)
 
         arguments = (before, action, encoded, theirs, constant, False)
-        arrays = all_rows(partial(_write, variants, arguments, format_path(steps) if strict else None), len(chunk))
-        changed += arrays if isinstance(array, pa.ChunkedArray) else [one_array(arrays)]
+        arrays = write_rows(partial(_write, variants, arguments, format_path(steps) if strict else None), len(chunk))
+        changed += arrays if isinstance(array, pa.ChunkedArray) else [concatenate_variants(arrays)]
         before += len(chunk)
     return pa.chunked_array(changed, variant_type()) if isinstance(array, pa.ChunkedArray) else changed[0]
 
@@ -162,4 +162,4 @@ def _values(value: Any) -> tuple[VariantLike, bool]:
 
 def _join_chunks(values: VariantLike) -> pa.StructArray:
     chunks = struct_chunks(values)
-    return one_array([unshred(chunk) for chunk in chunks]) if len(chunks) != 1 else chunks[0]
+    return concatenate_variants([unshred(chunk) for chunk in chunks]) if len(chunks) != 1 else chunks[0]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import Written, all_rows, one_array
+from pqext.variant.conversion.rows import Written, concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding.reconstruct import unshred
@@ -45,7 +45,7 @@ def canonical(array: VariantLike) -> pa.StructArray | pa.ChunkedArray:
         row += len(chunk)
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array(results, variant_type())
-    return one_array(results)
+    return concatenate_variants(results)
 
 
 def _canonical(chunk: pa.StructArray, first_row: int) -> list[pa.StructArray]:
@@ -54,7 +54,7 @@ def _canonical(chunk: pa.StructArray, first_row: int) -> list[pa.StructArray]:
     def write(start: int) -> Written:
         return edit(whole, start, first_row, Action.ACTION_COPY, [], None, False, True)
 
-    return all_rows(write, len(chunk))
+    return write_rows(write, len(chunk))
 
 
 def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:

@@ -218,7 +218,7 @@ class _ChunkCheck:
 
     def _check_json(self, column: LeafColumn, row: int) -> None:
         """Report the values of a JSON column that are not JSON. Values in lists are reported without a row."""
-        invalid, message = not_json(column.array), "a value is not a JSON document"
+        invalid, message = find_invalid_json(column.array), "a value is not a JSON document"
         listed = invalid[: max(self._findings.room, 0)].tolist()
         for index in listed:
             value_row = row + index if column.repetition is None else None
@@ -360,7 +360,7 @@ _MOST = 2_147_418_112
 """Maximum bytes of one text for the parser."""
 
 
-def not_json(texts: pa.Array) -> NDArray[np.int64]:
+def find_invalid_json(texts: pa.Array) -> NDArray[np.int64]:
     """Return the positions of texts that are not JSON (RFC 8259).
 
     Nulls and texts that are nested too deeply for the parser are not included. Each distinct text is checked once: a

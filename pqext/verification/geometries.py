@@ -127,7 +127,7 @@ class _ChunkCheck:
             box = self._box(stated)
             pages = self._pages(chunk)
             boxes = [] if box is None else [(_CONTAIN, "the bounding box of its column chunk", box)]
-            self._values(chunk, pages, boxes + self._geoparquet(), self._page_boxes(chunk, pages))
+            self._values(chunk, pages, boxes + self._geoparquet_boxes(), self._page_boxes(chunk, pages))
             if stated is not None and stated.geospatial_types:
                 self._type_codes(stated.geospatial_types)
             return self._codes
@@ -173,7 +173,7 @@ class _ChunkCheck:
             return box
         return None
 
-    def _geoparquet(self) -> list[_StatedBox]:
+    def _geoparquet_boxes(self) -> list[_StatedBox]:
         """Return the box of the column in the GeoParquet metadata, as a list that is empty if it is invalid."""
         box = self._column_box
         if box is None or not box.usable or (box.wraps and not self._type.geographic):

@@ -136,7 +136,7 @@ class _ColumnCheck:
         """Return the paths of the covering column, and report it if it is missing."""
         if "covering" not in self._about:
             return []
-        paths = geoparquet.covering_of(self._about)
+        paths = geoparquet.parse_covering(self._about)
         if not paths:
             self._fault(_COVERING, "the metadata has a covering without xmin, ymin, xmax and ymax")
         for path in paths:
@@ -172,7 +172,7 @@ class _ColumnCheck:
                         if paths:
                             self._compare(values, batch, type, paths, group, first_row)
                         if not self._node.is_leaf:
-                            self._bbox_holds(values, group)
+                            self._check_bbox(values, group)
                         if self._is_oriented:
                             self._orientation(values, type, group, first_row)
                         first_row += batch.num_rows
@@ -215,7 +215,7 @@ class _ColumnCheck:
         if len(numbers) > shown:
             self._findings.count(rule, message, len(numbers) - shown)
 
-    def _bbox_holds(self, values: pa.Array, group: int) -> None:
+    def _check_bbox(self, values: pa.Array, group: int) -> None:
         """Report geometries of a native encoding outside the box of the column."""
         stated, own = geoparquet.box_of(self._about), bounding_box(summaries(values))
         if stated is None or own is None or not stated.usable or stated.wraps:

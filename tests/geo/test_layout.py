@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.geo import BoundingBox
-from pqext.geo.layout.explain import Layout, hits
+from pqext.geo.layout.explain import Layout, hit_probabilities
 from reference.effort import share
 
 GENERATOR = np.random.default_rng(11)
@@ -49,7 +49,7 @@ def test_probability_of_touching_a_box_matches_many_queries(box: list[float], wi
     x, y = (np.arange(200) + 0.5) / 200 * (1 - width), (np.arange(200) + 0.5) / 200 * (1 - height)
     west, east = (x + width >= xmin), (x <= xmax)
     touched = ((west | east) if xmin > xmax else (west & east)).mean() * ((y + height >= ymin) & (y <= ymax)).mean()
-    (found,) = hits(np.array([box]).T, width, height)
+    (found,) = hit_probabilities(np.array([box]).T, width, height)
     assert found == pytest.approx(touched, abs=0.02)
 
 

@@ -116,7 +116,7 @@ def test_boxes_of_any_size_are_stored_within_the_decoded_ones(data: st.DataObjec
         if not data.draw(st.integers(0, 4)):
             bounds[data.draw(st.integers(0, 3)), page] = data.draw(st.sampled_from([math.nan, math.inf, -math.inf]))
     nulls = np.isnan(bounds).any(axis=0) & np.array(data.draw(st.lists(st.booleans(), min_size=pages, max_size=pages)))
-    given = PageBoxes.of_bounds(bounds, nulls)
+    given = PageBoxes.from_bounds(bounds, nulls)
     stored = page_boxes.encode(given)
     if stored is None:
         assert not given.has_box.any()
@@ -144,7 +144,7 @@ def test_boxes_of_any_size_are_stored_within_the_decoded_ones(data: st.DataObjec
 def test_wrapping_box_with_equal_stored_ends_is_the_full_circle(position: int, distance: float) -> None:
     gap = -180 + position * 360 / 65535
     bounds = np.array([[gap + distance], [gap - distance], [0.0], [1.0]])
-    stored = page_boxes.encode(PageBoxes.of_bounds(bounds, np.array([False])))
+    stored = page_boxes.encode(PageBoxes.from_bounds(bounds, np.array([False])))
     assert stored is not None
     (box,) = twin.pages(stored)
     for x in (gap + distance, gap - distance, 180.0, -180.0, (gap + 360) / 2 - 90):

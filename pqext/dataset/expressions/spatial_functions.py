@@ -204,7 +204,7 @@ def arguments_of(name: str, arguments: tuple[Any, ...]) -> tuple[Argument, ...]:
     arguments.
     """
     result: list[Any] = []
-    for parameter, argument in spatial_function(name).parameters_of(arguments):
+    for parameter, argument in spatial_function(name).match_parameters(arguments):
         if isinstance(argument, Operand):
             is_geometry = isinstance(argument, StoredOperand) or getattr(argument, "is_geometry", False)
             if parameter.type != "geometry" or not is_geometry:

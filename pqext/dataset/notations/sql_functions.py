@@ -76,7 +76,7 @@ def _box(*sides: Any) -> tuple[float, ...]:
 def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
     """Build a measure or a construction of geometries; text arguments are parsed as WKT."""
     values: list[Any] = []
-    for parameter, argument in MEASURES[name].parameters_of(arguments):
+    for parameter, argument in MEASURES[name].match_parameters(arguments):
         is_text = parameter.type == "geometry" and isinstance(argument, str)
         values.append(argument.geometry if isinstance(argument, Shape) else wkt(argument) if is_text else argument)
     return SpatialValue(name, tuple(values))

@@ -44,7 +44,7 @@ def evaluate(
     rows = sum(map(len, chunks))
     others = [
         _geometries(value, type, rows, edges, crs) if parameter.type == "geometry" else parameter.check(value)
-        for parameter, value in function.parameters_of([None, *arguments])[1:]
+        for parameter, value in function.match_parameters([None, *arguments])[1:]
     ]
     parts, start = [], 0
     for chunk in chunks:

@@ -115,7 +115,7 @@ class GeometryFunction:
             missing = missing | np.isnan(values)
         return pa.array(values, ARROW_TYPES[self.result], mask=missing)
 
-    def parameters_of(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
+    def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return the parameter of each argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
         if not required <= len(arguments) <= len(self.parameters):

@@ -168,8 +168,8 @@ class Matcher:
         import shapely
 
         if self._tree is None:
-            self._tree = shapely.STRtree(boxes_of(self.sides))
-        left_rows, right_rows = self._tree.query(boxes_of(sides_of(left)))
+            self._tree = shapely.STRtree(box_shapes(self.sides))
+        left_rows, right_rows = self._tree.query(box_shapes(sides_of(left)))
         if not left.type.planar:
             return self._on_the_globe(left, left_rows, right_rows)
         shapes = left.shapes()
@@ -207,7 +207,7 @@ def _sort_order(numbers: Rows) -> Rows:
     return np.argsort(narrow, kind="stable")
 
 
-def boxes_of(sides: Sides) -> Any:
+def box_shapes(sides: Sides) -> Any:
     """Return boxes as shapely geometries, with None for rows without a box."""
     import shapely
 

@@ -40,7 +40,7 @@ class Part:
     rows: int
     bytes: int
     box: BoundingBox | None
-    holds_none: bool = False
+    has_no_coordinates: bool = False
     """Whether there are no coordinates, so that no query reads it."""
     own: bool = True
     """Whether the page has its own box, and not the box of its row group."""
@@ -223,7 +223,8 @@ def _pages(chunk: ColumnChunk, group_part: Part) -> list[Part]:
     boxes = page_boxes.read(chunk)
     parts = []
     for page in range(len(places)):
-        box, is_empty, own = group_part.box, group_part.holds_none, boxes is not None and bool(boxes.has_box[page])
+        box, is_empty = group_part.box, group_part.has_no_coordinates
+        own = boxes is not None and bool(boxes.has_box[page])
         if boxes is not None:
             is_empty = bool(boxes.nulls[page] or boxes.empty[page])
             if boxes.has_box[page]:
@@ -289,7 +290,7 @@ class _Frame:
         return lines.clip(0.0, 1.0)
 
 
-def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
+def hit_probabilities(boxes: _Doubles, width: float, height: float) -> _Doubles:
     """Return the probability that a query touches each box, for queries distributed evenly over the unit square."""
     x = _share(boxes[0], boxes[1], width)
     wraps = boxes[0] > boxes[1]
@@ -311,8 +312,8 @@ def _share(low: _Doubles, high: _Doubles, side: float) -> _Doubles:
 def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> BoxLayout:
     boxed = [index for index, part in enumerate(parts) if part.box is not None]
     boxes = frame.relative([box for part in parts if (box := part.box) is not None])
-    chances = np.array([0.0 if part.holds_none else 1.0 for part in parts])
-    chances[boxed] = hits(boxes, width, height)
+    chances = np.array([0.0 if part.has_no_coordinates else 1.0 for part in parts])
+    chances[boxed] = hit_probabilities(boxes, width, height)
     wraps = boxes[0] > boxes[1]
     areas = (boxes[1] - boxes[0] + wraps) * (boxes[3] - boxes[2])
     depth, covered = float(areas.sum()), _union(boxes)

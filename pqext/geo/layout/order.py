@@ -86,7 +86,7 @@ def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve:
     require_bytes(array)
     type = array_type(array.type)
     planar = type is None or type.planar
-    return pa.array(order_of(row_boxes(array), bounds, check_curve(curve), planar), type=pa.uint64())
+    return pa.array(curve_order(row_boxes(array), bounds, check_curve(curve), planar), type=pa.uint64())
 
 
 def sort(
@@ -104,7 +104,7 @@ def sort(
     check_table(table)
     field, values = pick(table, column)
     marked = type_of(field)
-    order = order_of(row_boxes(values), bounds, curve, marked is None or marked.planar)
+    order = curve_order(row_boxes(values), bounds, curve, marked is None or marked.planar)
     metadata = drop_row_ranges(table.schema.metadata)
     return take_positions(table.replace_schema_metadata(metadata or None), order)
 
@@ -115,7 +115,7 @@ def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((4, 0))
 
 
-def order_of(
+def curve_order(
     boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
 ) -> NDArray[np.int64]:
     """Return the row numbers in the order of ``boxes`` along the curve. Edges are straight in x and y if ``planar``."""
@@ -167,7 +167,7 @@ def split_rows(
     for line, (reduce, missing) in enumerate(((np.fmin, np.inf), (np.fmax, -np.inf)) * 2):
         result = reduce.reduceat(boxes[line] if order is None else boxes[line][order], firsts)
         blocks[line] = np.where(np.isfinite(result), result, missing)
-    width, height = _typical(blocks, most)
+    width, height = _typical_size(blocks, most)
     costs, starts = np.empty(len(firsts) + 1), np.empty(len(firsts) + 1, dtype=np.int64)
     cheapest_cuts(blocks, width, height, _EXTRA * most, (most + 1) // 2, most, costs, starts)
     chosen: list[int] = []
@@ -178,7 +178,7 @@ def split_rows(
     return np.array(chosen[::-1]) * step
 
 
-def _typical(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
+def _typical_size(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
     """Return the median width and height of boxes around ``limit`` blocks each; 1 if there are none, or only points."""
     firsts = np.arange(0, blocks.shape[1], limit)
     sides = []
@@ -218,4 +218,4 @@ class OrdersRows:
 
 def _order(storage: Storage, boxes: NDArray[np.float64]) -> NDArray[np.int64]:
     chosen = GeometryStorage.from_storage(storage)
-    return order_of(boxes, None, chosen.order or "hilbert", chosen.type.planar)
+    return curve_order(boxes, None, chosen.order or "hilbert", chosen.type.planar)

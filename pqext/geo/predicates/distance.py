@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo.kernels.nearest import nearest
-from pqext.geo.predicates.unrolling import TOLERANCE, chains_of
+from pqext.geo.predicates.unrolling import TOLERANCE, split_into_chains
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -98,7 +98,7 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
     """
     import shapely
 
-    chains, owners = chains_of(shapes)
+    chains, owners = split_into_chains(shapes)
     corners, chain = shapely.get_coordinates(chains, return_index=True)
     single = np.flatnonzero(shapely.get_type_id(chains)[chain] == 0)
     starts = np.concatenate([np.flatnonzero(np.diff(chain) == 0), single])

@@ -23,7 +23,7 @@ _MOST_DISTINCT = 0.9
 """Share of distinct byte strings in the sample above which most rows are assumed to be distinct."""
 
 
-def decide_distinct(
+def evaluate_distinct(
     chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
 ) -> NDArray[np.bool_]:
     """Return ``decide(chunk, rows)`` for a binary array without nulls; ``rows`` are the row numbers of its values.

@@ -21,8 +21,8 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
-from pqext.geo.predicates.distinct_geometries import decide_distinct
-from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooLong, shift_east, unite, unroll
+from pqext.geo.predicates.distinct_geometries import evaluate_distinct
+from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooManyVerticesError, shift_east, unite, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import from_shapely, geos_shapes
 
@@ -97,7 +97,7 @@ def decide(
         def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
             return exact(predicate, type, clamp_shapes(geos_shapes(values, rows)))
 
-        answers[numbers] = decide_distinct(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
+        answers[numbers] = evaluate_distinct(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
     return answers, null
 
 
@@ -126,7 +126,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
             placed = unroll(rows[left], geod, (west + east) / 2, max_vertices=MOST_VERTICES)
-        except TooLong:
+        except TooManyVerticesError:
             if len(rows) == 1:
                 raise
             middle = len(rows) // 2

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pqext.geo import crs as crs_
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, globe
-from pqext.geo.predicates.unrolling import chains_of, explode, unroll
+from pqext.geo.predicates.unrolling import explode, split_into_chains, unroll
 
 if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
@@ -28,13 +28,13 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     """Return the length of lines and of polygon boundaries; 0 for points."""
     import shapely
 
-    chains, owners = chains_of(shapes)
+    chains, owners = split_into_chains(shapes)
     corners, chain = shapely.get_coordinates(chains, return_index=True)
     steps = np.flatnonzero(np.diff(chain) == 0)
     x, y = corners.T
     metres = np.asarray(globe.geod_of(type).inv(x[steps], y[steps], x[steps + 1], y[steps + 1])[2])
     result = np.bincount(owners[chain[steps]], weights=metres, minlength=len(shapes)).astype(np.float64)
-    result[_nowhere(shapes)] = np.nan
+    result[_has_no_location(shapes)] = np.nan
     return result
 
 
@@ -46,7 +46,7 @@ def perimeters(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     is_polygon = shapely.get_type_id(parts) == 3
     around = lengths(parts[is_polygon], type)
     result = np.bincount(owners[is_polygon], weights=around, minlength=len(shapes)).astype(np.float64)
-    result[_nowhere(shapes)] = np.nan
+    result[_has_no_location(shapes)] = np.nan
     return result
 
 
@@ -65,7 +65,7 @@ def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
         x, y = shapely.get_coordinates(ring).T
         inside = abs(geod.polygon_area_perimeter(x, y)[0])
         result[owners[number]] += inside if is_shell else -inside
-    result[_nowhere(shapes)] = np.nan
+    result[_has_no_location(shapes)] = np.nan
     return result
 
 
@@ -73,7 +73,7 @@ def azimuths(first_points: _Shapes, second_points: _Shapes, type: GeospatialType
     """Return the directions of geodesics at their first points, in radians from north; NaN if the points are equal."""
     import shapely
 
-    is_outside = _nowhere(first_points) | _nowhere(second_points)
+    is_outside = _has_no_location(first_points) | _has_no_location(second_points)
     (x0, y0), (x1, y1) = (shapely.get_coordinates(side[~is_outside]).T for side in (first_points, second_points))
     forward, _, away = map(np.asarray, globe.geod_of(type).inv(x0, y0, x1, y1))
     result = np.full(len(first_points), np.nan)
@@ -91,7 +91,7 @@ def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialTyp
     if len(first_shapes) == 1:
         first_shapes, second_shapes = second_shapes, first_shapes
     is_constant = len(second_shapes) == 1
-    nowhere = [_nowhere(side) | shapely.is_empty(side) for side in (first_shapes, second_shapes)]
+    nowhere = [_has_no_location(side) | shapely.is_empty(side) for side in (first_shapes, second_shapes)]
     are_points = [shapely.get_type_id(side) == 0 for side in (first_shapes, second_shapes)]
     has_distance = ~(nowhere[0] | nowhere[1])
     points = has_distance & are_points[0] & are_points[1]
@@ -123,7 +123,7 @@ def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doub
     return result
 
 
-def _nowhere(shapes: _Shapes) -> NDArray[np.bool_]:
+def _has_no_location(shapes: _Shapes) -> NDArray[np.bool_]:
     """Return which geometries are missing or have coordinates out of range."""
     import shapely
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
-from pqext.geo.predicates.distinct_geometries import decide_distinct
+from pqext.geo.predicates.distinct_geometries import evaluate_distinct
 from pqext.geo.summary import row_values
 from pqext.geo.wkb import columns, geos_shapes
 
@@ -95,7 +95,7 @@ def _exact(
     def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         return _evaluate_shapes(operation, query, distance, geos_shapes(values, numbers), numbers)
 
-    return decide_distinct(chunk, rows, decide)
+    return evaluate_distinct(chunk, rows, decide)
 
 
 def _evaluate_shapes(

@@ -12,7 +12,7 @@ import numpy as np
 from pqext.core.base.threads import PerThread
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
-from pqext.geo.wkb import copy_of, without_empty_parts
+from pqext.geo.wkb import copy_geometry, without_empty_parts
 
 Query: TypeAlias = Any
 """Box, as a :class:`BoundingBox` or a sequence ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
@@ -73,14 +73,14 @@ class SpatialQuestion:
             raise TypeError(f"a query must be a box or a shapely geometry, not {type(self.geometry).__name__}{hint}")
         else:
             # Other threads may use the caller's object, and preparing would change it.
-            (mended,) = without_empty_parts(np.array([copy_of(self.geometry)], dtype=object))
+            (mended,) = without_empty_parts(np.array([copy_geometry(self.geometry)], dtype=object))
             object.__setattr__(self, "geometry", mended)
         object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
         box = self.geometry
         if not isinstance(box, BoundingBox):
             box = None if box.is_empty else as_box(box.bounds)
         object.__setattr__(self, "box", box)
-        object.__setattr__(self, "_private", PerThread(partial(copy_of, self.geometry)))
+        object.__setattr__(self, "_private", PerThread(partial(copy_geometry, self.geometry)))
 
     @property
     def private_geometry(self) -> Query:

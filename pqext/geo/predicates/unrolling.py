@@ -44,7 +44,7 @@ _Shapes = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
 
 
-class TooLong(LimitError):
+class TooManyVerticesError(LimitError):
     """Raised if following edges requires more vertices than allowed."""
 
 
@@ -56,7 +56,8 @@ def unroll(
 
     Edges are geodesics of ``geod``, or great circles of a sphere if it is None. Polygons of the same geometry are
     united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords deviate from edges by at most
-    ``tolerance`` degrees. Raises :class:`TooLong` if lines or rings need more than ``max_vertices`` more vertices.
+    ``tolerance`` degrees. Raises :class:`TooManyVerticesError` if lines or rings need more than ``max_vertices``
+    additional vertices.
     """
     import shapely
 
@@ -92,7 +93,7 @@ def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
     return parts[retained], owners[retained]
 
 
-def chains_of(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
+def split_into_chains(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
     """Split ``shapes`` into points, lines and polygon rings.
 
     Returns these parts and the index of the shape that each part belongs to.
@@ -352,7 +353,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
     import shapely
 
     corners, number = shapely.get_coordinates(lines, return_index=True)
-    result = _through_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
+    result = _expand_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
     turn = -np.round(np.diff(result.x, prepend=result.x[:1]) / 360)
     turn[np.flatnonzero(np.diff(result.number, prepend=-1))] = 0
     total = np.cumsum(turn)
@@ -363,7 +364,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
         if not len(at):
             break
         if max_vertices is not None and len(result.x) + len(at) - len(corners) > max_vertices:
-            raise TooLong(
+            raise TooManyVerticesError(
                 "the edges of a geometry are so long that following them over the globe needs more than "
                 f"{max_vertices} points: read without this filter, or divide the geometry into several"
             )
@@ -375,7 +376,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
     return result
 
 
-def _through_poles(chains: _Chains) -> _Chains:
+def _expand_poles(chains: _Chains) -> _Chains:
     """Replace each vertex at a pole by two vertices, the pole at the longitudes of both neighbours."""
     x, y = chains.x, chains.y
     inner = np.diff(chains.number) == 0
@@ -405,7 +406,7 @@ def _halves(
     wide = np.abs(x1 - x0) > 1e-12
     retained = (number[candidates] == number[candidates - 1]) & ~along_pole & wide
     if geod is None or geod.f < _NEARLY_ROUND:
-        retained &= ~_straight(x0, y0, x1, y1, tolerance)
+        retained &= ~_are_straight(x0, y0, x1, y1, tolerance)
     at = candidates[retained]
     if not len(at):
         return at, x[:0], y[:0]
@@ -420,7 +421,7 @@ def _halves(
     return at[split], found_x[split], found_y[split]
 
 
-def _straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
+def _are_straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
     """Return which edges are too short, and too far from the poles, to deviate from the chord by ``tolerance``.
 
     Along an edge, latitude bends by the square of the difference in longitude times sin y cos y. Longitude, in arc,

@@ -135,13 +135,13 @@ def _reject_incomplete(
             pages = [] if chunk is None else pages_of(source, chunk, limits) or []
             plain = [page for page in pages if page.encoding == Encoding.PLAIN and not is_type_unknown(page)]
             plain = [page for page in plain if not page.is_dictionary]
-            if plain and all(_leaves_bytes(leaf, page, chunks) for page in plain[:SAMPLE]):
+            if plain and all(_has_extra_bytes(leaf, page, chunks) for page in plain[:SAMPLE]):
                 group.chunks[leaf.leaf_start] = None
                 reason = "its pages contain more bytes than its values need; they may be other values"
                 group.rejected[leaf.path[0]] = reason
 
 
-def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
+def _has_extra_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
     """Return whether a page without levels has extra bytes; for fixed-size values, the header shows it."""
     width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
     return page.uncompressed_bytes > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0

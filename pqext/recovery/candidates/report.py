@@ -177,7 +177,7 @@ def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
     return losses
 
 
-def describe_misstated(assessments: Sequence[Assessment]) -> list[str]:
+def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
     """Describe columns whose rows are rewritten although no row is lost."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:

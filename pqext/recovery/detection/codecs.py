@@ -51,7 +51,7 @@ class Codecs:
         most: tuple[int, list[bool]] = 0, []
         best = None
         for codec in codec_numbers:
-            opens = [_opens(codec, body, size) for body, size in bodies]
+            opens = [_can_decompress(codec, body, size) for body, size in bodies]
             if all(opens):
                 return codec
             if (sum(opens), opens) > most:  # some pages may be damaged; earlier pages break a tie
@@ -77,7 +77,7 @@ def _compressed_bytes(raw: RawPage) -> tuple[Bytes, int]:
     return raw.body[levels:], raw.header.uncompressed_page_size - levels
 
 
-def _opens(codec: int, body: Bytes, size: int) -> bool:
+def _can_decompress(codec: int, body: Bytes, size: int) -> bool:
     if not len(body) and not size:
         return True
     try:

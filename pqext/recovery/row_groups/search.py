@@ -59,7 +59,7 @@ class UnplacedPages:
     reason: str
 
 
-class _TooMany(Exception):
+class _SearchLimitError(Exception):
     """The search takes too long."""
 
 
@@ -121,7 +121,7 @@ class Search:
                     cache.clear()
                 try:
                     split = self._split_from_start() if self._segment.at_start else self._split_remainder()
-                except _TooMany:
+                except _SearchLimitError:
                     split = [], [self._add_unplaced(0, len(self._pages), GIVEN_UP)]
                 if split is None:
                     break
@@ -144,7 +144,7 @@ class Search:
         """Split the segment from any page at which row groups can start, after an incomplete row group."""
         size = len(self._pages)
         self._explore(range(size))
-        begins = [at for at in range(size + 1) if self._reaches_end[at] and self._is_rest(at)]
+        begins = [at for at in range(size + 1) if self._reaches_end[at] and self._can_be_rest(at)]
         if not begins:
             return None
         splits = [self._follow(at, 0) if at < size else ([], []) for at in begins]
@@ -158,7 +158,7 @@ class Search:
         gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
         return certain, [UnplacedPages(start, stop, AMBIGUOUS) for start, stop in gaps]
 
-    def _is_rest(self, stop: int) -> bool:
+    def _can_be_rest(self, stop: int) -> bool:
         """Return whether the pages before ``stop`` can be the rest of a row group whose first pages are missing."""
         if not stop:
             return True
@@ -175,7 +175,7 @@ class Search:
             if not at:
                 # All pages are one chunk, which may be incomplete; with a single column this loses no rows.
                 return len(self._leaves) > 1 or self._lacks_beginning(stop)
-            if self._precede(leaf - 1, at, rows):
+            if self._can_precede(leaf - 1, at, rows):
                 return True
             if self._pages[at].is_dictionary:
                 return False
@@ -190,7 +190,7 @@ class Search:
         lacks = (page.encoding in DICTIONARY_ENCODINGS for page in self._pages[:stop])
         return page_rows is None or not page_rows[1] or any(lacks)
 
-    def _precede(self, leaf: int, page: int, rows: int) -> bool:
+    def _can_precede(self, leaf: int, page: int, rows: int) -> bool:
         """Return whether the pages before ``page`` can be chunks of ``leaf`` and preceding leaves of ``rows`` rows."""
         while page:
             if leaf < 0:
@@ -216,7 +216,7 @@ class Search:
     def _take_step(self, steps: int = 1) -> None:
         self._steps -= steps
         if self._steps < 0 or not self._effort.spend(steps):
-            raise _TooMany
+            raise _SearchLimitError
 
     def _follow(self, page: int, first: int) -> Split:
         """Split the pages from ``page`` on while the split is unique. Pages from ``first`` to ``page`` are unplaced."""
@@ -285,7 +285,7 @@ class Search:
                 last, before = self._pages[page - 1].count, self._pages[page - 2].count
                 if last > begun or (page - position > 2 and before != begun):
                     break
-            if page < len(self._pages) and not self._begins(first, page):
+            if page < len(self._pages) and not self._starts_row(first, page):
                 continue
             if only and page < len(self._pages) and not self._pages[page].is_dictionary:
                 continue  # rows of a single column have the same order in any split
@@ -293,7 +293,7 @@ class Search:
                 break
             sizes += 1
             if sizes > _SIZES:
-                raise _TooMany
+                raise _SearchLimitError
             end = self._end(position, rows)
             if end is None:
                 continue
@@ -326,7 +326,7 @@ class Search:
             number += 1
         return False
 
-    def _begins(self, leaf: SchemaNode, number: int) -> bool:
+    def _starts_row(self, leaf: SchemaNode, number: int) -> bool:
         """Return whether page ``number``, decoded as ``leaf``, starts with a row."""
         if not leaf.max_repetition_level or self._pages[number].is_dictionary:
             return True
@@ -368,7 +368,7 @@ class Search:
         if end is None or end < 0:
             return end
         page = end
-        while page < len(self._pages) and not self._begins(node, page):
+        while page < len(self._pages) and not self._starts_row(node, page):
             page_rows = self._chunks.rows(node, self._pages[page])
             if page_rows is None or page_rows[0]:
                 return None

@@ -102,7 +102,7 @@ def _unreadable(
         leaf += len(shapes[0])
 
 
-def question_schema(assessments: Sequence[Assessment]) -> None:
+def add_schema_hint(assessments: Sequence[Assessment]) -> None:
     """Add to the reason of the first unreadable column with intact pages that the schema may not match."""
     for assessment in assessments:
         for name, reason in assessment.damaged.items():

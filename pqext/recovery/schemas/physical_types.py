@@ -86,7 +86,7 @@ def iter_likely(
                 continue
             starting: Iterable[MatchedGroup] = matcher.groups(at)
             if readable_offset is None:
-                starting = _continuing(starting, ahead, may_break_off=not segment.at_end)
+                starting = _continuable_groups(starting, ahead, may_break_off=not segment.at_end)
             read = (_readable(source, segment.pages, group, effort, limits) for group in starting)
             changes = [
                 {number: element for leaf in leaves for number, element in leaf.changed.items()}
@@ -104,7 +104,7 @@ def iter_likely(
                 return
 
 
-def _continuing(
+def _continuable_groups(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
     """Return the row groups that others can follow, or all if there are none. A long sequence never fits by chance."""

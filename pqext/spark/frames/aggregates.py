@@ -68,7 +68,8 @@ def query(
             (result,) = in_timezone(parse_columns([column]), timezone)
             if result not in requested:
                 used = set(map(_name, requested))
-                requested.append(result if _name(result) not in used else ComputedColumn(_free(used), _value(result)))
+                is_used = _name(result) in used
+                requested.append(ComputedColumn(_unused_name(used), _value(result)) if is_used else result)
                 place = len(requested) - 1
             else:
                 place = requested.index(result)
@@ -98,6 +99,6 @@ def _value(column: str | ComputedColumn) -> Value:
     return col(column) if isinstance(column, str) else column.field
 
 
-def _free(names: Collection[str]) -> str:
+def _unused_name(names: Collection[str]) -> str:
     """Return a name that is not among ``names``."""
     return next(name for number in count() if (name := f"value_{number}") not in names)

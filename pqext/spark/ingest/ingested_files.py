@@ -56,7 +56,7 @@ class EarlierJobs:
             entries = {name: entry for name, entry in entries.items() if _is_unchanged(part, entry)}
             self.used.update(entries)
             (ingested if entries else new).append(part)
-            if entries and all(_differing(entry, arguments) for entry in entries.values()):
+            if entries and all(_changed_arguments(entry, arguments) for entry in entries.values()):
                 changed.append((part, [*entries.values()][-1]))
         if changed and on_changed_arguments == "raise":
             part, entry = changed[0]
@@ -113,7 +113,7 @@ def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dic
     return {name: _text(value) for name, value in arguments.items()}
 
 
-def content_of(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
+def combined_digest(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
     """Return the digest of a file, computed from the hashes of its ranges, or None if a range has no hash."""
     ordered = sorted((part.start, part.size if part.stop is None else part.stop, text) for part, text in ranges)
     hashes = [(stop, text) for _, stop, text in ordered if text is not None]
@@ -133,7 +133,7 @@ def _is_unchanged(part: Part, entry: JobInput) -> bool:
     )
 
 
-def _differing(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
+def _changed_arguments(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
     """Return the names of arguments that would change the rows of a file; empty if the record has no arguments.
 
     The time zone matters if both jobs have partitions, and ``on_error`` if documents of the file were invalid.
@@ -151,9 +151,8 @@ def _differing(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
 
 def _difference(entry: JobInput, arguments: Mapping[str, str]) -> str:
     before = entry.arguments or {}
-    return ", ".join(
-        f"{name} was {_format(before, name)} and is {_format(arguments, name)}" for name in _differing(entry, arguments)
-    )
+    names = _changed_arguments(entry, arguments)
+    return ", ".join(f"{name} was {_format(before, name)} and is {_format(arguments, name)}" for name in names)
 
 
 def _format(arguments: Mapping[str, str], name: str) -> str:

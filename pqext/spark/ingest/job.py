@@ -28,7 +28,7 @@ from pqext.spark.ingest.ingested_files import (
     ConcurrentIngestError,
     EarlierJobs,
     OnChangedArguments,
-    content_of,
+    combined_digest,
     encode_arguments,
 )
 from pqext.spark.ingest.plan import IngestConfig, geometry_columns, partition_columns
@@ -352,7 +352,7 @@ def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
     for attempt in attempts:
         for result in attempt.parts:
             ranges.setdefault(result.part.path, []).append((result.part, result.digest))
-    return {path: content_of(hashes) for path, hashes in ranges.items()}
+    return {path: combined_digest(hashes) for path, hashes in ranges.items()}
 
 
 def _sum_files(parts: Sequence[Part], attempts: Sequence[Attempt]) -> list[IngestedFile]:

@@ -77,8 +77,8 @@ def spatial_join(
         TypeError: If a column does not contain geometries.
     """
     condition = Condition.from_arguments(predicate, distance)
-    _one_of("how", how, get_args(How))
-    _one_of("strategy", strategy, get_args(Strategy))
+    _check_choice("how", how, get_args(How))
+    _check_choice("strategy", strategy, get_args(Strategy))
     sides(left, right, on)
     only_left = how in ("semi", "anti")
     whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
@@ -185,7 +185,7 @@ def _select_columns(
     )
 
 
-def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:
+def _check_choice(argument: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{argument} must be one of {', '.join(choices)}, not {value!r}")
 

@@ -237,12 +237,12 @@ def _iter_inputs(
         return
     array = batch.column(aggregate.place)
     for what, type in _parts(aggregate, values):
-        yield what, _addable(array, type) if what == "sum" else array
+        yield what, _to_summable(array, type) if what == "sum" else array
         if what == "max" and pa.types.is_floating(array.type):
             yield "nan", pc.is_nan(array)
 
 
-def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
+def _to_summable(array: pa.Array, type: T.DataType) -> pa.Array:
     """Cast values so that Arrow sums a batch exactly. Floats become doubles."""
     if isinstance(type, T.DoubleType):
         return array.cast(pa.float64(), safe=False)  # as Spark adds integers for a mean

@@ -94,7 +94,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
     remote = [file for file in query.files if is_remote(file)]
     if remote:
         yield "files in stores are read by pqext"
-    odd = [file for file in query.files if not remote and _is_odd(file)]
+    odd = [file for file in query.files if not remote and _has_unsupported_name(file)]
     if odd:
         yield f"{escape_text(odd[0])} has a name that Spark treats as a pattern or a hidden file"
     if query.metrics_path is not None:
@@ -119,7 +119,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
             yield f"{field} is within a VARIANT that is itself within a column"
 
 
-def _is_odd(file: str) -> bool:
+def _has_unsupported_name(file: str) -> bool:
     path = os.path.splitdrive(file)[1].replace(os.sep, "/")
     return _PATTERN.search(path) is not None or os.path.basename(file)[:1] in ("_", ".")
 

@@ -100,7 +100,7 @@ class NativeRead:
                 layouts[name] = "plain"
             elif name in result and isinstance(stored[name].dataType, T.VariantType):
                 layouts[name] = "whole"
-            elif name not in result | computed and _all_leaves(values, survey):
+            elif name not in result | computed and _are_all_plain(values, survey):
                 layouts[name] = "leaf"
             else:
                 layouts[name] = "struct" if name in survey.storage else "whole"
@@ -158,14 +158,14 @@ class NativeRead:
         reason = "by bounds of these types, Spark would lose rows"
         if not self._is_pushed:
             texts.append(f"no row groups are skipped within files: {reason}")
-        elif shielded := self._shield_columns:
+        elif shielded := self._inexact_columns:
             texts.append(f"no row groups are skipped within files by {', '.join(map(escape_text, shielded))}: {reason}")
         return texts
 
     @property
     def _is_pushed(self) -> bool:
         """Whether Spark's reader can skip row groups with its filters without losing rows."""
-        inexact, shielded = self.survey.inexact, self._shield_columns
+        inexact, shielded = self.survey.inexact, self._inexact_columns
         return self.query.trust_statistics and not any(
             leaf in inexact or any(path.startswith(f"{leaf}.") for path in inexact)
             for name in self.layouts
@@ -174,7 +174,7 @@ class NativeRead:
         )
 
     @property
-    def _shield_columns(self) -> list[str]:
+    def _inexact_columns(self) -> list[str]:
         """Columns with inexact bounds. They are wrapped in an expression so that Spark does not push down filters."""
         return [name for name, layout in self.layouts.items() if layout == "plain" and name in self.survey.inexact]
 
@@ -188,7 +188,7 @@ class NativeRead:
         """Return the result as a data frame of ``spark``."""
         folders = [name for name, layout in self.layouts.items() if layout == "folder"]
         schema = T.StructType([T.StructField(name, self._source_type(name)) for name in self.layouts])
-        rows = _no_rows(spark, schema)
+        rows = _empty_frame(spark, schema)
         if self.files:
             reader = _session(spark, self._settings(spark)).read.schema(schema).options(**_OPTIONS)
             reader = reader.option("ignoreCorruptFiles", self.query.on_invalid == "skip")
@@ -197,7 +197,7 @@ class NativeRead:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             relation = reader.parquet(*map(_uri, self.files))
             rows = rows.union(relation.select(*map(quote, schema.names)))
-        for name in self._shield_columns if self._is_pushed else ():
+        for name in self._inexact_columns if self._is_pushed else ():
             column = rows[quote(name)]
             rows = rows.withColumn(name, F.coalesce(column, column))
         for name in folders:
@@ -295,7 +295,7 @@ def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     return sessions[key]
 
 
-def _no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
+def _empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """Return an empty data frame, which Spark's optimizer removes from a union."""
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     return spark.range(1).where(F.lit(False)).select(*columns)
@@ -318,7 +318,7 @@ def _plain_type(field: VariantField, survey: FileSurvey) -> T.DataType | None:
     return type if type is not None and (leaf is None or is_widened(leaf, type)) else None
 
 
-def _all_leaves(fields: Sequence[VariantField], survey: FileSurvey) -> bool:
+def _are_all_plain(fields: Sequence[VariantField], survey: FileSurvey) -> bool:
     """Return whether all values are plain columns, and at least one has a leaf."""
     return all(_plain_type(field, survey) is not None for field in fields) and any(
         survey.fields[field._key()] is not None for field in fields

@@ -17,8 +17,8 @@ from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
-from pqext.spark.skipping.foreign import READ_AS, ByFrames, Files, type_at
-from pqext.spark.skipping.tasks import InTasks, paths_of
+from pqext.spark.skipping.foreign import READ_AS, Files, FrameIndexing, type_at
+from pqext.spark.skipping.tasks import TaskIndexing, paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +104,7 @@ def refresh_skipping(
     table = Table.from_sources(paths, None, storage)
     indexing = _indexing(spark, paths, format, schema, options, data, storage, progress)
     known = Store(_folder(store, storage), decryption)
-    if isinstance(indexing, ByFrames):
+    if isinstance(indexing, FrameIndexing):
         _check_read_as(known, indexing.files)
     return refresh_store(table, known, indexing)
 
@@ -116,10 +116,10 @@ def _indexing(
     if format.lower() != PARQUET:
         if not data:
             raise ValueError(f"data=False builds indexes from footers, which files of format {format} do not have")
-        return ByFrames(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
+        return FrameIndexing(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
     if schema is not None or options:
         raise ValueError("schema and options are for formats that Spark reads, not for Parquet")
-    return InTasks(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, data), storage, progress)
+    return TaskIndexing(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, data), storage, progress)
 
 
 def _check_read_as(store: Store, files: Files) -> None:

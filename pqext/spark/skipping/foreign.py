@@ -142,7 +142,7 @@ class FrameTask:
 
 
 @dataclass(frozen=True)
-class ByFrames:
+class FrameIndexing:
     """Index files that Spark reads."""
 
     files: Files

@@ -81,13 +81,13 @@ def read_with_skipping(
         for place in find_sources(item, None, storage if is_remote(item) else None, ignore_table_format=True)
     ]
     store = StoreReference.from_argument(skipping).open(storage)
-    result = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
+    result = store.prune_reasons(sources, expression, _evidence_filter(files, frame.schema))
     names = objects_of(sources).paths
     refused = {names[at].as_py() for at, reason in enumerate(result) if reason is not None}
     return where(exclude_files(frame, refused), expression) if refused else rows
 
 
-def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
+def _evidence_filter(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
     """Return a function that tests whether evidence applies to the values that Spark reads."""
 
     def trusts(evidence: Evidence) -> bool:

@@ -124,7 +124,7 @@ class ParquetTask:
 
 
 @dataclass(frozen=True)
-class InTasks:
+class TaskIndexing:
     """Index Parquet files in Spark tasks, with a share of the files for each task."""
 
     spark: SparkSession

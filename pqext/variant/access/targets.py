@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pqext.variant.kernels.shredding import Leaf
 from pqext.variant.shredding.ddl import MAX_DEPTH, DdlType, parse_ddl
-from pqext.variant.shredding.schema import UUID, ddl_name, is_list, leaf_of_name, quote_name
+from pqext.variant.shredding.schema import UUID, ddl_name, is_list, parse_leaf_name, quote_name
 from pqext.variant.types import is_variant_type, variant_type
 
 Described = tuple[int, int, int, int, int]
@@ -211,7 +211,7 @@ def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
         return units[ddl_type.arguments[0]]
     if ddl_type.name.lower() in _ARROW_NAMES and not ddl_type.arguments:
         return _ARROW_NAMES[ddl_type.name.lower()]
-    return leaf_of_name(ddl_type.name, ddl_type.arguments)
+    return parse_leaf_name(ddl_type.name, ddl_type.arguments)
 
 
 def type_name(type: str | pa.DataType) -> str:

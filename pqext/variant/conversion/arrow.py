@@ -14,7 +14,7 @@ from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.data_frames import with_arrow_types
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.variant.coercion import as_arrow
-from pqext.variant.conversion.rows import all_rows, one_array
+from pqext.variant.conversion.rows import concatenate_variants, write_rows
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.convert import ArrowRows, Form
 from pqext.variant.metadata import EMPTY
@@ -106,7 +106,7 @@ def _struct_of(batch: pa.RecordBatch) -> pa.StructArray:
 
 def _rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
     rows = ArrowRows(_list_columns(array), keep_nulls)
-    return one_array(all_rows(lambda start: rows.rows(start, len(array), first_row), len(array)))
+    return concatenate_variants(write_rows(lambda start: rows.rows(start, len(array), first_row), len(array)))
 
 
 _Part = tuple[Any, ...]

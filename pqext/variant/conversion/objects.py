@@ -12,7 +12,7 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import all_rows, one_array
+from pqext.variant.conversion.rows import concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.convert import Reader, Writer
 from pqext.variant.python import encode_scalar, python_primitive, to_plain
@@ -66,7 +66,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
         raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, to_plain)
-    return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))
+    return concatenate_variants(write_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))
 
 
 def to_python(array: VariantLike, *, json_types: bool = False) -> list[Any]:

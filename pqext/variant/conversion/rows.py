@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
-from pqext.variant.shredding.shredder import binary_of
+from pqext.variant.shredding.shredder import build_binary
 from pqext.variant.types import variant_array, variant_type
 
 Written = tuple[Any, ...]
@@ -19,13 +19,13 @@ def array_of(values: Written) -> pa.StructArray:
     """Return the rows as an array of :func:`pqext.variant.variant_type`."""
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = values[:7]
     return variant_array(
-        binary_of(pa.binary(), rows, metadata_offsets, metadata),
-        binary_of(pa.binary(), rows, value_offsets, value),
+        build_binary(pa.binary(), rows, metadata_offsets, metadata),
+        build_binary(pa.binary(), rows, value_offsets, value),
         pa.py_buffer(validity) if nulls else None,
     )
 
 
-def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
+def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
     """Return the arrays from repeated calls of ``write(start)``.
 
     Each continues where the preceding array reached 2 GiB.
@@ -41,7 +41,7 @@ def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]
     return arrays
 
 
-def one_array(arrays: list[pa.StructArray]) -> pa.StructArray:
+def concatenate_variants(arrays: list[pa.StructArray]) -> pa.StructArray:
     """Concatenate all rows into one array. Raises ``LimitError`` if 32-bit offsets do not suffice."""
     if len(arrays) == 1:
         return arrays[0]

@@ -15,7 +15,7 @@ from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.types.marks import UUID_MARK
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.arrow import from_arrow
-from pqext.variant.conversion.rows import all_rows, one_array
+from pqext.variant.conversion.rows import concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding import faults as shredding_faults
@@ -126,7 +126,7 @@ def _overlay_residual(typed_columns: pa.RecordBatch, residual: pa.StructArray) -
     def write(start: int) -> Any:
         return edit(base, start, 0, Action.ACTION_OVERLAY, [], overlay, False, False)
 
-    merged = one_array(all_rows(write, rows))
+    merged = concatenate_variants(write_rows(write, rows))
     return pa.concat_arrays([merged, residual]).take(pc.if_else(present, np.arange(rows), np.arange(rows, 2 * rows)))
 
 

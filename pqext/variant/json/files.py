@@ -34,7 +34,7 @@ from pqext.variant.json.parser import (
     Parsing,
     parsing,
 )
-from pqext.variant.shredding.shredder import binary_of
+from pqext.variant.shredding.shredder import build_binary
 from pqext.variant.types import variant_field
 
 Path: TypeAlias = "str | os.PathLike[str]"
@@ -85,7 +85,7 @@ class Piece:
 
 def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
     offsets = np.concatenate([[0], stops]).astype(np.int64)
-    return binary_of(pa.large_binary(), len(stops), offsets, text)
+    return build_binary(pa.large_binary(), len(stops), offsets, text)
 
 
 def _in_lines(text: bytes, offset: int, code: int, name: bytes | None) -> Found:

@@ -22,7 +22,7 @@ from pqext.variant.kernels.json_parse import (
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, storage_struct
-from pqext.variant.shredding.shredder import COERCE, Coerce, binary_of, storage_of
+from pqext.variant.shredding.shredder import COERCE, Coerce, build_binary, build_storage
 from pqext.variant.types import VariantLike, variant_array, variant_type
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]
         raise shredding_faults.error(result)
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, match, after, line = result
     array = variant_array(
-        binary_of(pa.binary(), rows, metadata_offsets, metadata),
-        binary_of(pa.binary(), rows, value_offsets, value),
+        build_binary(pa.binary(), rows, metadata_offsets, metadata),
+        build_binary(pa.binary(), rows, value_offsets, value),
         pa.py_buffer(validity) if nulls else None,
     )
     return array, match, after, line
@@ -201,7 +201,7 @@ def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]
 
 def _check_shredding(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
     rows, nulls, value, line, validity, metadata_offsets, metadata, columns = result
-    array = storage_of(schema, binary_of(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
+    array = build_storage(schema, build_binary(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
     return array, value, line
 
 

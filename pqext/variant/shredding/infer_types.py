@@ -194,10 +194,10 @@ def _double_type(sample: PathSample, counts: dict[str, int], options: Inference,
         return None
     digits = f"{sample.integer_digits + sample.scale} digits" if long else "varying digits after the decimal point"
     kinds = f"numbers of {digits}" if long or varied else "decimals and doubles as double"
-    return Primitive(pa.float64(), f"{summary}, {kinds}{_residual(values - held, values)}")
+    return Primitive(pa.float64(), f"{summary}, {kinds}{_describe_residual(values - held, values)}")
 
 
-def _residual(residual: int, values: int) -> str:
+def _describe_residual(residual: int, values: int) -> str:
     """Describe the share of the sample that stays in the residual."""
     return f"; in the residual: {residual / values:.1%} of the values" if residual else ""
 
@@ -278,7 +278,7 @@ def _exact(sample: PathSample, values: int, options: Inference, summary: str) ->
         return _physical(sample, summary)
     fits = sample.wide == 0 if options.mixed == "widen" else sample.wide * 2 <= values
     if not sample.fractions and fits:
-        too_large = f", {sample.wide} too large{_residual(sample.wide, values)}" if sample.wide else ""
+        too_large = f", {sample.wide} too large{_describe_residual(sample.wide, values)}" if sample.wide else ""
         if options.integers == "narrowest":
             return Primitive(_INTEGERS[sample.integer_bytes], f"{summary}, integers of the sample fit{too_large}")
         return Primitive(pa.int64(), f"{summary}, integers{too_large}")
@@ -289,7 +289,7 @@ def _exact(sample: PathSample, values: int, options: Inference, summary: str) ->
             reason += "; coerce='json' makes it DOUBLE, which is smaller and faster"
         return Primitive(pa.decimal128(_precision(max(digits, 1), options), sample.scale), f"{summary}, {reason}")
     if sample.fractions * 2 < values and options.mixed != "widen":
-        residual = _residual(sample.fractions + sample.wide, values)
+        residual = _describe_residual(sample.fractions + sample.wide, values)
         widest = ddl_name(pa.decimal128(38, 0))
         return Primitive(pa.int64(), f"{summary}, mostly integers; no {widest} holds all{residual}")
     return Untyped(f"{summary}, decimals of {digits} digits, more than 38")

@@ -341,7 +341,7 @@ def ddl_name(type: pa.DataType) -> str:
     return _LEAF_NAMES[type]
 
 
-def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
+def parse_leaf_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     """Return the leaf type with a DDL name, such as ``DECIMAL`` with ``(9, 2)``. Raises ``ValueError`` if unknown.
 
     Raises ``ValueError`` if there is none.
@@ -412,7 +412,7 @@ def _from_ddl(ddl_type: DdlType, text: str) -> ShreddingSchema:
     if ddl_type.name == "VARIANT" and not ddl_type.arguments:
         return Untyped()
     try:
-        return Primitive(leaf_of_name(ddl_type.name, ddl_type.arguments))
+        return Primitive(parse_leaf_name(ddl_type.name, ddl_type.arguments))
     except ValueError as error:
         unknown = "is not a type" in str(error)
         more = ", STRUCT<name: type, ...>, ARRAY<type> and VARIANT" if unknown else ""

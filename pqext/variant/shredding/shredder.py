@@ -93,10 +93,10 @@ def _shred_chunk(chunk: pa.StructArray, compiled_schema: CompiledSchema, coerce:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
     metadata = child(chunk, "metadata")
     assert metadata is not None
-    return storage_of(compiled_schema, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
+    return build_storage(compiled_schema, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
 
 
-def storage_of(
+def build_storage(
     compiled_schema: CompiledSchema, metadata: pa.Array, columns: Sequence[
         Sequence[Any]
     ], validity: Buffer | None, nulls: int
@@ -134,7 +134,7 @@ def storage_of(
     return pa.StructArray.from_buffers(type, len(metadata), [bitmap], nulls, children=[metadata, *groups[0]])
 
 
-def binary_of(type: pa.DataType, rows: int, offsets: Buffer, data: Buffer) -> pa.Array:
+def build_binary(type: pa.DataType, rows: int, offsets: Buffer, data: Buffer) -> pa.Array:
     """Build a binary or string array without nulls from buffers."""
     return pa.Array.from_buffers(type, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
