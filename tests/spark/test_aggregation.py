@@ -180,7 +180,7 @@ def test_extremes_and_counts_use_metadata_if_conclusive(spark: Any, folder: Path
         ({"n": ("sum", "i8", "d9")}, (), TypeError, "a pair of a function and a column"),
         ({}, (), TypeError, "agg must map"),
         ("count", (), TypeError, "agg must map"),
-        ({"word": "count"}, ("word",), ValueError, "named twice"),
+        ({"word": "count"}, ("word",), ValueError, "have the same name"),
         ({"n": ("sum", col("i8") > 5)}, (), TypeError, "columns are names"),
         ({"n": ("sum", "word")}, (), PySparkException, "sum is not defined for column 'word' of type string"),
     ],

@@ -221,5 +221,5 @@ def test_csv_is_ingested_with_all_columns(spark: Any, tmp_path: Path) -> None:
     assert why.endswith("rows.csv.gz, row 9, byte 1: the text ends within a value")
     with open(str(done.bad_lines_file)) as side:
         assert json.loads(side.read())["raw"] == "{"
-    with pytest.raises(ValueError, match='needs format="csv"'):
+    with pytest.raises(ValueError, match='requires format="csv"'):
         ingest_json(spark, str(packed), out, csv={"document": "doc"})
