@@ -167,10 +167,14 @@ def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: in
     """Parse the page header at ``offset``; return it and its length. ``body`` contains its bytes from ``held_from``."""
     try:
         header, end = decode(PageHeader, body, held_from, limits)
-        if end - held_from <= limits.page_header_bytes:
-            return header, end - held_from
     except (CorruptFileError, LimitError):
         pass  # the header may extend beyond these bytes
+    else:
+        length, maximum = end - held_from, limits.page_header_bytes
+        if length > maximum:
+            message = f"a page header of {length} bytes exceeds page_header_bytes={maximum}"
+            raise LimitError(message, offset=chunk.offset + offset)
+        return header, length
     try:
         return decode(PageHeader, chunk.read(offset, min(limits.page_header_bytes, chunk.size - offset)), 0, limits)
     except (CorruptFileError, LimitError) as error:
