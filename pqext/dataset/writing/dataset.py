@@ -160,7 +160,7 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
     if scheme_of(path) not in (None, "file", "local"):
         return path
     if storage_options:
-        raise ValueError("storage_options requires a URL, such as s3://bucket/folder")
+        raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
     return os.path.abspath(os.fsdecode(locate(path)))
 
 

@@ -72,7 +72,7 @@ class SaveWriter:
         schema = months_to_intervals(schema)
         self.options = save_options(schema, options)
         if self.options.storage_options and not is_remote(paths[0]):
-            raise ValueError("storage_options requires a URL, such as s3://bucket/folder")
+            raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
         self.target: Target = target_of(paths[0], self.options.storage_options)
         self.target.check_no_table()
         self._unparsed_options = dict(options)
