@@ -221,10 +221,7 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
     def _comparable(self, operand: Operand) -> tuple[pa.Array, ValueType, pa.Array | None]:
-        """Return the comparable array of an operand and its comparison category.
-
-        For a dictionary array, return its entries and also the entry index of each row.
-        """
+        """Return the array to compare, its category and, if it contains dictionary entries, each row's entry index."""
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._dictionary_entries(operand) or (self.value(operand), None)
@@ -251,10 +248,7 @@ class _Evaluator(Visitor[pa.Array]):
         return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
     def _dictionary_entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
-        """Return the dictionary entries of an array and the entry index of each row.
-
-        Return None if the array is not dictionary-encoded or has at least as many entries as rows.
-        """
+        """Return the dictionary entries and each row's entry index; None unless there are fewer entries than rows."""
         array = self.known.get(operand._key())
         if array is None:
             if not isinstance(operand, Column):
