@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 from remote.conftest import S3, s3, server
+from spark.sessions import QUICK_JAVA, QUICK_WORKERS
 
 import pqext
 from pqext.dataset.writing.store_target import StoreTarget
@@ -21,6 +24,8 @@ from pqext.spark import ingest_json
 __all__ = ["s3", "server"]
 
 ROWS = 200
+ROUNDS = int(os.environ.get("PQEXT_INGEST_ROUNDS", "10"))
+"""How often the slow test repeats each case."""
 
 
 @pytest.fixture(params=["folder", "store"])
@@ -78,6 +83,19 @@ def test_overlapping_ingests_of_one_file_add_its_rows_once(
     assert sorted(one.rows for one in done) == [0] * (jobs - 1) + [2 * ROWS]
     assert sorted(len(one.skipped) for one in done) == [0] + [2] * (jobs - 1)
     assert identifiers(dest) == [*range(2 * ROWS)]
+
+
+@pytest.mark.slow
+@pytest.mark.spec("spark.ingest.once")
+def test_jobs_of_threads_and_drivers_add_each_row_once_in_many_rounds() -> None:
+    program = Path(__file__).parents[1] / "stress" / "overlapping_ingests.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "--rounds", str(ROUNDS)], capture_output=True, text=True,
+        env=os.environ | QUICK_JAVA | QUICK_WORKERS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = [line.partition(":")[0] for line in done.stdout.splitlines() if f": {ROUNDS} rounds, " in line]
+    assert cases == ["2 threads", "3 threads", "2 drivers", "3 drivers", "a stalled driver"]
 
 
 @pytest.mark.spec("spark.ingest.once")
