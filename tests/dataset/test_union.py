@@ -497,7 +497,7 @@ def test_duplicate_columns_are_never_treated_as_missing() -> None:
             pqext.read_table(sources, schema=pa.schema([("a", pa.int64()), ("b", pa.int64())]), **ask)
 
 
-def test_conflict_message_suggests_union(tmp_path: Path) -> None:
+def test_conflict_message_suggests_union_only_if_union_succeeds(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1.5]}), tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r'double in .*; schema="union", .* --union, reads files whose schemas differ'):
@@ -505,3 +505,8 @@ def test_conflict_message_suggests_union(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pqext.read_table(tmp_path, schema="union")["a"].to_pylist() == [1.0, 1.5]
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "3.parquet")
+    for arguments in ({}, {"schema": "union"}):
+        with pytest.raises(ValueError, match=r"string in .*3\.parquet") as caught:
+            pqext.read_table([tmp_path / "1.parquet", tmp_path / "3.parquet"], **arguments)
+        assert "reads files whose schemas differ" not in str(caught.value)

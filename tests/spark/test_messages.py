@@ -41,6 +41,10 @@ def test_limits_and_schemas_name_spark_options(spark: Any, tmp_path: Path) -> No
     told = _message(lambda: read(spark, str(folder), schema="union").collect())
     assert "2.parquet; cast it in one of the files" in told
     told = _message(lambda: read(spark, str(folder), ["a"]).collect())
+    assert "column 'a' is int64 in" in told
+    assert 'schema="union"' not in told  # which could not read both either
+    pqext.write_table(pa.table({"a": [1.5]}), folder / "2.parquet")
+    told = _message(lambda: read(spark, str(folder), ["a"]).collect())
     assert 'schema="union" reads files whose schemas differ' in told
 
 

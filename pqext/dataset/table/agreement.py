@@ -15,6 +15,7 @@ from pqext.core.schema.types.marks import marks
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
+from pqext.dataset.table.unified_schema import are_unifiable
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
@@ -113,13 +114,15 @@ def check_agreement(
 ) -> None:
     """Raise ``ValueError`` unless columns of both files have the same names, types and metadata.
 
-    ``advice`` is appended to the message if the schemas could be unified.
+    ``advice`` is appended to the message if the schemas can be unified.
     """
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(
             f"schemas cannot be matched by name: {first_path} has duplicate column names, but {other_path} has other "
             "columns; read the files one by one"
         )
+    if advice and not are_unifiable([first, other]):
+        advice = ""
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []

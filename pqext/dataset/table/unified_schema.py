@@ -348,3 +348,14 @@ def _is_bytes(type: pa.DataType) -> bool:
     types = pa.types
     is_variable = types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type)
     return bool(is_variable or types.is_fixed_size_binary(type))
+
+
+def are_unifiable(schemas: Iterable[pa.Schema]) -> bool:
+    """Whether one schema represents the values of all ``schemas``."""
+    unifier = Unifier()
+    try:
+        for schema in schemas:
+            unifier.add(schema, "")
+    except SchemaMismatchError:
+        return False
+    return True

@@ -45,8 +45,8 @@ def parse_flag(text: str) -> bool:
 
 
 def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError("expected a positive number")
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError(f"expected a positive integer, not {text!r}")
     return int(text)
 
 

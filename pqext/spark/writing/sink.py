@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.table.agreement import check_agreement
-from pqext.dataset.table.unified_schema import Unifier, merge_schemas
+from pqext.dataset.table.unified_schema import are_unifiable, merge_schemas
 from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, nullable, partitions_of_target
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
@@ -229,18 +229,8 @@ def check_append(
     except SchemaMismatchError as error:
         if merge_schema:
             raise SchemaMismatchError(f"{error}; nothing was written: {advice}") from None
-        readers = 'only readers with schema="union" could' if _are_unifiable(first, other) else "no reader could"
+        readers = 'only readers with schema="union" could' if are_unifiable([first, other]) else "no reader could"
         raise SchemaMismatchError(
             f"{error}; {readers} read both, so nothing was written: merge_schema=True adds columns and widens types; "
             f"or {advice}"
         ) from None
-
-
-def _are_unifiable(first: pa.Schema, other: pa.Schema) -> bool:
-    unifier = Unifier()
-    try:
-        unifier.add(first, "")
-        unifier.add(other, "")
-    except SchemaMismatchError:
-        return False
-    return True
