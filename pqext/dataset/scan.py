@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,7 +15,7 @@ from pqext.core.base.text import escape_text, html_details, html_summary, html_t
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.column_names import order_keys, restrict_columns, substitute_computed
 from pqext.dataset.execution.metrics import Metrics
-from pqext.dataset.expressions import Column, all_of, col
+from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipping, summary
@@ -27,6 +25,7 @@ from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.results import NotATable, Results
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
+from pqext.dataset.spatial_methods import SpatialMethods
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200
@@ -36,7 +35,7 @@ _PREVIEW_SOURCE_ROWS = 1 << 20
 """Rows displayed in a notebook, and maximum number of rows read to find matching ones."""
 
 
-class Scan(SuggestionMixin, NotATable, Aggregates, Results):
+class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     """A lazy query over files with a common schema; see :func:`scan`.
 
     A scan is immutable: ``select``, ``filter`` and ``limit`` return new scans. Nothing is read before rows, a count,
@@ -53,6 +52,10 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         self._request = request
         self._planner = ScanPlanner(request)
         self._latest = None
+
+    def _replace(self, **changes: Any) -> Scan:
+        """Return a scan of a request with ``changes``."""
+        return Scan(replace(self._request, **changes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scan, (self._request,)
@@ -94,7 +97,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             [{'name': 'Suva'}, {'name': 'Nome'}]
         """
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
-        return Scan(replace(self._request, result=restrict_columns(self._request.result, parse_columns(arguments))))
+        return self._replace(result=restrict_columns(self._request.result, parse_columns(arguments)))
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
@@ -127,7 +130,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         if self._is_limited:
             raise ValueError("filter() after limit() is not supported: call filter() first")
         before = [] if request.filter is None else [request.filter]
-        return Scan(replace(request, filter=all_of([*before, *results])))
+        return self._replace(filter=all_of([*before, *results]))
 
     @property
     def _is_limited(self) -> bool:
@@ -170,7 +173,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         if request.limit is not None or request.offset:
             raise ValueError("order_by() after limit() is not supported: call order_by() first")
         computed = [column for column in request.result or () if isinstance(column, ComputedColumn)]
-        return Scan(replace(request, order=order_keys(keys, descending, nulls_first, computed)))
+        return self._replace(order=order_keys(keys, descending, nulls_first, computed))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.
@@ -199,66 +202,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         request = self._request
         left = None if request.limit is None else max(0, request.limit - offset)
         most = min(item for item in (left, rows) if item is not None) if (left, rows) != (None, None) else None
-        return Scan(replace(request, offset=request.offset + offset, limit=most))
-
-    @suggest_arguments
-    def nearest(
-        self, geometry: Any, k: int = 1, *, column: str | None = None, max_distance: float | None = None,
-        distance_column: str = "distance",
-    ) -> Scan:
-        """Return a scan of the ``k`` rows nearest to a geometry, the nearest first, with their distances.
-
-        Row groups and pages are read in the order of their distance, until no other row can be nearer.
-
-        Args:
-            geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
-                column.
-            k: Number of rows. Of rows at the same distance, the first ones are returned.
-            column: The geometry column; by default the only one.
-            max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
-            distance_column: Name of the additional column with the shortest distance between the two geometries.
-
-        Returns:
-            A new scan; this one is unchanged. Rows without a geometry are not returned.
-
-        Raises:
-            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if no column is named and not
-                exactly one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
-            TypeError: If an argument has the wrong type, or the column contains no geometries.
-
-        Example:
-            >>> import pqext, pyarrow, shapely
-            >>> places = pyarrow.table({"id": [1, 2], "at": pqext.geo.from_points([9.0, 3.0], [0.0, 4.0])})
-            >>> pqext.write_table(places, "places.parquet", geometry={"at": "EPSG:3857"})
-            >>> scan = pqext.scan("places.parquet").nearest(shapely.Point(0, 0))
-            >>> scan.select("id", "distance").to_table().to_pylist()
-            [{'id': 2, 'distance': 5.0}]
-        """
-        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a positive integer, not {k!r}")
-        if isinstance(max_distance, bool) or not isinstance(max_distance, Real | Decimal | None):
-            raise TypeError(f"max_distance must be a number, not {max_distance!r}")
-        if max_distance is not None and not max_distance >= 0:
-            raise ValueError(f"max_distance must be a number of at least 0, not {max_distance!r}")
-        distance = self._geometry_column(column).st_distance(geometry)
-        near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
-        result = self.schema.names if self._request.result is None else self._request.result
-        request = replace(near._request, result=parse_columns([*result, distance.alias(distance_column)]))
-        return Scan(request).order_by(distance).limit(int(k))
-
-    def _geometry_column(self, name: str | None) -> Column:
-        """Return the geometry column with this name, or the only geometry column of the files if None."""
-        from pqext.geo.frames import geometry_columns
-
-        if name is not None:
-            return col(name)
-        names = [*geometry_columns(Scan(replace(self._request, result=None, order=())).schema)]
-        if len(names) != 1:
-            problem = f"the files have several geometry columns, {join_names(names)}" if names else (
-                "the files have no geometry column"
-            )
-            raise ValueError(f"{problem}: name one with column=")
-        return col([names[0]])
+        return self._replace(offset=request.offset + offset, limit=most)
 
     def plan(self, pages: bool = False) -> list[Task]:
         """Plan what to read of each file, by footers and Bloom filters only.
@@ -399,7 +343,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         from pqext.dataset.presentation.row_text import texts
 
         limit = self._request.limit
-        first = Scan(replace(self._request, limit=_PREVIEW_ROWS if limit is None else min(limit, _PREVIEW_ROWS)))
+        first = self._replace(limit=_PREVIEW_ROWS if limit is None else min(limit, _PREVIEW_ROWS))
         batches = [*first.to_batches(_PREVIEW_ROWS)]
         if not batches or not schema.names:
             return []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.text.arrays import assemble, bit_mask
 from pqext.geo.types import GeospatialType, array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso_wkb
+
+if TYPE_CHECKING:
+    import pyproj
 
 
 def transform(
@@ -34,13 +38,8 @@ def transform(
     >>> to_wkt(transform(from_points([180], [0]), "EPSG:4326", "EPSG:3857"), precision=2).to_pylist()
     ['POINT (20037508.34 0)']
     """
-    import pyproj
-
-    source, target = (crs_.parse(crs_.normalize(item), properties) for item in (source_crs, target_crs))
-    try:
-        transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
-    except pyproj.exceptions.ProjError as error:
-        raise GeometryError(f"no transformation between the two CRSs: {error}", rule="geo.transform") from None
+    source, target = (crs_.resolve(crs_.normalize(item), properties) for item in (source_crs, target_crs))
+    transformer = cached_transformer(source, target)
     chunks = binary_chunks(to_iso_wkb(array))
     made = []
     row = 0
@@ -54,8 +53,27 @@ def transform(
     marked = array_type(array.type)
     if marked is None:
         return moved
-    edges = marked.edges if target.is_geographic else "planar"
-    return mark_array(moved, GeospatialType(crs_.normalize(target_crs), edges))
+    return mark_array(moved, type_in_crs(marked, target_crs, properties))
+
+
+def type_in_crs(type: GeospatialType, crs: Any, properties: Mapping[str, str] | None = None) -> GeospatialType:
+    """Return the type of geometries of ``type`` after a transformation to ``crs``: edges are planar in projections."""
+    text = crs_.normalize(crs)
+    return GeospatialType(text, type.edges if crs_.parse(text, properties).is_geographic else "planar")
+
+
+@lru_cache(maxsize=64)
+def cached_transformer(source: str, target: str) -> pyproj.Transformer:
+    """Return the transformer between two CRSs, given as definitions or identifiers; threads may share it.
+
+    Raises GeometryError if a CRS is unknown, or no transformation exists.
+    """
+    import pyproj
+
+    try:
+        return pyproj.Transformer.from_crs(crs_.parse(source), crs_.parse(target), always_xy=True)
+    except pyproj.exceptions.ProjError as error:
+        raise GeometryError(f"no transformation between the two CRSs: {error}", rule="geo.transform") from None
 
 
 def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:

@@ -185,7 +185,8 @@ def test_hostile_geometries_have_a_result_or_an_error_with_the_row(name: str, wk
     from pqext.geo.functions.arrays import evaluate
 
     function = FUNCTIONS[name]
-    arguments = [PLACE if parameter.type == "geometry" else 1.0 for parameter in function.parameters[1:2]]
+    examples = {"geometry": PLACE, "crs": "EPSG:3857"}
+    arguments = [examples.get(parameter.type, 1.0) for parameter in function.parameters[1:2]]
     array = geo.from_wkt(["POINT (1 2)", None, wkt])
     rejected, result = None, None
     try:

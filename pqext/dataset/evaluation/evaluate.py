@@ -21,7 +21,7 @@ from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, comparison_type
 from pqext.dataset.evaluation.literal_placement import Place, fit_literal, locate, locate_float, range_of
-from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute
+from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute, geometry_type
 from pqext.dataset.expressions import (
     NEGATED,
     Cast,
@@ -167,25 +167,29 @@ class _Evaluator(Visitor[pa.Array]):
         return self._validity(node.operand)
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
-        array, type = self._geometries(node.column)
+        array, type = self._geometries(node.operand)
         requested = predicate(node.operation, node.geometry, node.distance)
         try:
             return requested.relate(array, type)
         except ParquetError as error:
-            error.locate(column=str(node.column))
+            error.locate(column=str(node.operand))
             raise
 
     def _geometries(self, operand: Operand) -> tuple[pa.Array, GeospatialType]:
-        """Return the geometries of a column, or geometries constructed from columns, with their CRS and edges."""
+        """Return the geometries of a column, or those computed from columns, with their CRS and edges."""
+        is_computed = isinstance(operand, SpatialValue)
+        array = self.value(operand) if is_computed else self._column(cast(StoredOperand, operand))[1]
+        return array, geometry_type(operand, self._geometry_type)
+
+    def _geometry_type(self, column: Column) -> GeospatialType:
+        """Return the CRS and edges of a column of the batch."""
         from pqext.geo.summary import resolve_type
         from pqext.geo.types import type_of
 
-        if isinstance(operand, SpatialValue):
-            return self.value(operand), self._geometries(operand.operands[0])[1]
-        field, array = self._column(cast(StoredOperand, operand))
+        field, array = self._column(column)
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
-        return array, resolve_type(array, crs, edges)
+        return resolve_type(array, crs, edges)
 
     def _spatial_value(self, operand: SpatialValue) -> pa.Array:
         """Compute a function of geometries. Constants are parsed again for each batch, because threads share them."""
@@ -193,7 +197,7 @@ class _Evaluator(Visitor[pa.Array]):
         from pqext.geo.joins.geometry_column import GeometryColumn
         from pqext.geo.wkb import binary_chunks
 
-        function, type = FUNCTIONS[operand.function], self._geometries(operand.operands[0])[1]
+        function, type = FUNCTIONS[operand.function], geometry_type(operand.operands[0], self._geometry_type)
         function.check_types([type])
         arguments: list[Any] = []
         for argument in operand.arguments:

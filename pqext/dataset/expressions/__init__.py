@@ -28,13 +28,12 @@ from pqext.dataset.expressions.conditions import (
     literal_text,
 )
 from pqext.dataset.expressions.operands import (
-    ARITHMETIC,
     Arithmetic,
-    ArithmeticOperator,
     Base,
     Cast,
     Column,
     Constant,
+    GeometryValue,
     ListLength,
     NamedValue,
     SpatialValue,
@@ -46,11 +45,13 @@ from pqext.dataset.expressions.operands import (
     operand_column,
     relation,
 )
+from pqext.dataset.expressions.operators import ARITHMETIC, ArithmeticOperator
 from pqext.dataset.expressions.type_inference import check_number
 
 __all__ = [
     "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
-    "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "NamedValue", "Not",
-    "OneOperand", "Operand", "Or", "Relation", "Spatial", "SpatialValue", "StoredOperand", "Value", "VariantField",
-    "all_of", "any_of", "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
+    "Comparison", "Constant", "Expression", "GeometryValue", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches",
+    "NamedValue", "Not", "OneOperand", "Operand", "Or", "Relation", "Spatial", "SpatialValue", "StoredOperand",
+    "Value", "VariantField", "all_of", "any_of", "as_value", "bases", "check_number", "col", "literal_text",
+    "operand_column", "relation",
 ]  # fmt: skip

@@ -247,28 +247,30 @@ class Matches(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
-    """Spatial relation of a column's geometries to a box or geometry in the coordinates of the column.
+    """Spatial relation of a column's geometries, or of geometries constructed of them, to a box or geometry in the same
+    coordinates.
 
     Only ``dwithin`` has a ``distance``.
     """
 
-    column: StoredOperand
+    operand: Operand
     operation: Operation
     geometry: Geometry
     distance: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, StoredOperand):
-            raise TypeError(f"expected a column, not {type(self.column).__name__}")
+        if not isinstance(self.operand, StoredOperand) and not getattr(self.operand, "is_geometry", False):
+            kind = self.operand if isinstance(self.operand, Operand) else type(self.operand).__name__
+            raise TypeError(f"expected a column of geometries, not {kind}")
         object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
         object.__setattr__(self, "distance", canonical_distance(self.operation, self.distance))
 
     def __str__(self) -> str:
         distance = "" if self.distance is None else f" {self.distance!r} of"
-        return f"{self.column} {self.operation}{distance} {geometry_text(self.geometry)}"
+        return f"{self.operand} {self.operation}{distance} {geometry_text(self.geometry)}"
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.operation, self.column._key(), repr(self.geometry), self.distance)
+        return (self.operation, self.operand._key(), repr(self.geometry), self.distance)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 from pqext.core.base.suggestions import SuggestionMixin, excerpt
 from pqext.core.base.text import escape_text
@@ -30,15 +30,12 @@ from pqext.dataset.expressions.conditions import (
     StoredOperand,
     literal_text,
 )
-from pqext.dataset.expressions.operators import ArithmeticOperators, Predicates
+from pqext.dataset.expressions.operators import ARITHMETIC, ArithmeticOperator, ArithmeticOperators, Predicates
 from pqext.dataset.expressions.spatial import SpatialPredicates
 from pqext.dataset.expressions.spatial_functions import SpatialFunctions
 from pqext.dataset.expressions.type_inference import UNTYPED, check_number, infer_common_type, infer_type, suggest_type
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
-
-ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
-ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
 class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
@@ -109,8 +106,30 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         return Comparison(self, operator, cast(literals.Literal, value))
 
 
+class GeometryValue(Value, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
+    """A value that may be a geometry: a column, or a function of geometries."""
+
+    __slots__ = ()
+
+    @overload
+    def contains(self, part: str) -> Matches: ...
+
+    @overload
+    def contains(self, part: Any) -> Spatial: ...
+
+    def contains(self, part: Any) -> Any:
+        """Test whether the text contains ``part``, or whether the geometry contains it (a box, WKB or shapely)."""
+        return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
+
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
+        return Spatial(self, operation, geometry, distance)
+
+    def _spatial_value(self, function: str, *arguments: Any) -> SpatialValue:
+        return SpatialValue(function, (self, *arguments))
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
+class Column(GeometryValue, StoredOperand):
     """A column, addressed by its path: the top-level name, followed by the names of struct fields."""
 
     path: tuple[str, ...]
@@ -156,22 +175,6 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
         from pqext.variant.access.targets import type_name
 
         return VariantField(self, format_path(as_path(path)), UNTYPED if type is None else type_name(type))
-
-    @overload
-    def contains(self, part: str) -> Matches: ...
-
-    @overload
-    def contains(self, part: Any) -> Spatial: ...
-
-    def contains(self, part: Any) -> Any:
-        """Test whether the text contains ``part``, or whether the geometry contains it (a box, WKB or shapely)."""
-        return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
-
-    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
-        return Spatial(self, operation, geometry, distance)
-
-    def _spatial_value(self, function: str, *arguments: Any) -> SpatialValue:
-        return SpatialValue(function, (self, *arguments))
 
     def __str__(self) -> str:
         return escape_text(".".join(self.path))
@@ -330,8 +333,8 @@ class ListLength(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SpatialValue(Value, SpatialFunctions["SpatialValue"]):
-    """Measure or property of geometries, or geometry constructed from them; ``name`` is the SQL function."""
+class SpatialValue(GeometryValue):
+    """A measure or property of geometries, or a geometry constructed of them, by its function in SQL."""
 
     function: str
     arguments: tuple[functions.Argument, ...]
@@ -354,9 +357,6 @@ class SpatialValue(Value, SpatialFunctions["SpatialValue"]):
     @property
     def depth(self) -> int:
         return 1 + max(operand.depth for operand in self.operands)
-
-    def _spatial_value(self, function: str, *arguments: Any) -> SpatialValue:
-        return SpatialValue(function, (self, *arguments))
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(functions.argument_text, self.arguments))})"
@@ -440,10 +440,10 @@ def operand_column(operand: Operand) -> Column:
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 
-def _constant(value: Any) -> Constant:
-    return Constant(literals.unpack(value))
-
-
 def _check_depth(operand: Operand) -> None:
     if operand.depth > MAX_DEPTH:
         raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")
+
+
+def _constant(value: Any) -> Constant:
+    return Constant(literals.unpack(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from pqext.core.format.predicate import Operator
 from pqext.core.schema.arrow_check import check_array
 from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
 from pqext.dataset.expressions.patterns import ESCAPE
+
+ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
+ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 Number = TypeVar("Number", covariant=True)
 """The result of arithmetic."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from pqext.core.schema.types.geometries import crs_label
 from pqext.dataset.expressions.conditions import Operand, StoredOperand
 from pqext.dataset.expressions.spatial import Box, canonical_geometry, geometry_text
 
 if TYPE_CHECKING:
     from pqext.geo.functions.table import GeometryFunction
 
-Argument: TypeAlias = Operand | Box | bytes | float | int | bool
-"""A column or a computed geometry, a constant geometry as a box or ISO WKB, a number or a flag."""
+Argument: TypeAlias = Operand | Box | bytes | float | int | bool | str
+"""A column or a computed geometry, a constant geometry as a box or ISO WKB, a number, a flag or a CRS."""
 
 Result = TypeVar("Result", covariant=True)
 
@@ -162,6 +163,14 @@ class SpatialFunctions(Generic[Result]):
         """Return a valid planar geometry that covers the same points."""
         return self._spatial_value("st_makevalid")
 
+    def st_transform(self, crs: Any) -> Result:
+        """The geometry with coordinates in another CRS, ``"EPSG:3857"`` for example.
+
+        Vertices are transformed, edges are not subdivided. Row groups and pages are skipped by predicates on the result
+        unless X and Y depend on Z, as they do for some changes of datum.
+        """
+        return self._spatial_value("st_transform", crs)
+
     def st_forcepolygonccw(self) -> Result:
         """Return the geometry with counterclockwise shells and clockwise holes.
 
@@ -224,6 +233,8 @@ def argument_text(argument: Argument) -> str:
     """Format an argument."""
     if isinstance(argument, bytes | tuple):
         return geometry_text(argument)
+    if isinstance(argument, str):
+        return repr(crs_label(argument))
     return str(argument).lower() if isinstance(argument, bool) else str(argument)
 
 

@@ -114,9 +114,9 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
         case IsNotNull():
             return IsNull(expression.operand)
         case Spatial(operation="intersects"):
-            return Spatial(expression.column, "disjoint", expression.geometry)
+            return Spatial(expression.operand, "disjoint", expression.geometry)
         case Spatial(operation="disjoint"):
-            return Spatial(expression.column, "intersects", expression.geometry)
+            return Spatial(expression.operand, "intersects", expression.geometry)
     return Not(expression)
 
 
@@ -159,10 +159,8 @@ def leaves(expression: Expression) -> Iterator[Expression]:
 def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
     """Return the operands of a leaf, including computed operands."""
     match leaf:
-        case OneOperand():
+        case OneOperand() | Spatial():
             return (leaf.operand,)
         case Relation():
             return leaf.left, leaf.right
-        case Spatial():
-            return (leaf.column,)
     raise TypeError(f"expected an expression, not {type(leaf).__name__}")

@@ -147,7 +147,7 @@ class _Writer(Visitor[dict[str, Any]]):
     def visit_spatial(self, node: Spatial) -> dict[str, Any]:
         geometry = _write_geometry(node.geometry)
         distance = {} if node.distance is None else {"distance": _write_literal(node.distance)}
-        return {"op": node.operation, **_write_operand(node.column), **geometry, **distance}
+        return {"op": node.operation, **_write_operand(node.operand), **geometry, **distance}
 
 
 def _write_operand(operand: Operand) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     if name in ("is_null", "is_not_null"):
         _members(tree)
         return IsNull(operand) if name == "is_null" else IsNotNull(operand)
-    if name in _OPERATIONS and isinstance(operand, Column):
+    if name in _OPERATIONS:
         distance = _distance(tree.pop("distance", None)) if name == "dwithin" else None
         return Spatial(operand, cast(Operation, name), _geometry(tree), distance)
     raise ValueError(f"unknown op {name!r}")

@@ -29,6 +29,7 @@ from pqext.dataset.expressions import (
     Column,
     Comparison,
     Expression,
+    GeometryValue,
     IsIn,
     SpatialValue,
     Value,
@@ -421,10 +422,10 @@ class _Reader:
             raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
         sides = [self._map_operand(argument) for argument in arguments[:2]]
         operation, swapped = SPATIAL[name]
-        if isinstance(sides[1], Column):
+        if isinstance(sides[1], GeometryValue):
             operation, sides = swapped, sides[::-1]
         column, shape = sides
-        if not isinstance(column, Column) or not isinstance(shape, Shape | str):
+        if not isinstance(column, GeometryValue) or not isinstance(shape, Shape | str):
             expected = f"{name} requires a column and a geometry, as in {name}(geom, 'POINT (1 2)')"
             raise self._syntax_error(node, expected)
         geometry = shape.geometry if isinstance(shape, Shape) else wkt(shape)

@@ -11,7 +11,7 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
+from pqext.dataset.expressions import Column, Expression, Spatial, VariantField, bases
 from pqext.dataset.expressions.spatial import geometry_text
 from pqext.dataset.expressions.visitors import leaves, operands
 from pqext.dataset.planning.projection import ComputedColumn
@@ -42,7 +42,7 @@ def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str
 
 
 def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
-    field = _field(schema, condition.column.path)
+    field = _field(schema, condition.operand.path) if isinstance(condition.operand, Column) else None
     kind = None if field is None else type_of(field)
     if kind is None:
         return ""
@@ -52,7 +52,7 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
         xmin, ymin, xmax, ymax = shapely.from_wkb(condition.geometry).bounds
     else:
         xmin, ymin, xmax, ymax = condition.geometry
-    shown = f"{condition.column} is compared with {geometry_text(condition.geometry)}"
+    shown = f"{condition.operand} is compared with {geometry_text(condition.geometry)}"
     if xmin > xmax and not kind.geographic:
         return escape_text(f"{shown}, which is empty: xmin is beyond xmax, and only boxes of geographic columns wrap")
     if kind.geographic and xmin <= xmax and (xmin < -180 or xmax > 180) and xmax - xmin < 360:

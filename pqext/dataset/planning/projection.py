@@ -24,7 +24,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
-from pqext.dataset.evaluation.operand_values import to_shredded
+from pqext.dataset.evaluation.operand_values import geometry_type, to_shredded
 from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
@@ -71,7 +71,7 @@ class ComputedColumn:
             from pqext.geo.types import mark, type_of
 
             marked = type_of(_stored_field(operand_column(bases(self.field)[0]), file))
-            return field if marked is None else mark(field, marked)
+            return field if marked is None else mark(field, geometry_type(self.field, lambda column: marked))
         return field
 
 

@@ -49,7 +49,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
-from pqext.dataset.pruning.implied_predicates import implied_predicate
+from pqext.dataset.pruning.implied_predicates import implied_predicate, result_predicate
 from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
 from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
@@ -208,8 +208,8 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             null_test = core.IsNull() if asks_null else core.IsNotNull()
             return _bind_predicates(expression, leaf.operand, schema, (null_test,))
         case Spatial():
-            node = find(schema, operand_column(leaf.column))
-            return Leaf(expression, node, _spatial(leaf, node, negated))
+            node = find(schema, operand_column(_geometry_base(leaf)))
+            return Leaf(expression, node, _spatial(leaf, node, negated, schema))
     raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
 
 
@@ -264,14 +264,24 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
         raise TypeError(f"column {column} contains no geometries{column.place or ''}")
 
 
-def _spatial(leaf: Spatial, node: SchemaNode, is_negated: bool) -> tuple[Question, ...]:
-    _check_geometries(operand_column(leaf.column), node)
-    requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
-    if node.logical_name == "GEOGRAPHY":
-        requested.warn_of_mismatch(str(leaf.column))
+def _geometry_base(leaf: Spatial) -> Base:
+    """Return the column whose statistics prune: the first that the geometries are computed from."""
+    return bases(leaf.operand)[0]
+
+
+def _spatial(leaf: Spatial, node: SchemaNode, is_negated: bool, schema: Schema) -> tuple[Question, ...]:
+    for base in bases(leaf.operand):
+        _check_geometries(operand_column(base), find(schema, operand_column(base)))
+    requested: SpatialPredicate | None
+    if isinstance(leaf.operand, SpatialValue):
+        requested = result_predicate(leaf)
+    else:
+        requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
+        if node.logical_name == "GEOGRAPHY":
+            requested.warn_of_mismatch(str(leaf.operand))
     if node.max_repetition_level:
         return ()
-    if is_negated or not node.logical_name:
+    if is_negated or requested is None or not node.logical_name:
         return (core.IsNotNull(),)
     return (requested,)
 

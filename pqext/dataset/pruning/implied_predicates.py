@@ -1,9 +1,10 @@
-"""Prune by bounding boxes: comparisons of coordinates and distances imply spatial predicates.
+"""Prune by bounding boxes: comparisons of coordinates and distances imply spatial predicates on a column.
 
 ``st_x(geom) >= 5`` is true only of points whose X is at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
 vertex whose X is at most 5: both intersect a half-plane. ``st_distance(geom, p) < 3`` is true only of geometries within
-a distance of 3 from ``p``. A row group or page whose box lies outside cannot match. The converse is not true: other
-geometries may intersect the half-plane as well. A point whose X is NaN has a valid Y although it intersects nothing.
+3 of ``p``. A row group or page whose box is outside cannot match. The converse is not true: other geometries intersect
+the half-plane as well. A point with NaN as X has a Y, although it intersects nothing. Predicates on computed geometries
+prune by boxes around the results: ``st_intersects(st_buffer(geom, 3), p)`` by boxes that are larger by 3.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import math
 import sys
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pqext.dataset.expressions import Column, Comparison, Operand, SpatialValue
+from pqext.dataset.expressions import Column, Comparison, Operand, Spatial, SpatialValue
 from pqext.dataset.expressions.spatial import query_of
+from pqext.dataset.expressions.spatial_functions import spatial_function
 
 if TYPE_CHECKING:
     from pqext.dataset.expressions.spatial import Geometry
+    from pqext.geo.functions.table import GeometryFunction
     from pqext.geo.predicates.predicate import SpatialPredicate
 
 _ACROSS = frozenset({"st_x", "st_xmin", "st_xmax"})
@@ -46,6 +49,26 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
     is_across = operand.function in _ACROSS
     box = (low, -_MOST, high, _MOST) if is_across else (-_MOST, low, _MOST, high)
     return operand.arguments[0], HalfPlane("intersects", box)
+
+
+def result_predicate(condition: Spatial) -> SpatialPredicate | None:
+    """Return a predicate on a column's geometries that a predicate on geometries computed from them implies.
+
+    None if boxes cannot disprove it: if the geometries are computed from several columns, or an empty one may match.
+    """
+    functions: list[tuple[GeometryFunction, tuple[Any, ...]]] = []
+    operand = condition.operand
+    while isinstance(operand, SpatialValue):
+        if len(operand.operands) != 1:
+            return None
+        constants = tuple(item for item in operand.arguments if not isinstance(item, Operand))
+        functions.insert(0, (spatial_function(operand.function), constants))
+        (operand,) = operand.operands
+    from pqext.geo.functions.result_predicate import ResultPredicate, prunes
+
+    query = query_of(condition.geometry)
+    result = ResultPredicate(condition.operation, query, condition.distance, functions=tuple(functions))
+    return result if prunes(result, [function for function, _ in functions]) else None
 
 
 def distance_arguments(operand: Operand) -> tuple[Column, Geometry] | None:

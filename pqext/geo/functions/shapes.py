@@ -18,6 +18,7 @@ from pqext.geo.orientation import orient_rings
 from pqext.geo.predicates import metres
 from pqext.geo.predicates.unrolling import explode
 from pqext.geo.summary import bounds
+from pqext.geo.transformation import transform
 
 _Shapes = NDArray[np.object_]
 _Doubles = NDArray[np.float64]
@@ -143,6 +144,11 @@ def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> An
     shapes = column.shapes()
     _check_extent(shapes, "buffer")
     return _by_row(shapely.buffer, shapes, distance, quad_segs=quad_segs)
+
+
+def to_crs(column: GeometryColumn, crs: str) -> Any:
+    """Return geometries as WKB with the coordinates of another CRS."""
+    return transform(column.wkb, column.type.crs, crs)
 
 
 def ordinate(column: GeometryColumn, side: str) -> _Doubles:

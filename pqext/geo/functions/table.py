@@ -17,15 +17,17 @@ import pyarrow as pa
 
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.functions import shapes
+from pqext.geo.functions import result_boxes, shapes
+from pqext.geo.functions.result_boxes import Sides
 from pqext.geo.functions.shapes import shapely_function
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.predicates.query import as_box
+from pqext.geo.transformation import type_in_crs
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import from_shapely
 
 Result: TypeAlias = Literal["double", "int64", "bool", "string", "geometry"]
-Argument: TypeAlias = "GeometryColumn | np.ndarray[Any, np.dtype[np.float64]] | float | int | bool"
+Argument: TypeAlias = "GeometryColumn | np.ndarray[Any, np.dtype[np.float64]] | float | int | bool | str"
 
 ARROW_TYPES: dict[Result, pa.DataType] = {
     "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string(), "geometry": pa.binary(),
@@ -37,10 +39,10 @@ MOST_SEGMENTS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of a function: a geometry, a finite number, a positive number, a count or a flag."""
+    """A parameter of a function: geometries, a finite number, a number greater than 0, a count, a flag or a CRS."""
 
     name: str
-    type: Literal["geometry", "number", "size", "count", "flag"]
+    type: Literal["geometry", "number", "size", "count", "flag", "crs"]
     is_optional: bool = False
 
     def check(self, value: Any) -> Any:
@@ -52,6 +54,8 @@ class Parameter:
             if not isinstance(value, bool):
                 raise TypeError(f"{self.name} must be true or false, not {value!r}")
             return value
+        if self.type == "crs":
+            return crs_.require(value) or crs_.DEFAULT
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
             raise TypeError(f"{self.name} must be a number, not {value!r}")
         try:
@@ -82,6 +86,8 @@ class GeometryFunction:
     parameters: tuple[Parameter, ...] = (GEOMETRY,)
     is_planar: bool = False
     """Whether the function requires GEOMETRY. Other functions measure GEOGRAPHY on the ellipsoid."""
+    sides: Callable[..., Sides] | None = None
+    """Function of :mod:`pqext.geo.functions.result_boxes` that returns boxes around results; None if unknown."""
 
     def __call__(self, *arguments: Argument) -> pa.Array:
         """Return the results as an Arrow array, null if a geometry is null or a number is NaN.
@@ -115,7 +121,20 @@ class GeometryFunction:
             missing = missing | np.isnan(values)
         return pa.array(values, ARROW_TYPES[self.result], mask=missing)
 
-    def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
+    def result_type(self, type: GeospatialType, arguments: Sequence[Any]) -> GeospatialType:
+        """Return the CRS and edges of geometries that the function returns for geometries of ``type``."""
+        pairs = zip(self.parameters, arguments, strict=False)
+        target = next((argument for parameter, argument in pairs if parameter.type == "crs"), None)
+        return type if target is None else type_in_crs(type, target)
+
+    def result_sides(self, sides: Sides, type: GeospatialType, constants: Sequence[Any]) -> Sides:
+        """Return boxes around the results for geometries of ``type`` within ``sides``; NaN for unknown boxes.
+
+        ``constants`` are the other arguments.
+        """
+        return np.full_like(sides, np.nan) if self.sides is None else self.sides(sides, type, *constants)
+
+    def parameters_of(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return the parameter of each argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
         if not required <= len(arguments) <= len(self.parameters):
@@ -171,6 +190,10 @@ _PAIR = (GEOMETRY, OTHER)
 _BUFFER = (GEOMETRY, Parameter("distance", "number"), Parameter("quad_segs", "count", is_optional=True))
 _SIMPLIFY = (GEOMETRY, Parameter("tolerance", "number"), Parameter("preserve_topology", "flag", is_optional=True))
 _GRID = (GEOMETRY, Parameter("size", "size"))
+_CRS = (GEOMETRY, Parameter("crs", "crs"))
+
+_construction = partial(GeometryFunction, result="geometry", is_planar=True, sides=result_boxes.inside)
+"""A function that returns geometries; most of them lie within their arguments."""
 
 FUNCTIONS: dict[str, GeometryFunction] = {
     function.sql_name: function
@@ -192,19 +215,20 @@ FUNCTIONS: dict[str, GeometryFunction] = {
         GeometryFunction("st_npoints", shapes.num_points, "int64"),
         GeometryFunction("st_isempty", shapes.is_empty, "bool"),
         GeometryFunction("st_isvalid", shapely_function("is_valid"), "bool", is_planar=True),
-        GeometryFunction("st_envelope", shapely_function("envelope"), "geometry", is_planar=True),
-        GeometryFunction("st_centroid", shapely_function("centroid"), "geometry", is_planar=True),
-        GeometryFunction("st_pointonsurface", shapely_function("point_on_surface"), "geometry", is_planar=True),
-        GeometryFunction("st_convexhull", shapely_function("convex_hull"), "geometry", is_planar=True),
-        GeometryFunction("st_boundary", shapely_function("boundary"), "geometry", is_planar=True),
-        GeometryFunction("st_buffer", shapes.buffer, "geometry", _BUFFER, is_planar=True),
-        GeometryFunction("st_simplify", shapes.simplify, "geometry", _SIMPLIFY, is_planar=True),
-        GeometryFunction("st_snaptogrid", shapely_function("set_precision"), "geometry", _GRID, is_planar=True),
-        GeometryFunction("st_makevalid", shapely_function("make_valid"), "geometry", is_planar=True),
-        GeometryFunction("st_forcepolygonccw", shapes.counterclockwise, "geometry"),
-        GeometryFunction("st_forcepolygoncw", shapes.clockwise, "geometry", is_planar=True),
-        GeometryFunction("st_union", shapes.union, "geometry", _PAIR, is_planar=True),
-        GeometryFunction("st_intersection", shapes.intersection, "geometry", _PAIR, is_planar=True),
+        _construction("st_envelope", shapely_function("envelope")),
+        _construction("st_centroid", shapely_function("centroid")),
+        _construction("st_pointonsurface", shapely_function("point_on_surface")),
+        _construction("st_convexhull", shapely_function("convex_hull")),
+        _construction("st_boundary", shapely_function("boundary")),
+        _construction("st_buffer", shapes.buffer, parameters=_BUFFER, sides=result_boxes.around),
+        _construction("st_simplify", shapes.simplify, parameters=_SIMPLIFY),
+        _construction("st_snaptogrid", shapely_function("set_precision"), parameters=_GRID, sides=result_boxes.around),
+        _construction("st_makevalid", shapely_function("make_valid")),
+        _construction("st_transform", shapes.to_crs, parameters=_CRS, is_planar=False, sides=result_boxes.projected),
+        _construction("st_forcepolygonccw", shapes.counterclockwise, is_planar=False),
+        _construction("st_forcepolygoncw", shapes.clockwise),
+        _construction("st_union", shapes.union, parameters=_PAIR, sides=result_boxes.beside),
+        _construction("st_intersection", shapes.intersection, parameters=_PAIR),
     )
 }
 """Functions by SQL name."""

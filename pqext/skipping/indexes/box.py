@@ -86,7 +86,7 @@ class Box(Index):
         return _Boxes(self.type)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        if not isinstance(leaf, Spatial) or self.type is None:
+        if not isinstance(leaf, Spatial) or not isinstance(leaf.operand, Column) or self.type is None:
             return None
         spatial = predicate(leaf.operation, leaf.geometry, leaf.distance)
         if spatial.keeps_empty:  # boxes do not cover empty geometries

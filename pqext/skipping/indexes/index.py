@@ -132,9 +132,7 @@ def is_on(leaf: Expression, operand: Base) -> bool:
     match inner:
         case Relation():
             columns = [*bases(inner.left), *bases(inner.right)]
-        case Spatial():
-            columns = [Column(inner.column.path)]
-        case OneOperand():
+        case OneOperand() | Spatial():
             columns = bases(inner.operand)
     return bool(columns) and all(column.equals(operand) for column in columns)
 

@@ -225,10 +225,12 @@ class _Translator(Visitor[Condition]):
         return Condition(column.isNotNull(), column.isNotNull(), column.isNull())
 
     def visit_spatial(self, node: Spatial) -> Condition:
-        column, _ = self._column(node.column.path)
-        type = spatial_type(self.schema, node.column.path)
+        if not isinstance(node.operand, E.Column):
+            return self._computed_condition(node)
+        column, _ = self._column(node.operand.path)
+        type = spatial_type(self.schema, node.operand.path)
         if type is None:
-            raise TypeError(f"column {node.column} does not contain geometries")
+            raise TypeError(f"column {node.operand} does not contain geometries")
         edges: Edges = type.edges or "planar"
         return Condition(st_relates(column, node.operation, node.geometry, node.distance, edges, type.crs))
 
@@ -395,7 +397,7 @@ class _EquivalenceInRead(Visitor[bool]):
 
     def visit_spatial(self, node: Spatial) -> bool:
         # WKB without metadata may be a geometry column of the file whose CRS Spark does not support.
-        return self._type(node.column.path) is not None
+        return all(self._type(E.operand_column(base).path) is not None for base in E.bases(node.operand))
 
     def _compares(self, operand: E.Operand, values: Sequence[Any]) -> bool:
         if not isinstance(operand, E.Column | VariantField):

@@ -1,0 +1,63 @@
+"""Spatial predicates on the results of functions, tested with boxes around the arguments of the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.geo.box import BoundingBox
+from pqext.geo.functions.table import GeometryFunction
+from pqext.geo.predicates.boxes import Answer
+from pqext.geo.predicates.predicate import PLANE, SpatialPredicate
+from pqext.geo.types import GeospatialType
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPredicate(SpatialPredicate):
+    """A predicate on geometries that ``functions`` compute from a column.
+
+    Each function has its constant arguments next to it; the first is applied to the column, the next to its result.
+    Boxes prove that no row matches, never that all do.
+    """
+
+    functions: tuple[tuple[GeometryFunction, tuple[Any, ...]], ...] = ()
+
+    def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
+        """Evaluate the box around geometries of a column of ``type``."""
+        xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
+        return Answer(int(self.answers(xmin, xmax, ymin, ymax, type)[0]))
+
+    def answers(
+        self,
+        xmin: NDArray[np.float64],
+        xmax: NDArray[np.float64],
+        ymin: NDArray[np.float64],
+        ymax: NDArray[np.float64],
+        type: GeospatialType = PLANE,
+    ) -> NDArray[np.uint8]:
+        """The :class:`Answer` for each of several boxes of a column of ``type``, as numbers."""
+        sides = np.stack([xmin, xmax, ymin, ymax]).astype(np.float64)
+        sides[:, ~np.isfinite(sides).all(axis=0) | (sides[0] > sides[1])] = np.nan
+        result = np.full(sides.shape[1], Answer.MAYBE, np.uint8)
+        with np.errstate(all="ignore"):
+            for function, constants in self.functions:
+                sides = function.result_sides(sides, type, constants)
+                type = function.result_type(type, (None, *constants))
+        known = np.isfinite(sides).all(axis=0)
+        if known.any() and type.planar:
+            west, east, south, north = sides[:, known]
+            answers = SpatialPredicate.answers(self, west, east, south, north, type)
+            result[known] = np.where(answers == Answer.NO, Answer.NO, Answer.MAYBE)
+        return result
+
+
+def prunes(predicate: SpatialPredicate, functions: Sequence[GeometryFunction]) -> bool:
+    """Return whether boxes can disprove a predicate on results of ``functions``.
+
+    They cannot if an empty result, for which there is no box, may satisfy it.
+    """
+    return not predicate.keeps_empty and all(function.sides is not None for function in functions)
