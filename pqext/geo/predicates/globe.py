@@ -40,6 +40,9 @@ _Flags = NDArray[np.bool_]
 MOST_VERTICES = 1 << 22
 """Maximum number of vertices inserted into a row, or into several rows together; about a gigabyte and some seconds."""
 
+_FARTHEST = 1e6
+"""Largest longitude of a query, in degrees: beyond it, doubles do not resolve a tenth of a millimetre."""
+
 _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
 
@@ -122,7 +125,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         west, _, east, _ = shapely.bounds(query).tolist()
         if not isinstance(requested, BoundingBox) and np.isnan(shapely.get_coordinates(requested)).any():
             return answers
-        if not np.isfinite(shapely.get_coordinates(query)).all():
+        if not (np.abs(shapely.get_coordinates(query)) <= _FARTHEST).all():
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
             placed = unroll(rows[left], geod, (west + east) / 2, max_vertices=MOST_VERTICES)
@@ -173,6 +176,7 @@ def unroll_query(query: Any, geod: Geod | None) -> Any:
     xmin, xmax = query.xmin, query.xmax + (360.0 if query.wraps else 0.0)
     south, north = query.ymin, query.ymax
     if xmax - xmin >= 360:
+        xmin = xmin if abs(xmin) <= _FARTHEST else -180.0
         xmax = xmin + 360
         south, north = (-BEYOND_POLE if south <= -90 else south), (BEYOND_POLE if north >= 90 else north)
     return planar.rectangle(xmin, south, xmax, north)
