@@ -33,6 +33,8 @@ from pqext.dataset.planning.projection import computed_of
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest
 
+_ALL = 1 << 62
+"""More rows than files can have."""
 _FEW_ROWS = 1 << 16
 """A limit up to this number of rows disables read-ahead."""
 _COUNTED_ROWS = 1 << 18
@@ -63,7 +65,7 @@ class ScanExecutor:
 
     def _limit(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         request = self.request
-        passed, left = request.offset, 1 << 62 if request.limit is None else request.limit
+        passed, left = min(request.offset, _ALL), _ALL if request.limit is None else min(request.limit, _ALL)
         if not left:
             return
         most = min(batch_rows, passed + left)
