@@ -132,7 +132,7 @@ def test_a_scan_in_another_crs_equals_geopandas(path: Path, crs: str) -> None:
 
 def test_boxes_in_another_crs_contain_every_row() -> None:
     """Lines along the sides of wide boxes, whose images bulge beyond the images of the corners."""
-    from pqext.geo.functions.result_boxes import projected
+    from pqext.geo.functions.result_boxes import transform_boxes
     from pqext.geo.types import GeospatialType
 
     generator = np.random.default_rng(3)
@@ -141,7 +141,7 @@ def test_boxes_in_another_crs_contain_every_row() -> None:
         low = np.stack([generator.uniform(-180, 150, 300), generator.uniform(-89, 80, 300)])
         high = low + generator.exponential([[20], [8]], (2, 300))
         sides = np.stack([low[0], np.minimum(high[0], 180), low[1], np.minimum(high[1], 90)])
-        result = projected(sides, GeospatialType("EPSG:4326"), target)
+        result = transform_boxes(sides, GeospatialType("EPSG:4326"), target)
         at = generator.uniform(0, 1, (2, 400, 1))
         x, y = move.transform(
             (sides[0] + (sides[1] - sides[0]) * at[0]).ravel(), (sides[2] + (sides[3] - sides[2]) * at[1]).ravel()

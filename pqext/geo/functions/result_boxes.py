@@ -30,17 +30,17 @@ _HEIGHT = 1e5
 """A height at which a transformation shows whether X and Y depend on Z."""
 
 
-def inside(sides: Sides, type: GeospatialType, *constants: Any) -> Sides:
+def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any) -> Sides:
     """Return boxes around geometries that lie within their arguments, such as centroids and simplified lines."""
     return _widen(sides, 0.0)
 
 
-def around(sides: Sides, type: GeospatialType, distance: float, *constants: Any) -> Sides:
+def widen_boxes(sides: Sides, type: GeospatialType, distance: float, *constants: Any) -> Sides:
     """Return boxes around geometries that reach up to ``distance`` beyond their arguments."""
     return _widen(sides, abs(distance) * _CURVES)
 
 
-def beside(sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float]) -> Sides:
+def extend_boxes(sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float]) -> Sides:
     """Return boxes around unions with ``other``, WKB or a box ``(xmin, ymin, xmax, ymax)``."""
     if isinstance(other, bytes):
         box = bounds(pa.array([other], pa.binary()))[0].as_py()
@@ -54,7 +54,7 @@ def beside(sides: Sides, type: GeospatialType, other: bytes | tuple[float, float
     return _widen(result, 0.0)
 
 
-def projected(sides: Sides, type: GeospatialType, crs: str) -> Sides:
+def transform_boxes(sides: Sides, type: GeospatialType, crs: str) -> Sides:
     """Return boxes around geometries transformed to ``crs``.
 
     A lattice of points in each box is transformed. The box around them is widened on each side by the largest
