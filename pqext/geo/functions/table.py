@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.functions import result_boxes, shapes
-from pqext.geo.functions.result_boxes import Sides
+from pqext.geo.functions import shapes
+from pqext.geo.functions.result_boxes import Sides, extend_boxes, keep_boxes, transform_boxes, widen_boxes
 from pqext.geo.functions.shapes import shapely_function
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.predicates.query import as_box
@@ -192,7 +192,7 @@ _SIMPLIFY = (GEOMETRY, Parameter("tolerance", "number"), Parameter("preserve_top
 _GRID = (GEOMETRY, Parameter("size", "size"))
 _CRS = (GEOMETRY, Parameter("crs", "crs"))
 
-_construction = partial(GeometryFunction, result="geometry", is_planar=True, sides=result_boxes.keep_boxes)
+_construction = partial(GeometryFunction, result="geometry", is_planar=True, sides=keep_boxes)
 """A function that returns geometries; most of them lie within their arguments."""
 
 FUNCTIONS: dict[str, GeometryFunction] = {
@@ -220,14 +220,14 @@ FUNCTIONS: dict[str, GeometryFunction] = {
         _construction("st_pointonsurface", shapely_function("point_on_surface")),
         _construction("st_convexhull", shapely_function("convex_hull")),
         _construction("st_boundary", shapely_function("boundary")),
-        _construction("st_buffer", shapes.buffer, parameters=_BUFFER, sides=result_boxes.widen_boxes),
+        _construction("st_buffer", shapes.buffer, parameters=_BUFFER, sides=widen_boxes),
         _construction("st_simplify", shapes.simplify, parameters=_SIMPLIFY),
-        _construction("st_snaptogrid", shapely_function("set_precision"), parameters=_GRID, sides=result_boxes.widen_boxes),
+        _construction("st_snaptogrid", shapely_function("set_precision"), parameters=_GRID, sides=widen_boxes),
         _construction("st_makevalid", shapely_function("make_valid")),
-        _construction("st_transform", shapes.to_crs, parameters=_CRS, is_planar=False, sides=result_boxes.transform_boxes),
+        _construction("st_transform", shapes.to_crs, parameters=_CRS, is_planar=False, sides=transform_boxes),
         _construction("st_forcepolygonccw", shapes.counterclockwise, is_planar=False),
         _construction("st_forcepolygoncw", shapes.clockwise),
-        _construction("st_union", shapes.union, parameters=_PAIR, sides=result_boxes.extend_boxes),
+        _construction("st_union", shapes.union, parameters=_PAIR, sides=extend_boxes),
         _construction("st_intersection", shapes.intersection, parameters=_PAIR),
     )
 }
