@@ -39,7 +39,7 @@ MOST_SEGMENTS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: geometries, a finite number, a number greater than 0, a count, a flag or a CRS."""
+    """Parameter of a function: a geometry, a finite number, a positive number, a count, a flag or a CRS."""
 
     name: str
     type: Literal["geometry", "number", "size", "count", "flag", "crs"]
