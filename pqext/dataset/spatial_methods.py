@@ -94,17 +94,17 @@ class SpatialMethods:
         Args:
             geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
                 column.
-            k: Number of rows. Among rows at the same distance the first ones count.
+            k: Number of rows. Of rows at the same distance, the first ones are returned.
             column: The geometry column; by default the only one.
             max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
-            distance_column: Name of the column with the least distance between both geometries.
+            distance_column: Name of the additional column with the shortest distance between the two geometries.
 
         Returns:
             A new scan; this one is unchanged. Rows without a geometry are not returned.
 
         Raises:
-            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if the column is not stated and not
-                the only one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
+            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if no column is named and not
+                exactly one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
             TypeError: If an argument has the wrong type, or the column contains no geometries.
 
         Example:

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.buffers import numbers
-from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, comparison_type
+from pqext.dataset.evaluation.geometries import compute_function, geometry_type
 from pqext.dataset.evaluation.literal_placement import Place, fit_literal, locate, locate_float, range_of
-from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute, geometry_type
+from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute
 from pqext.dataset.expressions import (
     NEGATED,
     Cast,
@@ -191,31 +192,6 @@ class _Evaluator(Visitor[pa.Array]):
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
         return resolve_type(array, crs, edges)
 
-    def _spatial_value(self, operand: SpatialValue) -> pa.Array:
-        """Compute a function of geometries. Constants are parsed again for each batch, because threads share them."""
-        from pqext.geo.functions.table import FUNCTIONS, constant_column
-        from pqext.geo.joins.geometry_column import GeometryColumn
-        from pqext.geo.wkb import binary_chunks
-
-        function, type = FUNCTIONS[operand.function], geometry_type(operand.operands[0], self._geometry_type)
-        function.check_types([type])
-        arguments: list[Any] = []
-        for argument in operand.arguments:
-            if isinstance(argument, Operand):
-                array, own = self._geometries(argument)
-                arguments.append(GeometryColumn(binary_chunks(array)[0], own))
-            else:
-                is_constant = isinstance(argument, bytes | tuple)
-                arguments.append(constant_column(argument, type) if is_constant else argument)
-        try:
-            result = function(*arguments)
-        except ParquetError as error:
-            error.locate(column=str(operand.operands[0]))
-            raise
-        if pa.types.is_large_binary(result.type):
-            raise LimitError(f"{operand.function} returns more than 2 GiB for one batch; reduce batch_rows")
-        return result
-
     def _validity(self, operand: Operand) -> pa.Array:
         """Return whether the operand is not null for each row. In dictionary arrays, entries can be null too."""
         result = self._dictionary_entries(operand)
@@ -284,7 +260,7 @@ class _Evaluator(Visitor[pa.Array]):
             if isinstance(shown, pa.BaseExtensionType) and shown.extension_name == "arrow.uuid":
                 return cast_uuids(self.value(operand.operand), operand)
         if isinstance(operand, SpatialValue):
-            return self._spatial_value(operand)
+            return compute_function(operand, self._geometries)
         if not isinstance(operand, Column):
             return compute(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]

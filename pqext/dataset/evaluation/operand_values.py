@@ -25,12 +25,10 @@ from pqext.dataset.expressions import (
     VariantField,
     bases,
     mistakes,
-    operand_column,
 )
 from pqext.dataset.expressions.literals import ValueType
 from pqext.dataset.expressions.spatial_functions import spatial_function
 from pqext.geo.functions.table import ARROW_TYPES
-from pqext.geo.types import GeospatialType
 from pqext.variant.access.targets import target_type
 from pqext.variant.timezones import DEFAULT
 
@@ -66,14 +64,6 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
             except TypeError as error:
                 raise TypeError(f"{operand}: {error}") from None
     raise TypeError(f"the type of {operand} is unknown")
-
-
-def geometry_type(operand: Operand, column_type: Callable[[Column], GeospatialType]) -> GeospatialType:
-    """Return the CRS and edges of geometries: of a column, or computed from columns."""
-    if not isinstance(operand, SpatialValue):
-        return column_type(operand_column(operand))
-    source = geometry_type(operand.operands[0], column_type)
-    return spatial_function(operand.function).result_type(source, operand.arguments)
 
 
 def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:

@@ -247,8 +247,7 @@ class Matches(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
-    """Spatial relation of a column's geometries, or of geometries constructed of them, to a box or geometry in the same
-    coordinates.
+    """Spatial relation of geometries, stored or computed, to a box or geometry in the same coordinates.
 
     Only ``dwithin`` has a ``distance``.
     """

@@ -334,7 +334,7 @@ class ListLength(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SpatialValue(GeometryValue):
-    """A measure or property of geometries, or a geometry constructed of them, by its function in SQL."""
+    """Measure or property of geometries, or geometry constructed from them; ``function`` is its name in SQL."""
 
     function: str
     arguments: tuple[functions.Argument, ...]

@@ -2,9 +2,11 @@
 
 ``st_x(geom) >= 5`` is true only of points whose X is at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
 vertex whose X is at most 5: both intersect a half-plane. ``st_distance(geom, p) < 3`` is true only of geometries within
-3 of ``p``. A row group or page whose box is outside cannot match. The converse is not true: other geometries intersect
-the half-plane as well. A point with NaN as X has a Y, although it intersects nothing. Predicates on computed geometries
-prune by boxes around the results: ``st_intersects(st_buffer(geom, 3), p)`` by boxes that are larger by 3.
+a distance of 3 from ``p``. A row group or page whose box lies outside cannot match. The converse is not true: other
+geometries may intersect the half-plane as well. A point whose X is NaN has a valid Y although it intersects nothing.
+
+Predicates on computed geometries are tested with boxes around the results. For ``st_intersects(st_buffer(geom, 3), p)``
+these are larger by 3 on each side.
 """
 
 from __future__ import annotations
@@ -52,9 +54,10 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
 
 
 def result_predicate(condition: Spatial) -> SpatialPredicate | None:
-    """Return a predicate on a column's geometries that a predicate on geometries computed from them implies.
+    """Return the predicate that tests a condition on computed geometries with boxes of their column.
 
-    None if boxes cannot disprove it: if the geometries are computed from several columns, or an empty one may match.
+    Return None if boxes cannot disprove the condition, because the geometries are computed from several columns or an
+    empty result may match.
     """
     functions: list[tuple[GeometryFunction, tuple[Any, ...]]] = []
     operand = condition.operand

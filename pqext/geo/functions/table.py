@@ -134,7 +134,7 @@ class GeometryFunction:
         """
         return np.full_like(sides, np.nan) if self.sides is None else self.sides(sides, type, *constants)
 
-    def parameters_of(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
+    def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return the parameter of each argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
         if not required <= len(arguments) <= len(self.parameters):
