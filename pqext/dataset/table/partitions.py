@@ -260,7 +260,8 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
     for name, type in types.items():
         if name not in partitions.names:
             named = ", ".join(map(escape_text, partitions.names)) or "no column"
-            raise ValueError(f"partition_types: no partition column {escape_text(str(name))!r}; the folders have {named}")
+            problem = f"partition_types: no partition column {escape_text(str(name))!r}"
+            raise ValueError(f"{problem}; the folders have {named}")
         try:
             arrow_type = target_type(type)
         except ValueError as error:
