@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, variant_path, without_row
+from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, null_rows, variant_path, without_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,8 +78,10 @@ def _add_column(
         for batch in stream.batches:
             array, mask = _derive(derive, batch, on_error, row, losses)
             columns = list(batch.columns)
-            columns[index : index + (replaced is not None)] = [array.cast(field.type)]
-            has_values = has_values or array.null_count < len(array)
+            is_empty = array.null_count == len(array)
+            values = null_rows(len(array), field.type) if is_empty else array.cast(field.type)
+            columns[index : index + (replaced is not None)] = [values]
+            has_values = has_values or not is_empty
             if not has_values and variant is not None:
                 missing = {path: None for path in missing if not _has_path(batch.column(variant), path)}
                 keys |= _keys(batch.column(variant))

@@ -109,9 +109,19 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
                 rest += [(start + rows // 2, rows - rows // 2), (start, rows // 2)]
                 continue
             faults.append((start, without_row(error)))
-            parts.append(pa.nulls(1, parts[0].type if parts else pa.binary()))
+            parts.append(null_rows(1, parts[0].type if parts else pa.binary()))
     kind: Any = next((made.type for made in parts if made.null_count < len(made)), parts[0].type)
-    return pa.concat_arrays([made if made.type == kind else pa.nulls(len(made), kind) for made in parts]), faults
+    return pa.concat_arrays([made if made.type == kind else null_rows(len(made), kind) for made in parts]), faults
+
+
+def null_rows(rows: int, type: pa.DataType) -> pa.Array:
+    """Return null rows; a VARIANT has empty children, because they are not nullable."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(type):
+        return pa.nulls(rows, type)
+    children = [pa.array([b""] * rows, field.type) for field in type]
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array([True] * rows))
 
 
 def without_row(error: ParquetError) -> str:

@@ -239,7 +239,8 @@ def _rewrite(
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
-        sizes = {"row_group_rows": 1 << 62, "row_group_bytes": file.budget().room * 3 // 4}
+        room = max(file.budget().room, 64)
+        sizes = {"row_group_rows": room // 32, "row_group_bytes": room * 3 // 4}  # 32 bytes cover a row's levels
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
