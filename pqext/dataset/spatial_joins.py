@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,10 @@ How = Literal["inner", "left", "semi", "anti"]
 On = str | tuple[str, str] | None
 BATCH_ROWS = 1 << 16
 """Maximum number of rows of the left side that are matched together."""
+MOST_HELD = 256 << 20
+"""Maximum stored bytes of a right side that is held in memory."""
+
+Index = TypeVar("Index")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class _Side:
         """Return all rows as a table."""
         return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
 
+    def exceeds(self, size: int) -> bool:
+        """Return whether boxes can select rows of a scan that has more than ``size`` stored bytes to read."""
+        if not isinstance(self.rows, Scan) or self.rows._is_limited or self.type is None or not self.type.planar:
+            return False
+        return sum(task.bytes_kept for task in self.rows.plan()) > size
+
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows in tables of at most :data:`BATCH_ROWS` rows."""
         if isinstance(self.rows, pa.Table):
@@ -76,6 +86,33 @@ class _Side:
         return GeometryColumn(pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary()), self.type)
 
 
+class _SearchedSide(Generic[Index]):
+    """Right side of a join, with an index of its geometries.
+
+    The rows and the index are held in memory. A scan of more than :data:`MOST_HELD` stored bytes is not: the rows near
+    a part of the left side are read for this part.
+    """
+
+    def __init__(self, side: _Side, reach: Condition, index: Callable[[GeometryColumn], Index]) -> None:
+        self.side = side
+        self.reach = reach
+        self.index = index
+        is_held = reach == Condition("dwithin") or not side.exceeds(MOST_HELD)
+        self.held = self._load(side) if is_held else None
+
+    def _load(self, side: _Side) -> tuple[pa.Table, Index]:
+        table = side.table().combine_chunks()
+        return table, self.index(side.geometries(table))
+
+    def extent(self) -> tuple[float, float, float, float] | None:
+        """Return the box outside which nothing matches; None if it is unknown, or the rows are not in memory."""
+        return None if self.held is None else _extent(self.side, self.held[0], self.reach)
+
+    def rows_near(self, left: _Side, rows: pa.Table) -> tuple[pa.Table, Index]:
+        """Return the rows that may match ``rows`` of the left side, and their index."""
+        return self._load(self.side.clip(_extent(left, rows, self.reach))) if self.held is None else self.held
+
+
 def join(
     left: Any,
     right: Any,
@@ -90,7 +127,9 @@ def join(
     """Join the rows of two tables, scans or files by a spatial predicate: ``left.geometry predicate right.geometry``.
 
     The right side is held in memory and indexed; a scan or file on the left is read in batches. For planar geometries,
-    a scan or file is read only where its bounding boxes intersect the extent of the other side.
+    a scan or file is read only where its bounding boxes intersect the extent of the other side. Of a planar scan or
+    file of more than 256 MiB on the right, only the rows near each batch of the left side are in memory, so that two
+    large files in Hilbert order join row group by row group.
 
     Args:
         left: A pyarrow Table or what :func:`pqext.write_table` accepts, a :class:`pqext.Scan`, or a path to scan.
@@ -130,12 +169,12 @@ def join(
     left_side, right_side = names.select_columns(left_side, right_side)
     if isinstance(left_side.rows, pa.Table):
         right_side = right_side.clip(_extent(left_side, left_side.rows, condition))
-    table = right_side.table().combine_chunks()
+    searched = _SearchedSide(right_side, condition, lambda geometries: Matcher(geometries, condition))
     if how in ("inner", "semi"):
-        left_side = left_side.clip(_extent(right_side, table, condition))
-    matcher = Matcher(right_side.geometries(table), condition)
+        left_side = left_side.clip(searched.extent())
 
     def match_rows(rows: pa.Table) -> pa.Table:
+        table, matcher = searched.rows_near(left_side, rows)
         first, second = matcher.pairs(left_side.geometries(rows))
         if how in ("semi", "anti"):
             has_match = np.zeros(len(rows), np.bool_)
@@ -200,12 +239,12 @@ def nearest(
     reach = Condition("dwithin", limit)
     if isinstance(left_side.rows, pa.Table) and limit is not None:
         right_side = right_side.clip(_extent(left_side, left_side.rows, reach))
-    table = right_side.table().combine_chunks()
+    searched = _SearchedSide(right_side, reach, lambda geometries: Nearest(geometries, int(k), limit))
     if limit is not None:
-        left_side = left_side.clip(_extent(right_side, table, reach))
-    index = Nearest(right_side.geometries(table), int(k), limit)
+        left_side = left_side.clip(searched.extent())
 
     def match_rows(rows: pa.Table) -> pa.Table:
+        table, index = searched.rows_near(left_side, rows)
         first, second, distances = index.pairs(left_side.geometries(rows))
         return names.combine(rows, first, table, pa.array(second, pa.int64()), pa.array(distances))
 

@@ -15,6 +15,7 @@ import shapely
 import pqext
 from pqext import geo
 from pqext.core.base.errors import GeometryError
+from pqext.dataset import spatial_joins
 from reference import s2
 
 RANDOM = np.random.default_rng(7)
@@ -52,7 +53,16 @@ def by_geopandas(predicate: str, **options: Any) -> list[tuple[int, int]]:
     return sorted(zip(joined.index.tolist(), joined["index_right"].tolist(), strict=True))
 
 
+@pytest.fixture(params=["in memory", "by parts"])
+def right_side(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Join with the right side in memory, and with the rows of a file near each part of the left side."""
+    if request.param == "by parts":
+        monkeypatch.setattr("pqext.dataset.spatial_joins.MOST_HELD", 0)
+        monkeypatch.setattr("pqext.dataset.spatial_joins.BATCH_ROWS", 25)
+
+
 @pytest.mark.spec("geo.joins.exact")
+@pytest.mark.usefixtures("right_side")
 @pytest.mark.parametrize(
     "predicate", ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps"]
 )
@@ -65,6 +75,7 @@ def test_pairs_match_geopandas(files: tuple[Path, Path], predicate: Any) -> None
         assert sorted(pairs(geo.join(left, right, predicate, columns=["row", "zone"]))) == expected
 
 
+@pytest.mark.usefixtures("right_side")
 @pytest.mark.spec("geo.joins.exact")
 def test_dwithin_returns_pairs_up_to_its_distance(files: tuple[Path, Path]) -> None:
     expected = by_geopandas("dwithin", distance=1.5)
@@ -86,6 +97,31 @@ def test_left_semi_and_anti_joins_return_each_left_row() -> None:
 
 
 @pytest.mark.spec("geo.joins.exact")
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+def test_a_large_right_side_is_read_near_each_part_of_the_left(
+    files: tuple[Path, Path], how: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = LEFT.slice(0, 150)  # points
+    order = np.argsort(shapely.bounds(geo.to_shapely(left["shape"]))[:, 0], kind="stable")
+    across = left.take(pa.array(order))  # from west to east
+    pqext.write_table(across, files[0], row_group_rows=40)
+    expected = geo.join(files[0], files[1], how=how)
+    sizes: list[int] = []
+    table_of = spatial_joins._Side.table
+
+    def count(side: Any) -> pa.Table:
+        result = table_of(side)
+        sizes.append(len(result))
+        return result
+
+    monkeypatch.setattr(spatial_joins._Side, "table", count)
+    monkeypatch.setattr(spatial_joins, "MOST_HELD", 0)
+    monkeypatch.setattr(spatial_joins, "BATCH_ROWS", 20)
+    assert geo.join(files[0], files[1], how=how).equals(expected)
+    assert len(sizes) > 5
+    assert max(sizes) < len(ZONES) / 2
+
+
 def test_geodesic_edges_determine_pairs_of_geography() -> None:
     globe = {"edges": "spherical"}
     shapes = [shapely.Point(45, 62), shapely.Point(179.99, 0.1), shapely.LineString([(170, 1), (-170, -1)])]
@@ -114,6 +150,7 @@ def test_dwithin_near_a_pole_across_the_antimeridian_matches_s2() -> None:
     assert pairs(geo.join(left, right, "dwithin", distance=metres, columns=["row", "zone"])) == expected
 
 
+@pytest.mark.usefixtures("right_side")
 @pytest.mark.spec("geo.joins.nearest")
 @pytest.mark.parametrize("limit", [None, 0.5])
 def test_nearest_matches_geopandas(files: tuple[Path, Path], limit: float | None) -> None:
