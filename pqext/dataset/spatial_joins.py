@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -12,78 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.suggestions import did_you_mean, join_names
-from pqext.core.schema.types.arrow_compute import decode_run_ends
 from pqext.core.schema.types.geometries import crs_label
-from pqext.core.write.table_inputs import as_table
-from pqext.dataset.expressions import col
-from pqext.dataset.reading import scan
-from pqext.dataset.scan import Scan
+from pqext.dataset.geometry_rows import GeometryRows
 from pqext.geo import crs as crs_
-from pqext.geo.frames import from_geopandas, geometry_columns
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, sides_of
 from pqext.geo.predicates.boxes import Operation
 from pqext.geo.types import GeospatialType
-from pqext.geo.wkb import binary_chunks, holds_bytes
-from pqext.variant.views import without_views
 
 How = Literal["inner", "left", "semi", "anti"]
 On = str | tuple[str, str] | None
-BATCH_ROWS = 1 << 16
-"""Maximum number of rows of the left side that are matched together."""
 MOST_HELD = 256 << 20
 """Maximum stored bytes of a right side that is held in memory."""
 
 Index = TypeVar("Index")
-
-
-@dataclass(frozen=True)
-class _Side:
-    """A table or scan with its geometry column. The geometry type is unknown for a plain column of WKB."""
-
-    rows: pa.Table | Scan
-    name: str
-    type: GeospatialType | None
-
-    @property
-    def schema(self) -> pa.Schema:
-        return _plain_schema(self.rows.schema)
-
-    def select(self, names: Sequence[str]) -> _Side:
-        """Return the side with only the columns ``names`` and the geometry column."""
-        chosen = [name for name in self.schema.names if name in names or name == self.name]
-        return replace(self, rows=self.rows.select(chosen))
-
-    def clip(self, box: tuple[float, float, float, float] | None) -> _Side:
-        """Restrict a scan to rows that intersect ``box``. Tables and limited scans are returned unchanged."""
-        if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited:
-            return self
-        return replace(self, rows=self.rows.filter(col([self.name]).intersects(box)))
-
-    def table(self) -> pa.Table:
-        """Return all rows as a table."""
-        return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
-
-    def exceeds(self, size: int) -> bool:
-        """Return whether boxes can select rows of a scan that has more than ``size`` stored bytes to read."""
-        if not isinstance(self.rows, Scan) or self.rows._is_limited or self.type is None or not self.type.planar:
-            return False
-        return sum(task.bytes_kept for task in self.rows.plan()) > size
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the rows in tables of at most :data:`BATCH_ROWS` rows."""
-        if isinstance(self.rows, pa.Table):
-            for start in range(0, max(len(self.rows), 1), BATCH_ROWS):
-                yield _plain_table(self.rows.slice(start, BATCH_ROWS))
-            return
-        for batch in self.rows.to_batches():
-            yield from _Side(pa.Table.from_batches([batch], self.rows.schema), self.name, self.type).tables()
-
-    def geometries(self, table: pa.Table) -> GeometryColumn:
-        """Return the geometry column of a table of the side's rows."""
-        assert self.type is not None
-        chunks = binary_chunks(table[self.name])
-        return GeometryColumn(pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary()), self.type)
 
 
 class _SearchedSide(Generic[Index]):
@@ -93,14 +34,14 @@ class _SearchedSide(Generic[Index]):
     a part of the left side are read for this part.
     """
 
-    def __init__(self, side: _Side, reach: Condition, index: Callable[[GeometryColumn], Index]) -> None:
+    def __init__(self, side: GeometryRows, reach: Condition, index: Callable[[GeometryColumn], Index]) -> None:
         self.side = side
         self.reach = reach
         self.index = index
         is_held = reach == Condition("dwithin") or not side.exceeds(MOST_HELD)
         self.held = self._load(side) if is_held else None
 
-    def _load(self, side: _Side) -> tuple[pa.Table, Index]:
+    def _load(self, side: GeometryRows) -> tuple[pa.Table, Index]:
         table = side.table().combine_chunks()
         return table, self.index(side.geometries(table))
 
@@ -108,7 +49,7 @@ class _SearchedSide(Generic[Index]):
         """Return the box outside which nothing matches; None if it is unknown, or the rows are not in memory."""
         return None if self.held is None else _extent(self.side, self.held[0], self.reach)
 
-    def rows_near(self, left: _Side, rows: pa.Table) -> tuple[pa.Table, Index]:
+    def rows_near(self, left: GeometryRows, rows: pa.Table) -> tuple[pa.Table, Index]:
         """Return the rows that may match ``rows`` of the left side, and their index."""
         return self._load(self.side.clip(_extent(left, rows, self.reach))) if self.held is None else self.held
 
@@ -266,12 +207,15 @@ def _max_distance(value: Any) -> float | None:
     return result
 
 
-def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
+def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
     """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns are incompatible."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
         raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
-    first, second = _side(left, names[0], "left"), _side(right, names[1], "right")
+    first, second = (
+        GeometryRows.from_input(rows, name, f"the {side} side", "on=(left, right)")
+        for rows, name, side in ((left, names[0], "left"), (right, names[1], "right"))
+    )
     if first.type is None and second.type is None:
         return replace(first, type=GeospatialType()), replace(second, type=GeospatialType())
     if first.type is None:
@@ -293,61 +237,6 @@ def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
     return first, second
 
 
-def _side(rows: Any, name: str | None, side: str) -> _Side:
-    found = _rows(rows)
-    types = geometry_columns(found.schema)
-    if name is None:
-        if len(types) != 1:
-            problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-            raise ValueError(f"the {side} side has {problem}: name one with on=(left, right)")
-        name = next(iter(types))
-    if name not in found.schema.names:
-        raise ValueError(f"the {side} side has no column {name!r}{did_you_mean(name, found.schema.names)}")
-    if found.schema.names.count(name) > 1:
-        raise ValueError(f"the {side} side has several columns with the name {name!r}: rename them")
-    if not holds_bytes(found.schema.field(name).type):
-        raise TypeError(f"column {name!r} of the {side} side is {found.schema.field(name).type}, not WKB")
-    return _Side(found, name, types.get(name))
-
-
-def _rows(rows: Any) -> pa.Table | Scan:
-    """Convert the rows of a side: paths to scans, and inputs other than tables and scans to tables."""
-    if isinstance(rows, pa.Table | Scan):
-        return rows
-    if isinstance(rows, str | os.PathLike):
-        return scan(rows)
-    if type(rows).__module__.partition(".")[0] == "geopandas":
-        return from_geopandas(rows)
-    found = as_table(rows)
-    return found if isinstance(found, pa.Table) else found.read_all()
-
-
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` in layouts from which Arrow can take rows: without views and run-end encoding."""
-    fields = [field.with_type(_plain_type(field.type)) for field in schema]
-    return pa.schema(fields, schema.metadata)
-
-
-def _plain_type(type: pa.DataType) -> pa.DataType:
-    if isinstance(type, pa.BaseExtensionType) or pa.types.is_list_view(type) or pa.types.is_large_list_view(type):
-        return type
-    return without_views(type.value_type if pa.types.is_run_end_encoded(type) else type)
-
-
-def _plain_table(table: pa.Table) -> pa.Table:
-    """Convert ``table`` to the layouts of :func:`_plain_schema`."""
-    schema = _plain_schema(table.schema)
-    if schema.equals(table.schema):
-        return table
-    columns = []
-    for column, field in zip(table.columns, schema, strict=True):
-        chunks = column.chunks
-        if pa.types.is_run_end_encoded(column.type):
-            chunks = [decode_run_ends(chunk) for chunk in chunks]
-        columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
-    return pa.table(columns, schema=schema)
-
-
 @dataclass(frozen=True)
 class _Names:
     """Names of the result's columns: of all columns (``schema``), by their names in both sides, and of ``columns``."""
@@ -359,7 +248,8 @@ class _Names:
 
     @classmethod
     def from_sides(
-        cls, left: _Side, right: _Side | None, suffix: str, columns: Sequence[str] | None, distance: str | None = None
+        cls, left: GeometryRows, right: GeometryRows | None, suffix: str, columns: Sequence[str] | None,
+        distance: str | None = None,
     ) -> _Names:
         """Name the columns of a result. Raises ValueError if a name is unknown or occurs twice."""
         if not isinstance(suffix, str):
@@ -381,7 +271,7 @@ class _Names:
                 raise ValueError(f"the join has no column {name!r}{did_you_mean(name, schema.names)}")
         return cls(schema, tuple(names), () if right is None else tuple(right.schema.names), tuple(chosen))
 
-    def select_columns(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
+    def select_columns(self, left: GeometryRows, right: GeometryRows) -> tuple[GeometryRows, GeometryRows]:
         """Return both sides with only the columns that the result or the join needs."""
         both = dict(zip(self.schema.names, (*self.left, *self.right), strict=False))
         of_left = {both[name] for name in self.columns if name in self.schema.names[: len(self.left)]}
@@ -428,7 +318,7 @@ def _names_of(columns: Any) -> list[str]:
     return names
 
 
-def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
+def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
     """Return a box around everything that can match planar rows of a side; None if it is infinite."""
     if side.type is None or not side.type.planar:
         return None

@@ -14,6 +14,7 @@ _OF_OTHERS = {
 }
 
 _ABOVE = {  # these modules import scans
+    "dissolve": "pqext.dataset.dissolve",
     "join": "pqext.dataset.spatial_joins",
     "nearest": "pqext.dataset.spatial_joins",
     "read_geopandas": "pqext.dataset.reading",

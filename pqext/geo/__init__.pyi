@@ -92,6 +92,14 @@ from .wkb import (
 )
 
 # The following lie above geo, in pqext.dataset.
+def dissolve(
+    rows: typing.Any,
+    by: str | collections.abc.Sequence[str] = (),
+    *,
+    column: str | None = None,
+    method: typing.Literal["union", "envelope"] = "union",
+    aggregates: collections.abc.Mapping[str, str] | None = None,
+) -> pyarrow.Table: ...
 def join(
     left: typing.Any,
     right: typing.Any,

@@ -15,7 +15,8 @@ import shapely
 import pqext
 from pqext import geo
 from pqext.core.base.errors import GeometryError
-from pqext.dataset import spatial_joins
+from pqext.dataset import geometry_rows, spatial_joins
+from pqext.dataset.geometry_rows import GeometryRows
 from reference import s2
 
 RANDOM = np.random.default_rng(7)
@@ -58,7 +59,7 @@ def right_side(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Join with the right side in memory, and with the rows of a file near each part of the left side."""
     if request.param == "by parts":
         monkeypatch.setattr("pqext.dataset.spatial_joins.MOST_HELD", 0)
-        monkeypatch.setattr("pqext.dataset.spatial_joins.BATCH_ROWS", 25)
+        monkeypatch.setattr("pqext.dataset.geometry_rows.BATCH_ROWS", 25)
 
 
 @pytest.mark.spec("geo.joins.exact")
@@ -107,16 +108,16 @@ def test_a_large_right_side_is_read_near_each_part_of_the_left(
     pqext.write_table(across, files[0], row_group_rows=40)
     expected = geo.join(files[0], files[1], how=how)
     sizes: list[int] = []
-    table_of = spatial_joins._Side.table
+    table_of = GeometryRows.table
 
     def count(side: Any) -> pa.Table:
         result = table_of(side)
         sizes.append(len(result))
         return result
 
-    monkeypatch.setattr(spatial_joins._Side, "table", count)
+    monkeypatch.setattr(GeometryRows, "table", count)
     monkeypatch.setattr(spatial_joins, "MOST_HELD", 0)
-    monkeypatch.setattr(spatial_joins, "BATCH_ROWS", 20)
+    monkeypatch.setattr(geometry_rows, "BATCH_ROWS", 20)
     assert geo.join(files[0], files[1], how=how).equals(expected)
     assert len(sizes) > 5
     assert max(sizes) < len(ZONES) / 2
