@@ -1,7 +1,7 @@
 """Convert GeoArrow layouts (lists and structs of coordinates, and WKT) to WKB.
 
 The extension type of a field names its layout: ``geoarrow.point`` to ``geoarrow.multipolygon`` for rows of one type,
-``geoarrow.geometrycollection`` and ``geoarrow.geometry`` for several types, and ``geoarrow.wkt``.
+``geoarrow.geometrycollection`` and ``geoarrow.geometry`` for several types, ``geoarrow.box`` and ``geoarrow.wkt``.
 Coordinates are structs ``x, y[, z][, m]`` of doubles, or lists of 2 to 4 doubles, and polygons are lists of rings.
 Parquet supports WKB only, so the writer converts.
 """
@@ -22,14 +22,14 @@ from pqext.core.schema.arrow_check import check_array
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
-from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb
+from pqext.geo.wkb import GeometryArray, from_shapely, like_input, storage_type, to_iso_wkb
 
 _CODES = {
     "geoarrow.point": 1, "geoarrow.linestring": 2, "geoarrow.polygon": 3, "geoarrow.multipoint": 4,
     "geoarrow.multilinestring": 5, "geoarrow.multipolygon": 6, "geoarrow.geometrycollection": 7,
 }  # fmt: skip
-WKT, MIXED = "geoarrow.wkt", "geoarrow.geometry"
-ENCODINGS = frozenset({*_CODES, WKT, MIXED})
+WKT, MIXED, BOX = "geoarrow.wkt", "geoarrow.geometry", "geoarrow.box"
+ENCODINGS = frozenset({*_CODES, WKT, MIXED, BOX})
 """Extension names of layouts other than WKB."""
 
 # Header bytes of each level of lists, from the outermost (a row) to a single coordinate.
@@ -100,6 +100,8 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
         return pa.nulls(len(array), pa.binary())
     if encoding == MIXED:
         return _from_union(array)
+    if encoding == BOX:
+        return _from_boxes(array)
     try:
         present = array.drop_null() if array.null_count else array
     except pa.ArrowNotImplementedError:  # view types, which no layout uses
@@ -113,6 +115,27 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     bitmap = None if valid is None else valid.buffers()[1]
     buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(array), buffers).cast(pa.binary())
+
+
+def _from_boxes(array: pa.Array) -> pa.Array:
+    """Convert boxes to polygons; a box with ``xmin > xmax`` to the two that the antimeridian divides."""
+    import shapely
+
+    names = ("xmin", "ymin", "xmax", "ymax")
+    if not pa.types.is_struct(array.type) or {*names} != {field.name for field in array.type}:
+        raise _layout_error(f"{BOX}, a struct of doubles xmin, ymin, xmax and ymax", array.type)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    present = array.filter(pa.array(valid))
+    for name in names:
+        _require_no_nulls(present.field(name), name)
+    xmin, ymin, xmax, ymax = (_doubles(present.field(name)) for name in names)
+    boxes = shapely.box(xmin, ymin, xmax, ymax)
+    for row in np.flatnonzero(xmin > xmax):
+        west, east = shapely.box(xmin[row], ymin[row], 180, ymax[row]), shapely.box(-180, ymin[row], xmax[row], ymax[row])
+        boxes[row] = shapely.multipolygons([west, east])
+    shapes = np.full(len(array), None, dtype=object)
+    shapes[valid] = boxes
+    return from_shapely(shapes).cast(pa.binary())
 
 
 def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:

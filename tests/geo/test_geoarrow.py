@@ -242,3 +242,22 @@ def test_geoarrow_wkb_is_accepted_like_other_layouts() -> None:
     point = shapely.Point(1, 2, 3)
     extended = pa.array([shapely.to_wkb(point, flavor="extended", include_srid=True)])
     assert geo.from_geoarrow(extended, "geoarrow.wkb")[0].as_py() == shapely.to_wkb(point, flavor="iso")
+
+
+def test_boxes_become_polygons_and_are_divided_at_the_antimeridian() -> None:
+    type = pa.struct([(name, pa.float64()) for name in ("xmin", "ymin", "xmax", "ymax")])
+    sides = [(0.0, 1.0, 2.0, 3.0), (170.0, 1.0, -170.0, 3.0), (5.0, 5.0, 5.0, 5.0)]
+    rows = [None, *(dict(zip(("xmin", "ymin", "xmax", "ymax"), side, strict=True)) for side in sides)]
+    array = pa.array(rows, type)
+    shapes = geo.to_shapely(from_geoarrow(array, "geoarrow.box"))
+    assert shapes[0] is None
+    assert shapely.equals(shapes[1], shapely.box(0, 1, 2, 3))
+    assert shapely.equals(shapes[2], shapely.MultiPolygon([shapely.box(170, 1, 180, 3), shapely.box(-180, 1, -170, 3)]))
+    assert shapely.bounds(shapes[3]).tolist() == [5, 5, 5, 5]
+    assert geo.to_shapely(from_geoarrow(array.slice(2), "geoarrow.box")).tolist() == shapes[2:].tolist()
+    box = extension(array, "geoarrow.box")
+    assert geo.to_wkt(geo.from_geoarrow(box)).to_pylist() == geo.to_wkt(geo.from_shapely(list(shapes))).to_pylist()
+    with pytest.raises(GeometryError, match="layout is geoarrow.box"):
+        from_geoarrow(pa.array([{"xmin": 0.0}]), "geoarrow.box")
+    with pytest.raises(GeometryError, match="xmax contains a null"):
+        from_geoarrow(pa.array([{"xmin": 0.0, "ymin": 0.0, "xmax": None, "ymax": 1.0}], type), "geoarrow.box")
