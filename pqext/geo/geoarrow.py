@@ -123,7 +123,7 @@ def _from_boxes(array: pa.Array) -> pa.Array:
 
     names = ("xmin", "ymin", "xmax", "ymax")
     if not pa.types.is_struct(array.type) or {*names} != {field.name for field in array.type}:
-        raise _layout_error(f"{BOX}, a struct of doubles xmin, ymin, xmax and ymax", array.type)
+        raise _layout_error(BOX, array.type)
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     present = array.filter(pa.array(valid))
     for name in names:
@@ -131,8 +131,8 @@ def _from_boxes(array: pa.Array) -> pa.Array:
     xmin, ymin, xmax, ymax = (_doubles(present.field(name)) for name in names)
     boxes = shapely.box(xmin, ymin, xmax, ymax)
     for row in np.flatnonzero(xmin > xmax):
-        west, east = shapely.box(xmin[row], ymin[row], 180, ymax[row]), shapely.box(-180, ymin[row], xmax[row], ymax[row])
-        boxes[row] = shapely.multipolygons([west, east])
+        parts = shapely.box([xmin[row], -180], ymin[row], [180, xmax[row]], ymax[row])
+        boxes[row] = shapely.multipolygons(parts)
     shapes = np.full(len(array), None, dtype=object)
     shapes[valid] = boxes
     return from_shapely(shapes).cast(pa.binary())

@@ -257,7 +257,15 @@ def test_boxes_become_polygons_and_are_divided_at_the_antimeridian() -> None:
     assert geo.to_shapely(from_geoarrow(array.slice(2), "geoarrow.box")).tolist() == shapes[2:].tolist()
     box = extension(array, "geoarrow.box")
     assert geo.to_wkt(geo.from_geoarrow(box)).to_pylist() == geo.to_wkt(geo.from_shapely(list(shapes))).to_pylist()
-    with pytest.raises(GeometryError, match="layout is geoarrow.box"):
+    with pytest.raises(GeometryError, match=r"layout is geoarrow\.box"):
         from_geoarrow(pa.array([{"xmin": 0.0}]), "geoarrow.box")
     with pytest.raises(GeometryError, match="xmax contains a null"):
         from_geoarrow(pa.array([{"xmin": 0.0, "ymin": 0.0, "xmax": None, "ymax": 1.0}], type), "geoarrow.box")
+
+
+def test_boxes_are_written_as_geometries() -> None:
+    type = pa.struct([(name, pa.float64()) for name in ("xmin", "ymin", "xmax", "ymax")])
+    array = pa.array([{"xmin": 0.0, "ymin": 1.0, "xmax": 2.0, "ymax": 3.0}, None], type)
+    shapes = geo.to_shapely(pqext.read_table(written(marked(array, "geoarrow.box")))["g"])
+    assert shapely.equals(shapes[0], shapely.box(0, 1, 2, 3))
+    assert shapes[1] is None

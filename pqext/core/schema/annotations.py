@@ -384,7 +384,7 @@ register(
 )
 _GEOARROW = (
     "wkb", "wkt", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
-    "geometry", "geometrycollection",
+    "geometry", "geometrycollection", "box",
 )  # fmt: skip
 register(
     Annotation(
