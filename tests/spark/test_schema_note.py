@@ -211,3 +211,82 @@ def test_spark_metadata_imports_no_module(spark: Any, noted: tuple[str, Any], tm
     with pytest.raises(Exception, match=r"the user-defined type x\.Y is not known"):
         read(spark, path)
     assert read(spark, path, columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])
+
+
+DAY_TIME = [
+    "day", "day to hour", "day to minute", "day to second", "hour", "hour to minute", "hour to second", "minute",
+    "minute to second", "second",
+]  # fmt: skip
+YEAR_MONTH = ["year", "year to month", "month"]
+DAY_TIME_VALUES = [
+    "null", "interval '1 02:03:04.000005' day to second", "interval '-99 23:59:59.999999' day to second",
+    "interval '106751991 04:00:54.775807' day to second",
+]  # fmt: skip
+YEAR_MONTH_VALUES = ["null", "interval '1-2' year to month", "interval '-99-11' year to month", "interval '0' month"]
+
+
+def _interval_columns() -> list[str]:
+    columns = ["id"]
+    for fields, values in ((DAY_TIME, DAY_TIME_VALUES), (YEAR_MONTH, YEAR_MONTH_VALUES)):
+        for kind in fields:
+            cast = ", ".join(f"cast({value} as interval {kind})" for value in values)
+            value, name = f"element_at(array({cast}), cast(id as int) + 1)", kind.replace(" ", "_")
+            columns += [f"{value} {name}", f"array({value}, null) {name}_list", f"map('k', {value}) {name}_map"]
+    return columns
+
+
+def texts(frame: Any) -> Any:
+    return frame.orderBy("id").selectExpr(*[f"cast({name} as string) {name}" for name in frame.columns]).collect()
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_every_type_of_interval_is_read_and_written(spark: Any, tmp_path: Path) -> None:
+    theirs_path, ours_path = str(tmp_path / "theirs"), str(tmp_path / "ours")
+    spark.sql(f"select {', '.join(_interval_columns())} from range(4)").coalesce(1).write.parquet(theirs_path)
+    theirs = spark.read.parquet(theirs_path)
+    expected = texts(theirs)
+    assert len(theirs.columns) == 1 + 3 * 13
+    for engine in ("python", "auto"):
+        ours = read(spark, theirs_path, engine=engine)
+        assert (ours.schema, texts(ours)) == (theirs.schema, expected)
+    write(theirs.coalesce(1), ours_path)
+    written = spark.read.parquet(ours_path)
+    assert (written.schema, texts(written)) == (theirs.schema, expected)
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_matrices_and_nested_vectors_are_read_and_written(spark: Any, tmp_path: Path) -> None:
+    from pyspark.ml.linalg import Matrices, MatrixUDT, Vectors, VectorUDT
+
+    schema = T.StructType([
+        T.StructField("id", T.LongType()), T.StructField("m", MatrixUDT(), True, {"comment": "a matrix"}),
+        T.StructField("list", T.ArrayType(VectorUDT())), T.StructField("map", T.MapType(T.StringType(), VectorUDT())),
+    ])  # fmt: skip
+    values = [
+        (0, Matrices.dense(1, 2, [1.0, 2.0]), [Vectors.dense([1.0]), None], {"k": Vectors.sparse(3, {1: 4.0})}),
+        (1, None, [], None),
+    ]  # fmt: skip
+    theirs_path, ours_path = str(tmp_path / "theirs"), str(tmp_path / "ours")
+    spark.createDataFrame(values, schema).coalesce(1).write.parquet(theirs_path)
+    theirs = spark.read.parquet(theirs_path)
+    for engine in ("python", "auto"):
+        ours = read(spark, theirs_path, engine=engine)
+        assert (ours.schema, rows(ours)) == (theirs.schema, rows(theirs))
+    write(theirs.coalesce(1), ours_path)
+    written = spark.read.parquet(ours_path)
+    assert (written.schema, rows(written)) == (theirs.schema, rows(theirs))
+    assert written.schema["m"].metadata == {"comment": "a matrix"}
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_char_and_varchar_columns_are_strings_as_for_a_path_in_spark(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.sql(f"create table fixed (id long, c char(5), v varchar(3)) using parquet location '{path}'")
+    try:
+        spark.sql("insert into fixed values (1, 'abc', 'xy'), (2, null, 'xyz')")
+        theirs, ours = spark.read.parquet(path), read(spark, path)
+        assert (ours.schema, rows(ours)) == (theirs.schema, rows(theirs))
+        for condition in ("c = 'abc'", "c = 'abc  '", "v = 'xyz'"):
+            assert read(spark, path, where=condition).count() == theirs.where(condition).count()
+    finally:
+        spark.sql("drop table fixed")
