@@ -121,7 +121,7 @@ def null_rows(rows: int, type: pa.DataType) -> pa.Array:
     if not pa.types.is_struct(type):
         return pa.nulls(rows, type)
     children = [pa.array([b""] * rows, field.type) for field in type]
-    return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array([True] * rows))
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array([True] * rows, pa.bool_()))
 
 
 def without_row(error: ParquetError) -> str:

@@ -211,7 +211,7 @@ def test_text_that_is_not_a_geometry_becomes_null_or_skips_its_row(tmp_path: Pat
     assert shapely.get_x(points).tolist() == [n for n in range(100) if n % 7]
 
 
-@pytest.mark.parametrize("texts", [["{}", "no", "1"], ["no", "1"], ["no", "nor"]])
+@pytest.mark.parametrize("texts", [["{}", "no", "1"], ["no", "1"], ["no", "nor"], []])
 def test_text_that_is_not_json_becomes_a_null_variant(tmp_path: Path, texts: list[str]) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text("\n".join(["doc", *texts]))
