@@ -214,7 +214,7 @@ def test_text_that_is_not_a_geometry_becomes_null_or_skips_its_row(tmp_path: Pat
 @pytest.mark.parametrize("texts", [["{}", "no", "1"], ["no", "1"], ["no", "nor"], []])
 def test_text_that_is_not_json_becomes_a_null_variant(tmp_path: Path, texts: list[str]) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
-    path.write_text("\n".join(["doc", *texts]))
+    path.write_text("\n".join(["doc", *texts, ""]))
     result = run(path, dest, "--json", "doc", "--on-error", "null")
     assert result.exit_code == 0, result.output
     assert pq.read_table(dest)["doc"].is_valid().to_pylist() == [text[0] != "n" for text in texts]
