@@ -1,7 +1,7 @@
 """Memory accounting of one call: bytes are counted before they are allocated, across all columns and threads.
 
 A call (``read``, a batch of ``iter_batches``, a column that ``verify`` checks) has one :class:`Budget`. Each owner of
-decoded bytes has an :class:`Account` in it and corrects the account when it knows the final size.
+decoded bytes has an :class:`Account` in the budget, and resizes the account when the final size is known.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.usage import Usage
 
 ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with limits=Limits(memory_bytes=...)"
-"""Remedy in Python when the limit is exceeded; commands have an option for it."""
+"""Remedy for Python callers that exceed the limit. Commands name their option for the limit instead."""
 
 
 class Budget:
-    """Memory budget of a call on a file of ``file_bytes`` bytes under ``limits``, split into ``shares`` equal shares.
+    """One of ``shares`` equal shares of the memory that ``limits`` allow for a call on a file of ``file_bytes`` bytes.
 
     ``usage`` counts the pages that the call decodes.
     """
@@ -33,11 +33,11 @@ class Budget:
         self._lock = threading.Lock()
 
     def max_rows(self, row_bytes: int) -> int:
-        """Return the maximum number of rows of ``row_bytes`` bytes per batch: a quarter of the budget."""
+        """Return the maximum number of rows per batch: a quarter of the budget, at ``row_bytes`` bytes per row."""
         return self.room // 4 // max(row_bytes, 1)
 
     def add(self, size: int) -> None:
-        """Count ``size`` more bytes; a negative size releases bytes.
+        """Count ``size`` more bytes, or release bytes if ``size`` is negative.
 
         Raises ``MemoryLimitError`` if the limit would be exceeded.
         """
@@ -73,12 +73,12 @@ class Account:
         self.held -= size
 
     def count_pages(self, pages: int) -> None:
-        """Count data pages that were decoded for the owner."""
+        """Count ``pages`` data pages that were decoded for the owner."""
         if self._budget.usage is not None:
             self._budget.usage.add_pages(pages)
 
     def resize(self, size: int) -> None:
-        """Set the number of reserved bytes to ``size``."""
+        """Set the number of reserved bytes to ``size``. Raises ``MemoryLimitError`` if the budget is exceeded."""
         if size != self.held:
             self._budget.add(size - self.held)
             self.held = size

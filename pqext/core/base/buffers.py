@@ -21,7 +21,7 @@ ARRAY_BYTES = 0x7FFFFFFF
 """
 
 _POOLED = 1 << 15
-"""Size from which buffers come from Arrow's memory pool. numpy allocates smaller ones faster."""
+"""Size from which buffers come from Arrow's memory pool. numpy allocates smaller buffers faster."""
 
 
 def view(data: Any) -> Bytes:
@@ -30,7 +30,7 @@ def view(data: Any) -> Bytes:
 
 
 def numbers(buffer: Any, dtype: Any, start: int, count: int) -> NDArray[Any]:
-    """Return ``count`` numbers of a buffer without a copy, from item ``start``. The buffer may end in padding."""
+    """Return ``count`` numbers of type ``dtype`` from item ``start`` of a buffer, without a copy."""
     if not count:
         return np.empty(0, dtype)
     return np.frombuffer(buffer, dtype, count, start * np.dtype(dtype).itemsize)
@@ -53,7 +53,7 @@ def size_of(values: pa.Array, count: int) -> int:
 
 
 def trim(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return ``values[:count]``, copied if the view would keep more than twice its memory alive."""
+    """Return ``values[:count]``, copied if the view would keep at least twice its memory alive."""
     return values[:count] if count * 2 > len(values) else values[:count].copy()
 
 

@@ -120,7 +120,7 @@ class SchemaMismatchError(ParquetError):
 
 
 class LimitError(ParquetError):
-    """A size in the file exceeds one of :class:`pqext.core.base.limits.Limits`; raise that limit to continue."""
+    """A size in the file exceeds a limit of :class:`pqext.core.base.limits.Limits`. Raise this limit to continue."""
 
 
 class MemoryLimitError(LimitError):
@@ -160,8 +160,8 @@ class EncryptionError(ParquetError):
 class VariantError(ParquetError):
     """The bytes of a variant, or its source JSON, violate a rule.
 
-    ``rule`` is the id of the rule in the ledger (``specs/``), if it has one. ``row`` is the row in the array, and
-    ``offset`` the byte offset in the value, the metadata or the JSON text.
+    ``rule`` is the id of the rule in the ledger (``specs/``); None if the rule has no id. ``row`` is the index of the
+    row in the array, and ``offset`` the byte offset in the value, the metadata or the JSON text.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class ErrorPathContext:
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning like ``warnings.warn``, attributed to the first caller outside this library, and log it.
 
-    Python shows a warning once for each caller; the log has all of them.
+    Python shows a warning once for each caller; the log contains all warnings.
     """
     text = escape_text(message)
     _logger.info("%s: %s", category.__name__, text)
@@ -232,5 +232,5 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def warn_about_file(path: str | None, message: str, category: type[Warning]) -> None:
-    """Issue a warning like :func:`warn`, prefixed with the file's path if there is one."""
+    """Issue a warning like :func:`warn`, prefixed with the file's path if it is known."""
     warn(f"{path}: {message}" if path else message, category)

@@ -16,7 +16,7 @@ def uleb(value: int) -> bytes:
 
 
 def read_uleb(data: bytes, position: int) -> tuple[int, int]:
-    """Decode the integer at ``position``; return it and the offset after it.
+    """Decode the integer at ``position``; return the integer and the offset after it.
 
     Raises ``CorruptFileError`` if the integer is truncated, longer than necessary, or has more than 32 bits.
     """

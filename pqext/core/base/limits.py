@@ -58,7 +58,7 @@ class Limits:
     """Maximum number of rows that the row groups of a file may declare.
 
     At least 1,024 rows are allowed for each byte of the file. A run of nulls takes a few bytes for any number of rows,
-    and about a second for each 200 million rows.
+    and reading it takes about a second for each 200 million rows.
     """
 
     damaged_pieces: int = 1_000_000

@@ -22,7 +22,8 @@ _URI = re.compile(
 def split_uri(uri: str) -> SplitResult:
     """Split the URL of a file system or object store. ``?`` and ``#`` may occur in its path.
 
-    Only ``?name=value&...`` at the end of the URL is a query. The URL has no fragment.
+    Only ``?name=value&...`` at the end of the URL is a query. The result has no fragment. Text without a scheme is a
+    path.
 
     >>> split_uri("s3://bucket/q?1#2.parquet?region=eu").path
     '/q?1#2.parquet'
@@ -44,9 +45,10 @@ def check_path(path: str) -> None:
 
 
 def with_home(path: str) -> str:
-    """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder, unless a file of that name exists.
+    """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder.
 
-    Raises ``ValueError`` if :func:`check_path` does.
+    The path is unchanged if the working folder contains a file or folder of that name. Raises ``ValueError`` if
+    :func:`check_path` does.
 
     >>> with_home("a/~b")
     'a/~b'

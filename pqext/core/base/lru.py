@@ -46,7 +46,7 @@ class LRU(Generic[K, V]):
             return key in self._entries
 
     def values(self) -> Iterator[V]:
-        """Return the current values, least recently used first."""
+        """Return an iterator over the current values, least recently used first."""
         with self._lock:
             return iter([value for value, _ in self._entries.values()])
 
@@ -60,9 +60,10 @@ class LRU(Generic[K, V]):
             return entry[0]
 
     def get_or_make(self, key: K, make: Callable[[], V], weigh: Callable[[V], int] = lambda _: 1) -> V:
-        """Return the value of ``key``, or create it with ``make`` and cache it. Errors of ``make`` are not cached.
+        """Return the value of ``key``, or create it with ``make`` and cache it with the weight that ``weigh`` returns.
 
-        If two threads create the value at the same time, both return the value that was stored first.
+        Errors of ``make`` are not cached. If two threads create the value at the same time, both return the value that
+        was stored first.
         """
         with self._lock:
             if (entry := self._entries.get(key)) is not None:
@@ -76,7 +77,10 @@ class LRU(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, weight: int = 1) -> None:
-        """Store ``value``, replacing any previous value of ``key``."""
+        """Replace any previous value of ``key`` with ``value``.
+
+        A value heavier than the limit is not stored, unless ``keeps_last`` is set.
+        """
         with self._lock:
             self._put(key, value, weight)
 

@@ -130,7 +130,7 @@ def missing_attribute(owner: str, name: str, names: Iterable[str], hints: Mappin
 
 
 class SuggestionMixin:
-    """Base of classes whose ``AttributeError`` suggests a similar name or the replacement for it."""
+    """Base of classes whose ``AttributeError`` suggests a similar name or a replacement for another library's name."""
 
     __slots__ = ()
 
@@ -150,7 +150,8 @@ _Result = TypeVar("_Result")
 def suggest_arguments_of(*tables: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
     """Decorate a function so that its ``TypeError`` for an unknown argument suggests the name to use.
 
-    ``tables`` are keys of :data:`FOREIGN_OPTIONS`. The suggestion comes from the first of these tables with the name.
+    ``tables`` are keys of :data:`FOREIGN_OPTIONS`. The suggestion comes from the first of these tables that
+    contains the name. Otherwise, it is a similar argument of the function.
     """
 
     def decorate(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
@@ -188,7 +189,9 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def closest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the name most similar to ``name``, ignoring case; None if no similarity reaches ``cutoff``.
+    """Return the name most similar to ``name``, ignoring case.
+
+    Return None if no similarity reaches ``cutoff``, or if ``name`` has more than ``MAX_NAME`` characters.
 
     >>> closest_name("ID", ["id", "day"])
     'id'
@@ -203,14 +206,14 @@ def closest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | 
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names with commas. A long list ends with the number of names that are omitted."""
+    """Join the first ``MAX_LISTED`` names with commas, followed by the number of names that are omitted, if any."""
     every = list(names)
     more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
     return ", ".join(every[:MAX_LISTED]) + more
 
 
 def excerpt(text: str, position: int = 0, limit: int = 300) -> str:
-    """Return ``text``, or ``limit`` characters of it around ``position`` with dots where text is omitted."""
+    """Return ``text``, or ``limit`` characters around ``position`` with ``...`` in place of omitted text."""
     start = max(0, min(position, len(text)) - limit // 2)
     stop = start + limit
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
@@ -258,7 +261,7 @@ def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
 def unknown_column_message(name: str, columns: Iterable[str]) -> str:
     """Return the message for a ``name`` that is not one of the top-level ``columns``.
 
-    It suggests a similar column, or lists all.
+    It suggests a similar column, or lists all columns.
     """
     every = list(columns)
     hint = did_you_mean(name, every) if isinstance(name, str) else ""

@@ -95,8 +95,8 @@ _LEFT = "text-align:left"
 _CELL = f"{_LEFT};overflow-wrap:anywhere"
 
 
-def html_summary(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> str:
-    """Render an HTML table whose first column contains row headings, followed by the ``further`` HTML.
+def html_summary(title: str, rows: Iterable[tuple[str, ...]], *fragments: str) -> str:
+    """Render an HTML table whose first column contains row headings, followed by the ``fragments`` HTML.
 
     All text of the table is escaped.
 
@@ -105,7 +105,7 @@ def html_summary(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> 
     body = "".join(f"<tr>{_html_row(row)}</tr>" for row in rows)
     caption = f'<caption style="{_LEFT};font-weight:bold">{_html_text(title)}</caption>'
     table = f"<table>{caption}<tbody>{body}</tbody></table>"
-    return f'<div style="overflow-x:auto;max-width:100%">{table}{"".join(further)}</div>'
+    return f'<div style="overflow-x:auto;max-width:100%">{table}{"".join(fragments)}</div>'
 
 
 def html_details(title: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:

@@ -26,7 +26,7 @@ class Usage:
         self.bytes = 0
         """Bytes fetched, including those between merged ranges."""
         self.fetch_seconds = 0.0
-        """Total time of fetches, summed over concurrent ones."""
+        """Total duration of fetches. The durations of concurrent fetches are added."""
         self.pages = 0
         """Data pages that were decoded."""
         self.invalid_values = 0

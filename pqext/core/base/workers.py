@@ -94,9 +94,9 @@ def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 class Workers:
-    """Context that runs jobs on at most ``threads`` threads (0 is one thread per processor), or without threads if
-    ``jobs`` is 1.
+    """Context that runs jobs on ``threads`` threads (0 is one thread per processor).
 
+    Jobs run on the calling thread if ``threads`` is 1, or if ``jobs``, the number of jobs, is at most 1.
     Workers with equal thread counts share a pool. When the context ends, it waits for running jobs and cancels jobs
     that have not started.
     """
@@ -182,7 +182,7 @@ class Workers:
     def start(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
         """Start one call; return a function that waits for its result and returns it.
 
-        That function can be called once.
+        That function can be called once. Without threads, it makes the call itself.
         """
         if self._pool is None:
             return partial(function, *arguments)
@@ -237,7 +237,7 @@ class Workers:
         wait([future for future in self._pending if future not in self._inline])
 
     def abandon(self) -> None:
-        """Wait for running jobs and cancel the others. All results are discarded."""
+        """Wait for running jobs, and cancel jobs that have not started. All results are discarded."""
         if self._forks != _forks:  # the jobs belong to the parent process
             self._pending.clear()
             return
@@ -251,7 +251,10 @@ class Workers:
 
 
 def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
-    """Split the rows of a chunk into at most ``threads`` ranges, each of about ``MIN_JOB_BYTES`` or more."""
+    """Yield start and stop of at most ``threads`` ranges of rows of a chunk.
+
+    If there are several ranges, each has about ``MIN_JOB_BYTES`` bytes or more.
+    """
 
     rows = len(chunk)
     jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1

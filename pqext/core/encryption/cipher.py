@@ -70,7 +70,7 @@ class AesKey:
         return sealed[LENGTH_BYTES : LENGTH_BYTES + NONCE_BYTES] + sealed[-TAG_BYTES:]
 
     def verify(self, plaintext: Bytes, signature: bytes, aad: bytes) -> None:
-        """Raise ``EncryptionError`` unless :meth:`sign` created ``signature`` for the same text and AAD."""
+        """Raise ``EncryptionError`` if ``signature`` is not the signature of ``plaintext`` and ``aad``."""
         tag = self._gcm.encrypt(signature[:NONCE_BYTES], plaintext, aad)[-TAG_BYTES:]
         if not hmac.compare_digest(tag, signature[NONCE_BYTES:]):
             raise EncryptionError(
@@ -96,19 +96,21 @@ class AesKey:
         return f"<AesKey of {self._aes.key_size} bits>"
 
     def __reduce__(self) -> str:
-        raise TypeError("keys in use cannot be pickled")
+        raise TypeError("an AES key cannot be pickled: pickle the object that it was created from")
 
 
-def module_length(prefix: Bytes, left: int, max_length: int) -> int:
+def module_length(prefix: Bytes, remaining: int, max_length: int) -> int:
     """Return the length of the module that begins with ``prefix``, including its length field.
 
-    Raises ``EncryptionError`` if the module is longer than ``max_length`` or the ``left`` remaining bytes.
+    Raises ``EncryptionError`` if this length exceeds ``max_length`` or the ``remaining`` bytes, or is too small for a
+    nonce.
     """
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
-    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, max_length):
+    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(remaining, max_length):
         raise EncryptionError(
-            f"an encrypted module declares {length - LENGTH_BYTES} bytes, but only {max(left - LENGTH_BYTES, 0)} "
-            "remain: the file is damaged, or the column is not encrypted as its metadata declares"
+            f"an encrypted module declares {length - LENGTH_BYTES} bytes, but must have {NONCE_BYTES} to "
+            f"{max(min(remaining, max_length) - LENGTH_BYTES, 0)}: the file is damaged, or the column is not encrypted "
+            "as its metadata declares"
         )
     return length
 
@@ -120,7 +122,7 @@ def _length(length: int) -> bytes:
 def _body(module: Bytes, min_length: int) -> Bytes:
     """Return a module without its length field.
 
-    Raises ``EncryptionError`` if the field is not the length of ``module``.
+    Raises ``EncryptionError`` if the field is wrong or less than ``min_length``.
     """
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
     if length != len(module) - LENGTH_BYTES or length < min_length:

@@ -21,13 +21,14 @@ def open_encrypted(
     """Decrypt the footer of a file that ends in ``PARE``; return the serialised FileMetaData and the file's decryptor.
 
     ``raw`` contains the crypto metadata and the encrypted footer, which begin at ``offset`` in the file. Raises
-    ``EncryptionError`` if the key is missing or wrong, or if the bytes were tampered with.
+    ``EncryptionError`` if the key is missing or wrong, or if the bytes were tampered with, and ``UnsupportedError`` if
+    the algorithm is unknown.
     """
     crypto, end = decode(FileCryptoMetaData, raw, limits=limits, base=offset, path=path)
     try:
         decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
-        left = len(raw) - end
-        if module_length(raw[end:], left, left) != left:
+        remaining = len(raw) - end
+        if module_length(raw[end:], remaining, remaining) != remaining:
             raise EncryptionError(
                 "the length of the encrypted footer does not match the footer length at the end of the file"
             )
@@ -42,9 +43,9 @@ def check_plaintext(
 ) -> FileDecryptor | None:
     """Return the decryptor of a file with a plaintext footer; None if nothing in the file is encrypted.
 
-    The first ``length`` bytes of ``raw`` are the FileMetaData, and the rest is its signature; ``raw`` begins at
+    The first ``length`` bytes of ``raw`` are the FileMetaData, and the rest is its signature. ``raw`` begins at
     ``offset`` in the file. Raises ``EncryptionError`` if the signature is wrong, or if the file is not encrypted and
-    ``decryption`` does not allow plaintext files.
+    ``decryption`` does not allow plaintext files. Raises ``UnsupportedError`` if the algorithm is unknown.
     """
     try:
         if metadata.encryption_algorithm is None:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from pqext.core.base.errors import EncryptionError
 
 ORDINAL_MAX = (1 << 15) - 1
-"""Maximum ordinal of a signed 16-bit number.
+"""Maximum ordinal. Ordinals are signed 16-bit numbers.
 
 Writers also use it as the maximum *count* of row groups, columns and pages.
 """
@@ -64,7 +64,7 @@ class FileAad:
         return self.prefix + self.file_unique + bytes([Module.FOOTER])
 
     def chunk(self, module: Module, row_group: int, column: int, page: int | None) -> bytes:
-        """Return the AAD of one module of a column chunk. ``page`` is the index of the data page in the chunk."""
+        """Return the AAD of one module of a column chunk. ``page`` is the index of its data page, if any."""
         ordinals = _ordinal(row_group, "row groups") + _ordinal(column, "columns")
         if module.has_page_ordinal:
             if page is None:

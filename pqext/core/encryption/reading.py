@@ -91,15 +91,15 @@ class FileDecryptor:
         self._key_metadata = key_metadata
         self._decryption = decryption
         self._path = path
-        self._retriever = _bound(decryption, path)
-        self._given: dict[bytes, AesKey] = {}
-        self._retrieved: dict[bytes, AesKey] = {}
+        self._retriever = _retriever_for(decryption, path)
+        self._explicit_keys: dict[bytes, AesKey] = {}
+        self._retrieved_keys: dict[bytes, AesKey] = {}
 
     @cached_property
     def aad(self) -> FileAad:
         """The part of the AAD that all modules share.
 
-        Raises ``EncryptionError`` if the AAD prefix is not the expected one.
+        Raises ``EncryptionError`` if the file has no identifier, or if its AAD prefix is missing or not as expected.
         """
         if not self.algorithm.file_unique:
             raise EncryptionError(
@@ -137,7 +137,10 @@ class FileDecryptor:
         return footer
 
     def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
-        """Verify the signature of a plaintext footer if its key is available and verification is requested."""
+        """Verify the signature of a plaintext footer if its key is available and verification is requested.
+
+        Raises ``EncryptionError`` if the signature is wrong, or has a wrong length.
+        """
         if len(signature) != SIGNATURE_BYTES:
             raise EncryptionError(
                 f"the footer is followed by {len(signature)} bytes instead of a signature of {SIGNATURE_BYTES} bytes"
@@ -155,7 +158,7 @@ class FileDecryptor:
 
     @cached_property
     def footer_key(self) -> AesKey | None:
-        """The footer key; None if the reader does not have it."""
+        """The footer key; None if the reader does not have the key."""
         if self._decryption is None:
             return None
         if self._decryption.footer_key is not None:
@@ -163,7 +166,7 @@ class FileDecryptor:
         return self._retrieve(self._key_metadata, "the footer key")
 
     def column_key(self, chunk: ColumnChunk, path: str) -> AesKey | None:
-        """Return the key of an encrypted column chunk; None if the reader does not have it."""
+        """Return the key of an encrypted column chunk; None if the reader does not have the key."""
         crypto = chunk.crypto_metadata
         if crypto is None or crypto.member is None:
             raise UnsupportedError("the column's crypto metadata is of an unknown type", feature="encryption")
@@ -174,13 +177,14 @@ class FileDecryptor:
             return None
         column_key = key_for(path, self._decryption.column_keys)
         if column_key is not None:
-            return self._given.setdefault(column_key, AesKey(column_key))
+            return self._explicit_keys.setdefault(column_key, AesKey(column_key))
         return self._retrieve(own.key_metadata, f"the key of column {path!r}")
 
     def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:
         """Return the decryptor of a column chunk; None for a plaintext column.
 
-        ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` if the key is missing.
+        ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` if the key is missing, or if a key was
+        passed for a column that is plaintext according to a footer that is not verified.
         """
         if chunk.crypto_metadata is None:
             keys = self._decryption.column_keys if self._decryption is not None else {}
@@ -218,7 +222,8 @@ class FileDecryptor:
     ) -> ColumnMetaData | None:
         """Return the decrypted metadata of a column chunk; None if its metadata is plaintext.
 
-        Raises ``EncryptionError`` if the key is missing.
+        Raises ``EncryptionError`` like :meth:`chunk`, and if a footer that is not verified contains the metadata of an
+        encrypted column.
         """
         sealed = chunk.encrypted_column_metadata
         decryptor = self.chunk(chunk, path, row_group, column)
@@ -243,7 +248,7 @@ class FileDecryptor:
         assert self._decryption is not None
         if self._retriever is None or key_metadata is None:
             return None
-        known = self._retrieved.get(key_metadata)
+        known = self._retrieved_keys.get(key_metadata)
         if known is None:
             try:
                 key = self._retriever(key_metadata)
@@ -253,22 +258,19 @@ class FileDecryptor:
                 raise EncryptionError(f"the key retriever did not return {name}: {type(error).__name__}") from error
             if key is None:
                 return None
-            known = self._retrieved[key_metadata] = AesKey(check_key(key, name))
+            known = self._retrieved_keys[key_metadata] = AesKey(check_key(key, name))
         return known
 
 
-def _bound(decryption: FileDecryption | None, path: str | None) -> KeyRetriever | None:
-    """Return the key retriever for the file at ``path``; None if there is none."""
+def _retriever_for(decryption: FileDecryption | None, path: str | None) -> KeyRetriever | None:
+    """Return the key retriever for the file at ``path``; None if ``decryption`` has no key retriever."""
     retriever = decryption.key_retriever if decryption is not None else None
     for_file = getattr(retriever, "for_file", None)
     return for_file(path) if for_file is not None else retriever
 
 
 def check_plaintext_allowed(decryption: FileDecryption | None) -> None:
-    """Raise ``EncryptionError`` if the reader does not allow plaintext files.
-
-    Called for a file that is not encrypted.
-    """
+    """Raise ``EncryptionError`` for a plaintext file if ``decryption`` does not allow plaintext files."""
     if decryption is not None and not decryption.plaintext_files_allowed:
         raise EncryptionError(
             "the file is not encrypted, but keys were passed: it may not be the expected file; "

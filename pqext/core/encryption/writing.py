@@ -53,10 +53,11 @@ class ChunkEncryptor:
 class FileEncryptor:
     """Encrypts one file with ``schema`` using ``encryption``.
 
-    A column without a setting uses that of its column in ``sources``.
+    ``sources`` maps the names of derived top-level columns to their source columns. A derived column without a key of
+    its own uses the key of its source column.
 
-    Raises ``ValueError`` if a key's column is not in the schema, and ``EncryptionError`` if there are more columns than
-    ordinals.
+    Raises ``ValueError`` if a key's column is not in the schema, and ``EncryptionError`` if there are more than
+    ``ORDINAL_MAX`` columns.
     """
 
     def __init__(
@@ -74,7 +75,8 @@ class FileEncryptor:
         for path in encryption.column_keys:
             if path not in prefixes:
                 columns = ", ".join(leaf.dotted_path for leaf in schema.leaves)
-                raise ValueError(f"encryption names column {path!r}; the columns are {columns}")
+                message = f"encryption names column {path!r}, which the schema does not have; the columns are {columns}"
+                raise ValueError(message)
 
     @property
     def has_encrypted_footer(self) -> bool:
@@ -88,7 +90,7 @@ class FileEncryptor:
     def chunk(self, row_group: int, column: int) -> ChunkEncryptor | None:
         """Return the encryptor of one column chunk; None for a plaintext column.
 
-        Raises ``EncryptionError`` if the index of the row group exceeds the maximum ordinal.
+        Raises ``EncryptionError`` for a row group after the first ``ORDINAL_MAX``.
         """
         if row_group >= ORDINAL_MAX:
             raise EncryptionError(
@@ -102,10 +104,10 @@ class FileEncryptor:
         return ChunkEncryptor(key, self._aad, row_group, column, self._encryption.algorithm == "AES_GCM_V1")
 
     def seal_column(self, chunk: ColumnChunk, row_group: int, column: int) -> None:
-        """Encrypt the complete metadata of an encrypted column, and remove it from ``chunk``.
+        """Encrypt the metadata of ``chunk`` if its column is encrypted.
 
-        The metadata becomes a separate module unless the footer is encrypted with the same key. A plaintext footer
-        retains only the fields that are needed to find the data.
+        The metadata becomes a separate module and is removed from ``chunk``, unless the footer is encrypted with the
+        same key. A plaintext footer retains only the fields that are needed to find the data.
         """
         choice, encryptor = self._columns[column], self.chunk(row_group, column)
         if choice is None or encryptor is None:
@@ -120,7 +122,7 @@ class FileEncryptor:
         if choice.key is None and self.has_encrypted_footer:
             return
         if chunk.meta_data is None:
-            raise ValueError("a column chunk has no metadata")
+            raise ValueError(f"column {'.'.join(self._paths[column])!r} of row group {row_group} has no metadata")
         if chunk.unknown and not self.has_encrypted_footer:
             raise EncryptionError(
                 "the chunk of an encrypted column has an extension, which a plaintext footer would expose: "
@@ -196,8 +198,9 @@ def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
 
 
 def page_rows_for(rows: int, page_rows: int) -> int:
-    """Return the number of rows per page, at least ``page_rows``, with which ``rows`` rows need no more pages than
-    ordinals.
+    """Return the number of rows per page with which ``rows`` rows have at most ``ORDINAL_MAX`` pages.
+
+    The result is at least ``page_rows``.
     """
     return max(page_rows, -(-rows // ORDINAL_MAX))
 

@@ -22,7 +22,10 @@ AadPrefixOf = Callable[[str | None], bytes | str | None]
 
 
 def check_key(key: Any, name: str) -> bytes:
-    """Return ``key`` as bytes. ``name`` identifies it in errors, which never contain the key."""
+    """Return ``key`` as bytes. Raises ``TypeError`` or ``ValueError`` if it is not an AES key.
+
+    ``name`` identifies the key in errors, which never contain the key itself.
+    """
     if not isinstance(key, (bytes, bytearray, memoryview)):
         raise TypeError(f"{name} must be bytes, not {type(key).__name__}")
     if len(key) not in KEY_BYTES:
@@ -53,7 +56,7 @@ class ColumnKey:
         if self.key is not None:
             object.__setattr__(self, "key", check_key(self.key, "a column key"))
         elif self.metadata is not None:
-            raise ValueError("a column encrypted with the footer key has no key metadata; pass a key or omit it")
+            raise ValueError("a column encrypted with the footer key has no key metadata; pass a key or omit metadata")
         object.__setattr__(self, "metadata", to_bytes(self.metadata, "key metadata"))
 
 
@@ -61,7 +64,7 @@ class ColumnKey:
 class FileEncryption:
     """Encryption of a file, for the option ``encryption`` of :class:`pqext.WriteOptions`.
 
-    Keys have 16, 24 or 32 bytes. One object may be used for many files with the same keys; each key encrypts at most
+    Keys have 16, 24 or 32 bytes. One object may be used for many files with the same keys. Each key encrypts at most
     2^32 modules.
 
     Args:
@@ -122,8 +125,8 @@ class FileDecryption:
         footer_key: Key of the footer.
         column_keys: Maps dotted paths of leaves, or of groups for all leaves below them, to keys.
         key_retriever: Called with the key metadata in the file for all other keys; returns the key, or None.
-        aad_prefix: Expected identity of the file, or a function of the file's path. A file that stores another prefix,
-            or no prefix, is rejected.
+        aad_prefix: Expected identity of the file, or a function of the file's path. A file with another prefix,
+            or written without a prefix, is rejected.
         check_footer_signature: Verify a plaintext footer if its key is known.
         plaintext_files_allowed: Accept unencrypted files, which may have replaced encrypted ones.
     """
@@ -143,7 +146,8 @@ class FileDecryption:
         keys = {path: check_key(key, f"the key of column {path!r}") for path, key in self.column_keys.items()}
         _set(self, "column_keys", keys)
         if self.key_retriever is not None and not callable(self.key_retriever):
-            raise TypeError("key_retriever must be a function from key metadata to the key")
+            type_name = type(self.key_retriever).__name__
+            raise TypeError(f"key_retriever must be a function from key metadata to the key, not {type_name}")
         if not callable(self.aad_prefix):
             _set(self, "aad_prefix", to_bytes(self.aad_prefix, "aad_prefix"))
 

@@ -63,7 +63,7 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
 def with_field_docs(cls: type[T]) -> type[T]:
     """Append the fields of a dataclass to its docstring, with their defaults and docstrings.
 
-    They are read from the source when the docstring is accessed, so that importing the module stays fast.
+    The fields are read from the source when the docstring is accessed, so that importing the module stays fast.
 
     >>> from pqext.core.options.read_write import ReadOptions
     >>> "checksums: bool = True" in ReadOptions.__doc__

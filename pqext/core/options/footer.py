@@ -88,5 +88,5 @@ def parse_checkpoint(text: str) -> Checkpoint:
 
 
 def as_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
-    """Return the option as a :class:`Checkpoint`, or None. Raises ``ValueError`` if it is invalid."""
+    """Return the option as a :class:`Checkpoint`; None for None. Raises ``ValueError`` if it is invalid."""
     return choice if choice is None or isinstance(choice, Checkpoint) else Checkpoint(row_groups=choice)

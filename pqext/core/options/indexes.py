@@ -11,7 +11,7 @@ from typing import Any
 class BloomFilterChoice:
     """Settings of a Bloom filter. ``fpp`` is its maximum false-positive rate.
 
-    ``ndv`` is the number of distinct values in a row group. If it is None, the distinct values are counted.
+    ``ndv`` is the number of distinct values in a row group. If it is None, the number is estimated for each row group.
     """
 
     fpp: float = 0.01
@@ -25,7 +25,7 @@ class BloomFilterChoice:
 
 
 def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
-    """Normalise the Bloom filter option of one column: a bool, or a mapping with ``fpp`` and ``ndv``."""
+    """Return the settings for a column's option, a bool or a mapping with ``fpp`` and ``ndv``; None for False."""
     if isinstance(value, bool):
         return BloomFilterChoice() if value else None
     if isinstance(value, BloomFilterChoice):
@@ -40,14 +40,14 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Dotted path of a leaf by which rows are sorted, and the direction."""
+    """Dotted path of a leaf by which rows are sorted, the direction, and the position of nulls."""
 
     path: str
     descending: bool = False
     nulls_first: bool = False
 
 
-def _sort_key(text: str) -> SortKey:
+def _parse_sort_key(text: str) -> SortKey:
     """Parse ``text`` from its end, since a path may contain spaces and the keywords."""
     path, nulls, direction = text.strip(), "", ""
     parts = path.rsplit(None, 2)
@@ -64,15 +64,16 @@ def sort_keys(columns: Iterable[Any]) -> tuple[SortKey, ...]:
     first"``.
     """
     if isinstance(columns, (str, SortKey)) or not isinstance(columns, Iterable):
-        raise TypeError("sorting must be a list of columns, as text or SortKey")
+        raise TypeError(f"sorting must be a list of columns, as text or SortKey, not {columns!r}")
     keys = []
     for column in columns:
-        key = _sort_key(column) if isinstance(column, str) else column
+        key = _parse_sort_key(column) if isinstance(column, str) else column
         if not isinstance(key, SortKey):
             raise TypeError(f"sorting must list columns as text or SortKey, not {key!r}")
         keys.append(key)
-    if len({key.path for key in keys}) < len(keys):
-        raise ValueError("sorting names a column twice")
+    paths = [key.path for key in keys]
+    if len({*paths}) < len(paths):
+        raise ValueError(f"sorting names a column twice: {', '.join(map(str, paths))}")
     return tuple(keys)
 
 

@@ -102,7 +102,7 @@ class ReadOptions:
 
     @property
     def int96_unit(self) -> TimestampUnit:
-        """Unit of INT96 timestamps; for ``"auto"``, the unit that an open file replaces."""
+        """Unit of INT96 timestamps. ``"auto"`` is ``"ns"`` until a file is opened."""
         return "ns" if self.int96 == "auto" else self.int96
 
     @property
@@ -116,7 +116,7 @@ class ReadOptions:
         return not self.strict and not self.skips_corrupt
 
     def report_corrupt(self, error: ParquetError) -> None:
-        """Raise an error about metadata, or issue a warning if corrupt rows are skipped."""
+        """Raise ``error``, which concerns metadata, or issue it as a warning if corrupt rows are skipped."""
         if not self.skips_corrupt:
             raise error
         warn(str(error), CorruptDataWarning)
@@ -413,7 +413,7 @@ _MAX_CACHED = 64
 def from_keywords(
     options_type: type[Options], keywords: Mapping[str, Any], *known_names: str, base: Options | None = None
 ) -> Options:
-    """Create options from keywords and defaults from ``base``; ``known_names`` are the caller's other arguments.
+    """Create options from keywords and defaults from ``base``. Errors also suggest the caller's ``known_names``.
 
     Raises ``TypeError`` for an unknown name or a ``base`` of another type, and the errors of ``options_type``.
     """

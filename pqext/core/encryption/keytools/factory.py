@@ -32,10 +32,10 @@ class EncryptionConfiguration:
     """Settings for encrypting a file, with the master keys of its footer and columns.
 
     ``footer_key`` is the name of a master key. ``column_keys`` maps names of master keys to the dotted paths of the
-    columns that they protect; alternatively ``uniform_encryption`` encrypts all columns with the footer's key. The
+    columns that they protect. Alternatively, ``uniform_encryption`` encrypts all columns with the footer's key. The
     footer and each column get a random data key of ``data_key_length_bits`` bits. The master key wraps this key or,
-    with ``double_wrapping``, it wraps a key encryption key (KEK) that wraps the data key. With
-    ``internal_key_material`` wrapped keys are stored in the file; otherwise they are stored in a file next to it, so
+    with ``double_wrapping``, a key encryption key (KEK) that wraps the data key. With
+    ``internal_key_material`` wrapped keys are stored in the file. Otherwise, they are stored in a file next to it, so
     that master keys can be rotated. KEKs and KMS clients are cached for ``cache_lifetime``.
     """
 
@@ -57,7 +57,7 @@ class EncryptionConfiguration:
         seen: set[str] = set()
         for master, columns in self.column_keys.items():
             if isinstance(columns, str) or not columns:
-                raise ValueError(f"column_keys must name the columns of master key {master!r} in a list")
+                raise ValueError(f"column_keys must list the columns of master key {master!r}, not {columns!r}")
             for column in columns:
                 if column in seen:
                     raise ValueError(f"column_keys names column {column!r} twice")
@@ -66,9 +66,10 @@ class EncryptionConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class DecryptionConfiguration:
-    """Settings for decrypting files: cache lifetime of KEKs and KMS clients, and whether files may name the KMS.
+    """Settings for decrypting files. KEKs and KMS clients are cached for ``cache_lifetime``.
 
-    The access token is sent to that URL, so set ``read_kms_url`` only if the KMS client checks the URL.
+    With ``read_kms_url``, the URL of the KMS is read from the file if it is not configured. The access token is sent to
+    this URL, so set ``read_kms_url`` only if the KMS client checks the URL.
     """
 
     cache_lifetime: timedelta = _LIFETIME
@@ -180,20 +181,20 @@ class CryptoFactory:
 
     def remove_cache_entries_for_token(self, access_token: str) -> None:
         """Remove the KMS clients and KEKs of an access token from the caches, for example because it is compromised."""
-        for cache in self._all():
+        for cache in self._connection_caches():
             cache.remove(access_token)
 
     def remove_cache_entries_for_all_tokens(self) -> None:
         """Remove all KMS clients and KEKs from the caches."""
-        for cache in self._all():
+        for cache in self._connection_caches():
             cache.clear()
 
-    def _all(self) -> tuple[Any, ...]:
+    def _connection_caches(self) -> tuple[Any, ...]:
         return self._caches.clients, self._caches.written_keks, self._caches.read_keks
 
 
 class _FileKeys:
-    """Key retriever that creates a separate retriever for each file, which knows the location of its key material."""
+    """Key retriever that creates a retriever for each file, which can read the key material next to that file."""
 
     def __init__(
         self, caches: KeyCaches, connection: KmsConnectionConfig, config: DecryptionConfiguration,
@@ -209,7 +210,7 @@ class _FileKeys:
         """Return the retriever for the file at ``path``."""
         place = self._path if self._path is not None else path
 
-        def store() -> KeyMaterialStore:
+        def load_store() -> KeyMaterialStore:
             if place is None:
                 raise EncryptionError("the key material is stored next to the file, but its path is unknown; pass "
                                       "parquet_file_path= to file_decryption_properties")
@@ -217,7 +218,7 @@ class _FileKeys:
 
         return FileKeyUnwrapper(
             self._caches, self._connection, self._config.cache_lifetime.total_seconds(),
-            read_kms_url=self._config.read_kms_url, store=store,
+            read_kms_url=self._config.read_kms_url, store=load_store,
         )
 
     def __call__(self, key_metadata: bytes) -> bytes:

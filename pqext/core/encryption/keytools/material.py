@@ -31,7 +31,7 @@ MATERIAL_BYTES_MAX = 64 << 20
 class KeyMaterial:
     """A wrapped data encryption key (DEK).
 
-    With double wrapping, a key encryption key (KEK) wraps the DEK and the master key wraps the KEK; otherwise the
+    With double wrapping, a key encryption key (KEK) wraps the DEK and the master key wraps the KEK. Otherwise, the
     master key wraps the DEK, and ``kek_id`` and ``wrapped_kek`` are ``None``. Only the material of the footer key names
     the KMS instance.
     """
@@ -64,7 +64,7 @@ class KeyMaterial:
     @classmethod
     def parse(cls, text: str | bytes) -> KeyMaterial:
         """Parse key material. Raises ``EncryptionError`` for text that is not key material of the known type."""
-        return cls.from_fields(_object(text))
+        return cls.from_fields(_parse_material(text))
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> KeyMaterial:
@@ -92,7 +92,7 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
 
     Raises ``EncryptionError`` for metadata that the key tools did not write.
     """
-    fields = _object(metadata)
+    fields = _parse_material(metadata)
     if _member(fields, "internalStorage", bool):
         return KeyMaterial.from_fields(fields)
     return str(_member(fields, "keyReference", str))
@@ -100,13 +100,13 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
 
 def parse_store(text: bytes) -> dict[str, str]:
     """Parse a key material file; return the JSON of each key's material by reference."""
-    fields = _json(text)
+    fields = _parse_json(text)
     if not all(isinstance(value, str) for value in fields.values()):
         raise EncryptionError("the key material file must map key references to text")
     return fields
 
 
-def _json(text: str | bytes) -> dict[str, Any]:
+def _parse_json(text: str | bytes) -> dict[str, Any]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
@@ -117,8 +117,8 @@ def _json(text: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def _object(text: str | bytes) -> dict[str, Any]:
-    fields = _json(text)
+def _parse_material(text: str | bytes) -> dict[str, Any]:
+    fields = _parse_json(text)
     kind = _member(fields, "keyMaterialType", str)
     if kind != MATERIAL_TYPE:
         raise EncryptionError(f"key material type {kind!r} is unknown; it must be {MATERIAL_TYPE}")
@@ -128,7 +128,7 @@ def _object(text: str | bytes) -> dict[str, Any]:
 def _member(fields: dict[str, Any], name: str, type_: type) -> Any:
     value = fields.get(name)
     if not isinstance(value, type_):
-        raise EncryptionError(f"the key material lacks field {name}")
+        raise EncryptionError(f"field {name} of the key material is missing or is not of type {type_.__name__}")
     return value
 
 
@@ -148,10 +148,11 @@ class KeyMaterialStore:
         return bool(self._filesystem.get_file_info(self.path).type == fs.FileType.File)
 
     def load(self) -> KeyMaterialStore:
-        """Read the material and return this store. Raises ``EncryptionError`` if the material is missing or corrupt."""
+        """Read the material and return this store. Raises ``EncryptionError`` if it is missing or invalid."""
         info = self._filesystem.get_file_info(self.path)
         if info.type != fs.FileType.File:
-            raise EncryptionError("the key material is stored in another file, which is missing", path=self.path)
+            message = "the key material file is missing: restore it next to its Parquet file"
+            raise EncryptionError(message, path=self.path)
         if info.size > MATERIAL_BYTES_MAX:
             message = f"the key material file has {info.size} bytes, more than {MATERIAL_BYTES_MAX}"
             raise EncryptionError(message, path=self.path)
@@ -191,7 +192,7 @@ class KeyMaterialStore:
 
 
 def stores_in(folder: str, filesystem: fs.FileSystem | None = None) -> list[KeyMaterialStore]:
-    """Return the key material of all files in ``folder``, sorted by file name."""
+    """Return a store for each key material file in ``folder``, sorted by file name. The files are not read."""
     own = filesystem if filesystem is not None else fs.LocalFileSystem()
     names = sorted(info.base_name for info in own.get_file_info(fs.FileSelector(folder)))
     return [

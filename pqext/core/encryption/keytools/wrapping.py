@@ -78,7 +78,7 @@ def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:
 def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
     """Return the key that :func:`wrap_locally` wrapped.
 
-    Raises ``EncryptionError`` if the wrapping key or the AAD differs.
+    Raises ``EncryptionError`` if the wrapping key or the AAD differs, or if ``wrapped_key`` is invalid.
     """
     try:
         sealed = base64.b64decode(wrapped_key, validate=True)
@@ -103,7 +103,10 @@ class ConnectionCache(Generic[T]):
         self._entries: dict[str, tuple[float, float, dict[Hashable, T]]] = {}
 
     def get(self, config: KmsConnectionConfig, name: Hashable, lifetime: float, make: Callable[[], T]) -> T:
-        """Return the entry ``name`` of a connection, created if it is missing or older than ``lifetime`` seconds."""
+        """Return the entry ``name`` of a connection. Create it with ``make`` if it is missing or has expired.
+
+        All entries of an access token expire ``lifetime`` seconds after the first entry was created.
+        """
         now = time.monotonic()
         token = config.key_access_token
         place = (_connection(config), name)
@@ -154,7 +157,7 @@ class KeyCaches:
         self.read_keks: ConnectionCache[bytes] = ConnectionCache()
 
     def client(self, config: KmsConnectionConfig, lifetime: float) -> KmsClient:
-        """Return the client of a KMS instance."""
+        """Return the client of a KMS instance, which is cached for ``lifetime`` seconds."""
         return self.clients.get(config, None, lifetime, lambda: self._client_factory(config))
 
 
@@ -178,7 +181,7 @@ class FileKeyWrapper:
         self._columns = 0
 
     def wrap(self, key: bytes, master_key_id: str, *, footer: bool, reference: str | None = None) -> str:
-        """Return the key metadata of ``key``. ``reference`` names its external material; None generates a name."""
+        """Return the key metadata of ``key``. ``reference`` names external material; None generates a name."""
         client = self._caches.client(self._config, self._lifetime)
         kek_id = wrapped_kek = None
         if self._double_wrapping:
@@ -207,7 +210,7 @@ class FileKeyWrapper:
 class FileKeyUnwrapper:
     """Key retriever for the data keys of one file.
 
-    ``store`` returns its external material and is called when needed.
+    ``store`` loads the file's external key material. It is called when a key first needs this material.
     """
 
     def __init__(
@@ -255,13 +258,17 @@ class FileKeyUnwrapper:
 
     @property
     def connection(self) -> KmsConnectionConfig:
-        """KMS connection, with the instance and URL from the footer key's material if they are not configured."""
+        """KMS connection.
+
+        The footer key's material adds the instance and, with ``read_kms_url``, the URL if they are not configured.
+        """
         return self._config
 
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
-        """Return the KMS connection.
+        """Return the KMS connection for ``material``.
 
-        The footer key's material provides the instance and URL that are not configured.
+        If ``material`` is that of the footer key, it provides the instance if none is configured and, with
+        ``read_kms_url``, also the URL.
         """
         known = self._config
         if material.is_footer_key:
