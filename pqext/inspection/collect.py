@@ -8,7 +8,7 @@ from typing import Any
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, is_beside
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
 from pqext.core.format import metadata as format
@@ -100,7 +100,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     held = [length for item in extensions if item.place == "file" for name, length in item.holds if name == _JUMP_TABLE]
     alone = footer.format == "flatbuffers"
     raw = None if alone else file.source.read(footer.offset, footer.length)
-    flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and is_beside(raw) else None
+    flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and ends_in_flat_footer(raw) else None
     agree = None
     if raw is not None and flat is not None:
         agree = footer.format == "thrift" and agrees(raw)

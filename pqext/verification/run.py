@@ -12,7 +12,7 @@ from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.footer.flatbuffers.comparison import contradicts_itself, differences
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, is_beside
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.format.extension.structure import extensions
 from pqext.core.io.source import FileSource
@@ -281,7 +281,7 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
     if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
         message = "the FlatBuffers footer differs for readers without support for pqext's extension of it"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
-    if footer.format == "flatbuffers" or not is_beside(footer.raw):
+    if footer.format == "flatbuffers" or not ends_in_flat_footer(footer.raw):
         return
     try:
         for difference in islice(differences(footer.raw, file.limits), _DIFFERENCES):

@@ -33,7 +33,7 @@ def test_reopened_file_is_indexed_once(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = write(path)
     with pqext.open(path) as first, pqext.open(path) as second:
-        assert len(reading._kept) == 1
+        assert len(reading._footer_cache) == 1
         assert second.metadata.row_groups is not first.metadata.row_groups
         assert second.metadata == first.metadata
         assert second.read().equals(table)
@@ -55,7 +55,7 @@ def test_changed_file_is_read_in_its_new_state(tmp_path: Path) -> None:
             statistics = file.row_groups[0].chunk("c0").metadata.statistics
             assert statistics is not None
             assert statistics.min_value == first.to_bytes(8, "little")
-    assert len(reading._kept) == 1
+    assert len(reading._footer_cache) == 1
 
 
 def test_cached_bytes_are_bounded_and_can_be_released(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_cached_bytes_are_bounded_and_can_be_released(tmp_path: Path) -> None:
     try:
         for at in range(20):
             pqext.open(tmp_path / f"{at}.parquet").close()
-        held = sum(len(one.raw) for one in reading._kept.values())
+        held = sum(len(one.raw) for one in reading._footer_cache.values())
         assert 0 < 2 * held <= 20_000
         pqext.set_cache_bytes(0)
         pqext.open(tmp_path / "0.parquet").close()
-        assert not reading._kept
+        assert not reading._footer_cache
     finally:
         pqext.set_cache_bytes(before)
 
@@ -87,7 +87,7 @@ def test_in_memory_files_are_not_cached(tmp_path: Path) -> None:
     table = write(path)
     with pqext.open(path.read_bytes()) as file:
         assert file.read().equals(table)
-    assert not reading._kept
+    assert not reading._footer_cache
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -95,7 +95,7 @@ def test_forked_child_does_not_wait_for_a_missing_thread(tmp_path: Path) -> None
     path = tmp_path / "t.parquet"
     write(path)
     pqext.open(path).close()
-    with reading._kept._lock:  # as another thread holds it
+    with reading._footer_cache._lock:  # as another thread holds it
         child = os.fork()
         if child == 0:
             faulthandler.dump_traceback_later(20, exit=True)  # rather than waiting for ever

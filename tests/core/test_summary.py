@@ -224,7 +224,7 @@ def test_unsupported_files_are_not_summarised(folder: Path, tmp_path: Path) -> N
         ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
         ([tmp_path / "outside.parquet"], ValueError, "is not in"),
         ([folder / "_metadata"], pqext.UnsupportedError, "is in another file"),
-        ([], ValueError, "no files to concatenate"),
+        ([], ValueError, "no files to merge"),
         (str(folder / "a.parquet"), TypeError, "paths must be a list"),
     ]
     for paths, error, message in cases:

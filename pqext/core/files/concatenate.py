@@ -57,7 +57,7 @@ def concatenate(
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
     if isinstance(sources, (str, bytes)):
-        raise TypeError("sources must be a list of files")
+        raise TypeError(f"sources must be a list of files, not {type(sources).__name__}")
     job = _Concatenation(key_value_metadata, extensions, limits)
     inputs = list(sources)
     if not inputs:
@@ -94,15 +94,15 @@ class _Concatenation:
     def append(self, source: Source, sink: Sink) -> None:
         footer = plain_footer(source, self._limits)
         metadata = footer.metadata
-        if self._unknown != "keep" and any(_unknown(struct) for struct in _all(metadata)):
+        if self._unknown != "keep" and any(_has_unknown(struct) for struct in _iter_structures(metadata)):
             if self._unknown == "reject":
                 raise UnsupportedError(
                     "the metadata has an extension or an unknown field, which may contain offsets: "
                     'pass extensions="drop" or extensions="keep"',
                     feature="concatenating extensions", path=source.path,
                 )
-            for struct in _all(metadata):
-                _forget(struct)
+            for struct in _iter_structures(metadata):
+                _remove_unknown(struct)
         self._merge.add(metadata, source.path)
         groups = list(metadata.row_groups)
         for group in groups:
@@ -157,7 +157,8 @@ def _write(sink: Sink, data: bytes | None) -> tuple[int, int] | tuple[None, None
 def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
     if chunk.file_path is not None:
         raise UnsupportedError(
-            f"a column chunk is in another file, {chunk.file_path!r}", feature="concatenating summary files"
+            f"a column chunk is in another file, {chunk.file_path!r}: concatenate that file instead",
+            feature="concatenating summary files",
         )
     if chunk.meta_data is None:
         raise CorruptFileError("a column chunk has no metadata")
@@ -165,7 +166,7 @@ def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
 
 
 def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
-    """Return the end of the bytes to copy: the start of the page index, unless other structures follow it."""
+    """Return the end of the bytes to copy: the start of the page index, or of the footer if data follows the index."""
     indexes, data = [footer.offset], [len(MAGIC)]
     for chunk in chunks:
         about = _metadata(chunk)
@@ -183,9 +184,9 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 
 def _move_offset(offset: int, shift: int, end: int) -> int:
-    """Return ``offset`` moved by ``shift``.
+    """Return ``offset`` moved by ``shift``. An offset that is not positive is unset, and is returned unchanged.
 
-    It must not be after ``end``; an offset that is not positive is unset and is not moved.
+    Raises ``CorruptFileError`` if ``offset`` is after ``end``.
     """
     if offset > end:
         raise CorruptFileError(f"offset {offset} is outside the data of its file, which ends at {end}")
@@ -200,15 +201,15 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
     chunk.file_offset = _move_offset(chunk.file_offset, shift, end)
 
 
-def _unknown(struct: Struct) -> bool:
-    """Return whether the structure has an extension or unknown fields.
+def _has_unknown(struct: Struct) -> bool:
+    """Return whether the structure has unknown fields, or an extension that may contain offsets.
 
-    An unknown union member is preserved as the union's value.
+    An unknown union member does not count, since it is preserved as the union's value.
     """
     return extensions_of(struct) is not None if type(struct).is_union else _parts(struct)[1]
 
 
-def _forget(struct: Struct) -> None:
+def _remove_unknown(struct: Struct) -> None:
     if type(struct).is_union:
         set_extension(struct, None, replace=True)
     else:
@@ -218,8 +219,8 @@ def _forget(struct: Struct) -> None:
 
 
 def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
-    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether it has other
-    entries.
+    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether ``struct`` has
+    other entries or unknown fields.
     """
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:
@@ -232,7 +233,7 @@ def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
     return retained, len(retained) < len(result) or len(struct.unknown) > 1
 
 
-def _all(struct: Struct) -> Iterator[Struct]:
+def _iter_structures(struct: Struct) -> Iterator[Struct]:
     """Yield the structure and all structures nested in it."""
     remaining = [struct]
     while remaining:

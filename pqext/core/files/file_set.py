@@ -25,20 +25,20 @@ def verify_file_set(
 
     Returns a mapping of prefixes to sources. ``sources`` are inputs of :func:`pqext.open`, in any order. For example, a
     table of N partitions is complete if ``prefixes`` are ``f"employees_23May2018.part{n}" for n in range(N)``. The
-    footer of each file authenticates its prefix, so ``decryption`` must have the footer keys; its ``aad_prefix`` is not
+    footer of each file authenticates its prefix, so ``decryption`` must have the footer keys. Its ``aad_prefix`` is not
     used. For files that do not store their prefix, all prefixes that no other file has are tried.
 
     Raises an ``EncryptionError`` that lists missing, unexpected and duplicate files.
     """
     requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(requested)) != len(requested) or b"" in requested:
-        raise ValueError("prefixes must be distinct and not empty")
+        raise ValueError(f"prefixes must be distinct and not empty, got {requested!r}")
     result: dict[bytes, Any] = {}
     faults: list[str] = []
     hidden: list[tuple[str, Any]] = []
 
-    def proves(source: Any, prefix: bytes | None) -> bytes:
-        """Return the prefix that the file's footer proves."""
+    def authenticated_prefix(source: Any, prefix: bytes | None) -> bytes:
+        """Return the AAD prefix of a file that its footer authenticates. ``prefix`` is the expected prefix, if any."""
         known = dataclasses.replace(decryption, aad_prefix=prefix, plaintext_files_allowed=True)
         with open_source(source) as opened:
             footer = read_footer(opened, limits, known)
@@ -51,7 +51,7 @@ def verify_file_set(
     for position, source in enumerate(sources):
         name = source if isinstance(source, str) else f"file {position}"
         try:
-            prefix = proves(source, None)
+            prefix = authenticated_prefix(source, None)
         except MissingPrefixError:
             hidden.append((name, source))
             continue
@@ -67,7 +67,7 @@ def verify_file_set(
     for name, source in hidden:
         for prefix in [item for item in requested if item not in result]:
             try:
-                proves(source, prefix)
+                authenticated_prefix(source, prefix)
             except EncryptionError:
                 continue
             result[prefix] = source

@@ -35,9 +35,9 @@ def write_summary(
     The files must be in ``folder`` or below it, and have the same schema. Their row groups are listed in the order of
     ``paths``, and are not read. The size, modification time and footer CRC of each file are recorded, so that a scan of
     the folder can use the metadata of unchanged files from ``_metadata``. They are not recorded if the writers of the
-    files differ or a file has only a FlatBuffers footer. ``key_value_metadata`` has the same values as for
-    :func:`pqext.concatenate`. Extensions and unknown fields of row groups are preserved, since their offsets stay
-    valid; those of footers are dropped.
+    files differ, a file has only a FlatBuffers footer or is listed twice, or bounds of a file were dropped.
+    ``key_value_metadata`` has the same values as for :func:`pqext.concatenate`. Extensions and unknown fields of row
+    groups are preserved, since their offsets stay valid. Those of footers are dropped.
 
     Raises ``ValueError`` if a file is outside ``folder`` or the schemas differ, and ``UnsupportedError`` for files that
     are partly encrypted or have chunks in other files.

@@ -61,7 +61,7 @@ class NotedFile:
 
 
 def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
-    """Record ``files``, a mapping by name, in the footer of their summary."""
+    """Record ``files``, a mapping by name, in the footer of their summary, unless the record would be too large."""
     positions: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
     records = []
     for name, file in files.items():
@@ -117,13 +117,14 @@ def _position(value: Any) -> int:
 
 
 class NotByFileError(Exception):
-    """A summary does not assign each row group to exactly one file."""
+    """A summary is encrypted, has row groups that span several files, or names files outside its folder."""
 
 
 class Summary:
-    """Summary file at ``path``. It looks up the row groups of each file in ``groups`` by file name.
+    """Summary file at ``path``. ``groups`` contains the positions of the row groups of each file by its name.
 
-    Raises ``NotByFileError``, ``OSError`` if it cannot be read, and ``ParquetError`` if it is corrupt.
+    Raises ``NotByFileError`` if the summary cannot be used, ``OSError`` if it cannot be read, and ``ParquetError`` if
+    it is corrupt.
     """
 
     def __init__(self, path: str, limits: Limits) -> None:
@@ -158,17 +159,17 @@ class Summary:
 
     @cached_property
     def records(self) -> dict[str, NotedFile] | None:
-        """Recorded files; None if the summary has no record, or if the record contradicts its files or rows."""
+        """Recorded files by name; None if there is no record, or if the record lacks a file or row counts differ."""
         record = read_record(self.metadata)
         is_whole = record is not None and self.groups.keys() <= record.keys()
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
-        """Return an error if the summary has negative row counts, lacks rows or repeats a row group; otherwise None."""
+        """Return an error if the summary has negative row counts, lacks row groups or repeats one; otherwise None."""
         total = sum(self._rows)
         message = None
         if any(rows < 0 for rows in self._rows):
-            message = f"a row group of {min(self._rows)} rows"
+            message = f"a row group of {min(self._rows)} rows is listed"
         elif self.metadata.num_rows > total:
             message = (
                 f"the footer states {self.metadata.num_rows} rows, but its row groups have {total}: "
@@ -185,7 +186,7 @@ class Summary:
 
         The file must have the recorded size, and the recorded modification time or footer CRC. If there is no record, a
         file that is not older than the summary must have an equivalent footer. Raises ``CorruptFileError`` if the file
-        does not exist, and ``ChangedFileError`` if it has changed.
+        cannot be opened, and ``ChangedFileError`` if it has changed.
         """
         resolver = FileResolver(self.path, "folder")
         try:
@@ -210,7 +211,7 @@ class Summary:
         return source
 
     def unchanged_source(self, name: str, location: str) -> SummarisedSource | None:
-        """Return the file ``name`` at ``location``; None if it differs from the record in the summary."""
+        """Return the file ``name`` at ``location``; None if it has no record, or may have changed."""
         file = (self.records or {}).get(name)
         try:
             result = os.stat(location)
@@ -245,7 +246,11 @@ class Summary:
         return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
     def _check(self, location: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
-        """Check that the file's footer is the recorded footer, or is equivalent to the summary; return its CRC."""
+        """Return the CRC-32 of the file's footer.
+
+        Raises ``ChangedFileError`` if the footer is not the recorded footer or, without a record, contradicts the
+        summary.
+        """
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes
@@ -301,9 +306,9 @@ def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
 
 
 def _adds_field(summary_value: object, own: object, name: str) -> bool:
-    """Return whether a summary has a value for the field that the file does not have.
+    """Return whether the summary has a value for the field ``name`` that differs from the file's value.
 
-    A summary may omit optional fields.
+    The summary may omit optional fields.
     """
     value = getattr(summary_value, name, None)
     return value is not None and value != getattr(own, name, None)

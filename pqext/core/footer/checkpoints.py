@@ -12,7 +12,7 @@ footer of all row groups so far, and a tail:
     4 bytes  CRC-32 of these 25 bytes
 
 All numbers are little-endian. Each checkpoint contains a complete footer. Its tail refers to the preceding checkpoint,
-so that this can be found even if the footer is corrupt. Rules: ``specs/error-recovery.md``.
+which can therefore be found even if the footer is corrupt. Rules: ``specs/error-recovery.md``.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
             at += 15  # the next frame ends before the end of this one
             position, length = start + at + 1, 0
             while position:  # follow the chain as long as it is valid
-                result, before, length = _ending_at(source, position, limits)
+                result, before, length = _read_checkpoint(source, position, limits)
                 left -= length
                 if result is not None:
                     yield result
@@ -157,9 +157,9 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
         stop = min(stop, start)
 
 
-def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
+def _read_checkpoint(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
     """Return the checkpoint whose frame ends at ``end``, the end of the preceding checkpoint, and the number of bytes
-    read. The second value is 0 for the first checkpoint, and None if it is unknown.
+    read. The checkpoint is None if it is invalid. The end is 0 for the first checkpoint, and None if it is unknown.
     """
     least = FRAME_BYTES + _TAIL.size
     if end < least:
@@ -188,10 +188,8 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
     return SavedFooter(start, length, metadata, raw), earlier, length + raw_length
 
 
-def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
-    """Return the footer that precedes an incomplete checkpoint, which an interrupted append wrote; None if there is
-    none.
-    """
+def _footer_before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
+    """Return the footer that precedes an incomplete checkpoint of an interrupted append; None if there is none."""
     start = max(source.size - _WINDOW, 0)
     data = source.read(start, source.size - start).tobytes()
     at, left = len(data), _LEAST_EFFORT
@@ -211,15 +209,15 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
             else:
                 raw = source.read(position, length)
                 metadata, stop = decode(FileMetaData, raw, limits=limits, base=position, path=source.path)
-            ask_schema(from_elements(metadata.schema, limits, source.path))
+            resolve_columns(from_elements(metadata.schema, limits, source.path))
         except ParquetError:
             continue
-        if stop == length and structures_end(metadata) <= position and not is_of_a_value(source, metadata, position):
+        if stop == length and structures_end(metadata) <= position and not is_embedded(source, metadata, position):
             return SavedFooter(position, length, metadata, raw)
     return None
 
 
-def ask_schema(schema: Schema) -> None:
+def resolve_columns(schema: Schema) -> None:
     """Resolve all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if one is invalid."""
     for leaf in schema.leaves:
         _ = leaf.leaf_type
@@ -227,7 +225,7 @@ def ask_schema(schema: Schema) -> None:
 
 def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> bool:
     """Return whether the footer at ``position`` directly follows the last structure it refers to, or a checkpoint after
-    it.
+    this structure.
 
     If not, bytes before the footer are missing or were inserted, or its writer leaves a gap.
     """
@@ -238,11 +236,11 @@ def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> b
     return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == position - end
 
 
-def is_of_a_value(source: Source, metadata: FileMetaData, position: int) -> bool:
+def is_embedded(source: Source, metadata: FileMetaData, position: int) -> bool:
     """Return whether the footer at ``position`` belongs to a Parquet file that is stored as a value in this file.
 
-    The embedded file begins with its magic number. The end of its last structure implies the distance from there to the
-    footer, apart from gaps that some writers leave.
+    The embedded file begins with its magic number. The end of its last structure implies the distance from its start to
+    the footer, apart from gaps that some writers leave.
     """
     begun = position - structures_end(metadata)
     first = max(begun - _BETWEEN, 1)
@@ -266,7 +264,10 @@ def structures_end(metadata: FileMetaData) -> int:
 
 
 def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
-    """Open the source. If the file is missing, the error names an unfinished file that a crashed writer left."""
+    """Open the source.
+
+    With ``options.recover``, the error for a missing file names an unfinished file that a crashed writer left.
+    """
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
@@ -277,19 +278,21 @@ def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
 ) -> Footer:
-    """Read the footer, like :func:`pqext.core.footer.reading.read_footer`, or the last checkpoint if ``options`` allow
-    it.
+    """Read the footer, like :func:`pqext.core.footer.reading.read_footer`.
+
+    If the footer is invalid and ``options.recover`` is set, return the last checkpoint, or the footer that precedes an
+    interrupted append, and issue a ``RecoveredFileWarning``. Raises the error of the footer if there is neither.
     """
     try:
         footer = read_footer(source, limits, options.decryption, by_table)
         if options.recover:
-            ask_schema(footer.schema(limits, source.path))
+            resolve_columns(footer.schema(limits, source.path))
         return footer
     except (CorruptFileError, LimitError, UnsupportedError) as error:
         if not options.recover:
             raise
         saved = next(find_checkpoints(source, limits), None)
-        torn = _before_torn_checkpoint(source, limits)
+        torn = _footer_before_torn_checkpoint(source, limits)
         if torn is not None and (saved is None or torn.offset > saved.offset):
             saved = torn
         if saved is None:

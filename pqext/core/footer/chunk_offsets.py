@@ -1,4 +1,4 @@
-"""Detect overlapping column chunks, for one of which the footer has a wrong offset or size (File Layout)."""
+"""Detect overlapping column chunks. The footer has a wrong offset or size for one of them (File Layout)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ChunkRanges:
         self._end = end
 
     def overlapping_chunk(self, group: int, leaf: int) -> Place | None:
-        """Return another chunk that overlaps this chunk, if this chunk adjoins neither the preceding nor the following
-        bytes. Return None otherwise.
+        """Return a chunk that overlaps the chunk of ``leaf`` in row group ``group``; None if there is none.
 
-        If this chunk adjoins other bytes, the other chunk has the wrong offset or size.
+        Also return None if the chunk of ``leaf`` adjoins the preceding or the following chunk, since the other chunk
+        then has the wrong offset or size.
         """
         other = self._sharing.get((self._first_equal_groups[group], leaf))
         return None if other is None or self._joins(group, leaf) else other
@@ -79,8 +79,8 @@ class ChunkRanges:
     def _joins(self, group: int, leaf: int) -> bool:
         """Return whether the chunk begins where the preceding chunk ends, or ends where the following bytes begin.
 
-        Also return True if the chunk overlaps both neighbours, because too large sizes extend chunks into the next
-        ones.
+        Also return True if the chunk overlaps both neighbours, because sizes that are too large extend chunks into
+        the following chunks.
         """
         extents = self._layouts[group].extents
         start, stop = extents[leaf]
@@ -152,7 +152,7 @@ def _lay_out_group(group: RowGroup) -> _GroupLayout:
 
 
 def _extent_of(chunk: ColumnChunk) -> _Extent:
-    """Return the byte range of a chunk, or ``_NOWHERE`` if it has no values, no metadata, or is in another file."""
+    """Return the byte range of a chunk; ``_NOWHERE`` without values, metadata or a valid offset, or in another file."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
@@ -161,7 +161,7 @@ def _extent_of(chunk: ColumnChunk) -> _Extent:
 
 
 def start_of(chunk: ColumnMetaData) -> int:
-    """Return the offset of the first page of a chunk. Writers store 0 if there is no dictionary page or data page."""
+    """Return the offset of the first page of a chunk. Some writers store 0 for a missing dictionary or data page."""
     start = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset
     return dictionary if dictionary is not None and dictionary > 0 and (dictionary < start or start == 0) else start

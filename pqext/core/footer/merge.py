@@ -32,7 +32,8 @@ first file; or equal pairs only.
 
 
 class FooterMerge:
-    """Merges the footers of files one after another. ``pairs`` selects how key-value metadata is merged.
+    """Merges the footers of files one after another. ``pairs`` selects how key-value metadata is merged,
+    or is the key-value metadata of the merged footer.
 
     Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
     GeoParquet's bounding boxes, is combined for all files or omitted.
@@ -40,7 +41,8 @@ class FooterMerge:
 
     def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
         if not isinstance(pairs, Mapping) and pairs not in get_args(Merge):
-            raise ValueError(f"key_value_metadata must be a mapping or one of {', '.join(get_args(Merge))}")
+            policies = ", ".join(get_args(Merge))
+            raise ValueError(f"key_value_metadata must be a mapping or one of {policies}, not {pairs!r}")
         self._policy = pairs
         self._first: FileMetaData | None = None
         self._calendars: dict[str, LegacyCalendar] = {}
@@ -52,7 +54,11 @@ class FooterMerge:
         self._version = 1
 
     def add(self, metadata: FileMetaData, name: str | None) -> None:
-        """Add the footer of the file ``name``. Raises ``ValueError`` if it does not match the first footer."""
+        """Add the footer of the file ``name``.
+
+        Raises ``ValueError`` if it does not match the first footer, and ``UnsupportedError`` if its dates or timestamps
+        use another Spark calendar or time zone.
+        """
         metadata.schema = list(metadata.schema)
         metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
         pairs = {pair.key: pair for pair in metadata.key_value_metadata or ()}
@@ -90,8 +96,8 @@ class FooterMerge:
     def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
         """Remove bounds from one file's ``columns`` that readers of the merged footer would misinterpret.
 
-        These are bounds in another order, and byte array bounds from a writer whose bounds readers distrust: readers
-        recognise it by its name, which the merged footer lacks. Returns whether bounds were removed.
+        These are bounds in another order, and byte array bounds from a writer whose bounds readers distrust. Readers
+        recognise this writer by its name, which the merged footer may lack. Returns whether bounds were removed.
         """
         result = self._foreign_orders(metadata)
         doubted = set()
@@ -104,11 +110,11 @@ class FooterMerge:
             for index in result.intersection(leaves):
                 _forget_bounds(group[index])
             for index in doubted.intersection(leaves):
-                _forget_bounds(group[index], is_deprecated=True)
+                _forget_bounds(group[index], includes_deprecated=True)
         return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
-        """Return the columns for which the order of this file's bounds differs from the order in the merged footer."""
+        """Return the indexes of columns whose bounds have another order in this file than in the merged footer."""
         target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
         own: list[ColumnOrder | None] = list(metadata.column_orders or ())
         count = max(len(target), len(own))
@@ -119,9 +125,9 @@ class FooterMerge:
     def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
         """Return the merged footer with ``row_groups``.
 
-        It names the writer of the files if all have the same, and otherwise pqext. Raises ``ValueError`` if the
-        key-value metadata of the files contradicts itself, and ``UnsupportedError`` if readers need the name of one
-        writer to decode its pages or sizes.
+        It names the writer of the files if all files have the same writer, and otherwise pqext. Raises ``ValueError``
+        if the key-value metadata cannot be combined or lacks the calendar of the files, and ``UnsupportedError`` if
+        readers need the name of one writer to decode its pages or sizes.
         """
         first = self._footer
         writers = set(self._writers)
@@ -138,7 +144,7 @@ class FooterMerge:
                     "version: rewrite them first",
                     feature="joining files of parquet-mr before 1.2.9 with others",
                 )
-        pairs = {pair.key: self._of_all(pair) for pair in self._pairs.values()}
+        pairs = {pair.key: self._combine_pair(pair) for pair in self._pairs.values()}
         if KEY in pairs and not isinstance(self._policy, Mapping):
             first_noted, *others = self._noted
             agreed = self._policy == "first" or all(same_types(first_noted, other) for other in others)
@@ -162,7 +168,7 @@ class FooterMerge:
             )
         return merged
 
-    def _of_all(self, pair: KeyValue) -> KeyValue:
+    def _combine_pair(self, pair: KeyValue) -> KeyValue:
         """Return ``pair`` with a value that is valid for the rows of all files."""
         values = [result.get(pair.key) for result in self._described]
         handler = describer(pair.key) if any(values) else None
@@ -173,18 +179,21 @@ class FooterMerge:
     @property
     def _footer(self) -> FileMetaData:
         if self._first is None:
-            raise ValueError("no files to concatenate")
+            raise ValueError("no files to merge: pass at least one file")
         return self._first
 
 
-def _forget_bounds(chunk: ColumnChunk, *, is_deprecated: bool = False) -> None:
-    """Remove metadata that depends on the column's order: minimum, maximum and column index."""
+def _forget_bounds(chunk: ColumnChunk, *, includes_deprecated: bool = False) -> None:
+    """Remove metadata that depends on the column's order: minimum, maximum and column index.
+
+    With ``includes_deprecated``, also remove the deprecated minimum and maximum.
+    """
     chunk.column_index_offset = chunk.column_index_length = None
     statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
     if statistics is not None:
         statistics.max_value = statistics.min_value = None
         statistics.is_max_value_exact = statistics.is_min_value_exact = None
-        if is_deprecated:
+        if includes_deprecated:
             statistics.max = statistics.min = None
 
 

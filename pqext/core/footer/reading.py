@@ -20,7 +20,13 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.reading import check_plaintext_allowed
-from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, is_beside, open_fallback, open_instead, read_standalone
+from pqext.core.footer.flatbuffers.reading import (
+    FLAT_MAGIC,
+    ends_in_flat_footer,
+    open_fallback,
+    open_instead,
+    read_standalone,
+)
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
@@ -50,25 +56,25 @@ class _CachedFooter(NamedTuple):
     end: int
 
 
-_kept: LRU[str, _CachedFooter] = LRU(CACHE.limit)
+_footer_cache: LRU[str, _CachedFooter] = LRU(CACHE.limit)
 
 
 def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
-    """Decode the footer at the start of ``raw``, from the cache if possible; return it and its end offset.
+    """Decode the footer at the start of ``raw``, from the cache if possible; return the footer and its end offset.
 
     Arguments and errors are those of :func:`pqext.core.format.thrift.decode`.
     """
     if path is None:  # the cache must not retain a caller's bytes in memory
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
-    result = _kept.get(path)
+    result = _footer_cache.get(path)
     if result is not None and result.about == about and equal_bytes(result.raw, raw):
         return _copy(result.metadata), result.end
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None:
-        _kept.limit = CACHE.limit
+        _footer_cache.limit = CACHE.limit
         # The offsets of structures take about as much memory as the footer bytes.
-        _kept.put(path, _CachedFooter(about, raw, _copy(metadata), end), 2 * len(raw))
+        _footer_cache.put(path, _CachedFooter(about, raw, _copy(metadata), end), 2 * len(raw))
     return metadata, end
 
 
@@ -84,7 +90,7 @@ def _copy(metadata: FileMetaData) -> FileMetaData:
     return made
 
 
-on_clear(_kept.clear)
+on_clear(_footer_cache.clear)
 
 
 def read_footer(
@@ -96,7 +102,8 @@ def read_footer(
     A long footer with a jump table is read lazily with ``by_table``. The table is then not among its extensions.
 
     Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
-    that ``decryption`` cannot decrypt, and ``LimitError`` if the footer exceeds ``limits``.
+    that ``decryption`` cannot decrypt, ``LimitError`` if the footer exceeds ``limits``, and ``UnsupportedError`` for
+    an unknown encryption algorithm.
     """
     if isinstance(source, FootedSource):
         return source.footer
@@ -151,7 +158,7 @@ def read_footer(
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)
-    has_two = is_beside(raw)
+    has_two = ends_in_flat_footer(raw)
     opened = open_instead(raw, offset, limits, source.path) if has_two else None
     if opened is not None:
         return _of_plaintext(opened, decryption, source.path)

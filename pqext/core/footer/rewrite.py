@@ -51,12 +51,12 @@ def rewrite_footer(
         raise TypeError("dest is required unless source is a path")
     target = source if dest is None else dest
     with exclude_appends(source, target):
-        warning = _rewritten(source, change, target, footer, limits)
+        warning = _write_result(source, change, target, footer, limits)
     if warning is not None:
         warn(warning, UserWarning)
 
 
-def _rewritten(
+def _write_result(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterFormat,
     limits: Limits,
 ) -> str | None:
@@ -129,7 +129,7 @@ def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
 
 
 def _serialise(metadata: FileMetaData, limits: Limits) -> bytes:
-    """Serialise the metadata, and check that the result can be read."""
+    """Serialise the metadata. Raises ``ValueError`` if its schema, row groups and number of rows are inconsistent."""
     if not isinstance(metadata, FileMetaData):
         raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")
     serialised = encode(metadata)

@@ -90,7 +90,7 @@ class ColumnWindows:
     def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
         """Return an index that contains the column chunk, and its position in it.
 
-        Return None if the footer is corrupt or was read completely.
+        Return None if the footer is corrupt, or is or should be read completely.
         """
         if self.is_whole:
             return None
@@ -123,7 +123,7 @@ class IndexedStructs(LazyStructs[_T]):
     ``rows`` is the total number of rows of all row groups, if it is known.
     """
 
-    __slots__ = ("_count", "_fallback", "_find", "_kept", "_near", "_rows", "lookup")
+    __slots__ = ("_complete_list", "_count", "_fallback", "_find", "_locate", "_rows", "lookup")
 
     def __init__(
         self,
@@ -136,16 +136,17 @@ class IndexedStructs(LazyStructs[_T]):
         self._decoded = {}
         self._rows = rows
         self._count, self._find, self._fallback = count, find, fallback
-        self.lookup, self._near = lookup, locate
-        self._kept: Sequence[_T] | None = None
+        self.lookup, self._locate = lookup, locate
+        self._complete_list: Sequence[_T] | None = None
 
     @property
     def _complete(self) -> Sequence[_T]:
-        if self._kept is None:
-            self._kept = self._fallback(self.lookup.complete())
-            if len(self._kept) != self._count:
-                raise CorruptFileError(f"the footer lists {len(self._kept)} structures, the jump table {self._count}")
-        return self._kept
+        if self._complete_list is None:
+            self._complete_list = self._fallback(self.lookup.complete())
+            if len(self._complete_list) != self._count:
+                count = len(self._complete_list)
+                raise CorruptFileError(f"the footer lists {count} structures, but its index lists {self._count}")
+        return self._complete_list
 
     @property
     def _index(self) -> StructIndex:  # type: ignore[override]
@@ -190,12 +191,12 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def undecoded_index(self) -> StructIndex | None:
-        """Index of the elements, if the complete footer was read and no element was decoded before."""
-        return self._index if self._kept is not None and not self._decoded else None
+        """Index of the elements if the complete footer was read and no element was decoded before; otherwise None."""
+        return self._index if self._complete_list is not None and not self._decoded else None
 
     def locate_element(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return an index that contains the element, and its position there. Return None if the element was decoded."""
-        return None if self._near is None or position in self._decoded else self._near(position)
+        """Return an index with the element, and its position there; None if it was decoded or cannot be located."""
+        return None if self._locate is None or position in self._decoded else self._locate(position)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return ``undecoded_index`` and the position of an element. Return None if there is no such index."""

@@ -38,7 +38,7 @@ class Footer:
     raw: Bytes
     decryptor: FileDecryptor | None = None
     known_crc: int | None = None
-    """CRC-32 of the footer if its bytes were not read."""
+    """CRC-32 of the stored footer if it is known although the bytes were not read; otherwise None."""
 
     @property
     def format(self) -> FooterFormat:
@@ -51,14 +51,16 @@ class Footer:
         return self.metadata
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
-        """Return the schema. ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
+        """Return the schema. ``path`` names the file in errors.
 
         Unless ``strict``, columns of the root without a repetition type are required, as in other readers, and groups
-        without columns are omitted.
+        without columns are omitted. Raises ``CorruptFileError`` if the schema is invalid, and ``LimitError`` if it
+        exceeds ``limits``.
         """
         for element in self.metadata.schema[1:] if strict else ():
             if element.repetition_type is None:
-                raise CorruptFileError(f"{element.name} has no repetition type", path=path, column=element.name)
+                message = f"the schema element {element.name!r} has no repetition type"
+                raise CorruptFileError(message, path=path, column=element.name)
         return from_elements(self.metadata.schema, limits, path, strict=strict)
 
 

@@ -13,14 +13,14 @@ from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
 from pqext.core.options.footer import FooterFormat
 
-_MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
+_DERIVED_FORMATS = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
 """Footer formats by the UUID of the extension that they derive from the other fields of the footer."""
 
 
 def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, str | None]:
-    """Return the bytes that end a file, and a warning about an omitted second footer, to be issued after writing.
+    """Return the bytes that end a file, and a warning if a second footer was omitted, otherwise None.
 
-    Raises ``ValueError`` if the format cannot represent the metadata.
+    The caller issues the warning after writing. Raises ``ValueError`` if the format cannot represent the metadata.
     """
     plain = without_copies(metadata)
     if footer_format == "flatbuffers":
@@ -33,10 +33,10 @@ def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, st
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:
     """Return the footer. If it has an extension derived from its fields, which would become outdated, return a copy
-    without it.
+    without this extension.
     """
     stored = extensions(metadata)
-    if stored is None or stored[-16:] not in _MADE_FROM_IT:
+    if stored is None or stored[-16:] not in _DERIVED_FORMATS:
         return metadata
     plain = copy(metadata)
     set_extension(plain, None, replace=True)
@@ -48,4 +48,4 @@ def footer_format_of(source: Source) -> FooterFormat:
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":
         return "flatbuffers"
-    return _MADE_FROM_IT.get(last[:16], "thrift")  # type: ignore[return-value]
+    return _DERIVED_FORMATS.get(last[:16], "thrift")  # type: ignore[return-value]

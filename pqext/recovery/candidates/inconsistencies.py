@@ -15,7 +15,7 @@ from warnings import catch_warnings, simplefilter
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import join_names
-from pqext.core.footer.checkpoints import ask_schema
+from pqext.core.footer.checkpoints import resolve_columns
 from pqext.core.footer.encoding_statistics import DATA_PAGES, has_matching_counts
 from pqext.core.format.metadata import (
     ColumnChunk,
@@ -215,7 +215,7 @@ def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
     schema = list(metadata.schema)
     corrections = list(_corrections(metadata, schema))
     try:
-        ask_schema(from_elements(schema, limits))
+        resolve_columns(from_elements(schema, limits))
     except ParquetError:
         return []
     metadata.schema = schema

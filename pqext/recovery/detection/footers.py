@@ -18,7 +18,7 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
-from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
+from pqext.core.footer.checkpoints import find_checkpoints, is_embedded, resolve_columns
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.structure_lookup import peek
@@ -148,7 +148,7 @@ def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iter
         metadata = _decode_complete(source, offset, length, limits, effort)
         if metadata is not None:
             is_last = magic_at + 4 == source.size
-            is_own = is_last or not is_of_a_value(source, metadata, offset)
+            is_own = is_last or not is_embedded(source, metadata, offset)
             yield FooterCandidate("end" if is_last else "inside", offset, length, metadata, offset, is_own)
 
 
@@ -202,7 +202,7 @@ def _decode_complete(source: Source, offset: int, length: int, limits: Limits, e
 
 def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     """Return ``metadata``. Raises ``ParquetError`` unless its schema is valid and all its structures can be read."""
-    ask_schema(from_elements(metadata.schema, limits))
+    resolve_columns(from_elements(metadata.schema, limits))
     for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for at in range(len(group.columns)):
             peek(group.columns, at)
@@ -258,7 +258,7 @@ def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, 
         if missing or len(elements) != count:
             return None, at
         schema = from_elements(elements, limits)
-        ask_schema(schema)
+        resolve_columns(schema)
         leaves = len(schema.leaves)
     except (ParquetError, IndexError):
         return None, at

@@ -19,7 +19,8 @@ _LISTS = ("schema", "row_groups", "columns")
 def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
 
-    Raises an error if the FlatBuffers footer cannot be read.
+    The first item is a description instead if the tables contradict their extension. Raises ``ParquetError`` if the
+    FlatBuffers footer cannot be read.
     """
     tables = parse_frame(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
@@ -31,12 +32,12 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     except ValueError:
         pass  # the extension of another writer
     if contradicts_itself(lookup):
-        yield "what its tables alone say to others"
+        yield "the tables without their extension, which other readers use"
     yield from _compare_structs(thrift, flat, "")
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
-    """Return whether the tables, which other readers use, differ from the tables that our extension implies."""
+    """Return whether the tables, which other readers use, differ from the tables that pqext's extension implies."""
     try:
         return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
     except ValueError:

@@ -26,7 +26,7 @@ _SHARE = 4
 """Reciprocal of the share of accessed columns above which all columns are converted."""
 _SCHEMA, _ROW_GROUPS = 2, 4
 BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
-"""UUID of our extension of the tables."""
+"""UUID of pqext's extension of the tables."""
 _T = TypeVar("_T", bound=Struct)
 
 

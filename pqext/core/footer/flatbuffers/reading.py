@@ -84,7 +84,7 @@ class EmbeddedFooter:
         """Return the decompressed tables.
 
         Raises ``LimitError`` if they exceed ``footer_bytes``, ``UnsupportedError`` for an unknown codec, and
-        ``CorruptFileError`` if the declared size is far too large for tables.
+        ``CorruptFileError`` if the declared size is too large for the compressed bytes, or decompression fails.
         """
         if self.codec not in _CODECS:
             message = f"the FlatBuffers footer is compressed with unknown codec {self.codec}"
@@ -106,13 +106,16 @@ def build_extension(tables: bytes, thrift: bytes) -> bytes:
     return frame(_ABOUT.pack(codec, len(tables), len(thrift), crc32(thrift)) + body, FLATBUFFERS)
 
 
-def is_beside(footer: Bytes) -> bool:
+def ends_in_flat_footer(footer: Bytes) -> bool:
     """Return whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
     return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
 def parse_frame(footer: Bytes) -> EmbeddedFooter:
-    """Parse the frame at the end of a serialised Thrift footer. Raises ``CorruptFileError`` if it is corrupt."""
+    """Parse the frame at the end of a serialised Thrift footer.
+
+    Raises ``CorruptFileError`` if it is missing or corrupt.
+    """
     stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
     end = footer[stop:-1].tobytes()
     if end[12:] != FLATBUFFERS.bytes:
@@ -126,7 +129,7 @@ def parse_frame(footer: Bytes) -> EmbeddedFooter:
 def parse(payload: Bytes) -> EmbeddedFooter:
     """Parse the payload of a frame. Raises ``CorruptFileError`` if it is too short."""
     if len(payload) < _ABOUT.size:
-        raise CorruptFileError("the frame of the FlatBuffers footer is too short")
+        raise CorruptFileError(f"the frame of the FlatBuffers footer has {len(payload)} bytes, less than {_ABOUT.size}")
     codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
     return EmbeddedFooter(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
 
@@ -145,17 +148,17 @@ def build_file_end(tables: bytes) -> bytes:
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
 
 
-def size_of(numbers: bytes, room: int) -> int:
-    """Return the size of the tables from ``numbers``, the trailer that follows them.
+def size_of(trailer: bytes, available: int) -> int:
+    """Return the size of the tables from the ``trailer`` that follows them.
 
     The trailer consists of the CRC-32 of the tables, their size, and the CRC-32 of the size. Raises
-    ``CorruptFileError`` if it is corrupt, or if the size exceeds the ``room`` bytes before it.
+    ``CorruptFileError`` if it is corrupt, or if the size exceeds the ``available`` bytes before it.
     """
-    size = int.from_bytes(numbers[4:8], "little")
-    if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
+    size = int.from_bytes(trailer[4:8], "little")
+    if crc32(trailer[4:8]) != int.from_bytes(trailer[8:12], "little"):
         raise CorruptFileError("the length of the FlatBuffers footer does not match its checksum")
-    if size > room:
-        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is declared, but the file has {room}")
+    if size > available:
+        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is declared, but the file has only {available}")
     return size
 
 
@@ -165,9 +168,9 @@ def check_limit(size: int, limits: Limits) -> None:
         raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
 
 
-def check(footer: Bytes, numbers: bytes) -> None:
-    """Raise ``CorruptFileError`` if ``footer`` does not match the checksum at the start of ``numbers``."""
-    if crc32(footer.data) != int.from_bytes(numbers[:4], "little"):
+def check(footer: Bytes, trailer: bytes) -> None:
+    """Raise ``CorruptFileError`` if ``footer`` does not match the checksum at the start of ``trailer``."""
+    if crc32(footer.data) != int.from_bytes(trailer[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
 
 
@@ -202,7 +205,7 @@ _ONE_PLACE = 16
 
 
 def read_standalone(source: Source, limits: Limits, end: int | None = None) -> FlatFooter:
-    """Read the footer of a file that ends in ``PAR3``, or that ended in it at byte ``end`` before more was written.
+    """Read the footer of a file that ends in ``PAR3``, or ended in ``PAR3`` at byte ``end`` before an append.
 
     Raises ``CorruptFileError`` for a corrupt footer, ``LimitError`` if it exceeds ``limits``, and ``UnsupportedError``
     if it is encrypted.
@@ -232,10 +235,11 @@ def open_embedded(footer: Bytes, offset: int, limits: Limits, path: str | None) 
 
 
 def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
-    """Choose between a Thrift footer and the FlatBuffers footer in it. Return None to use the Thrift footer.
+    """Choose between a Thrift footer and the FlatBuffers footer in it. Issue a warning if they differ.
 
-    The Thrift footer takes precedence if both are valid and differ. It is considered corrupt if it contradicts itself,
-    or if only a few adjacent bytes differ from the Thrift footer that the FlatBuffers footer was created from.
+    Return None to use the Thrift footer, which takes precedence unless it is corrupt. It is considered corrupt if it
+    contradicts itself, or if only a few adjacent bytes differ from the Thrift footer that the FlatBuffers footer was
+    created from.
     """
     try:
         held = parse_frame(footer)
@@ -243,32 +247,32 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
             return None
         opened = open_embedded(footer, offset, limits, path)
     except ParquetError as error:
-        _tell(path, f"ignored the footer's FlatBuffers copy: {error.message}")
+        _warn(path, f"ignored the footer's FlatBuffers copy: {error.message}")
         return None
     fault = _fault(footer, offset, limits, path) or _damage(footer, held, opened.raw)
     if fault is None:
-        _tell(path, "the Thrift footer and its FlatBuffers copy differ; the Thrift footer is used")
+        _warn(path, "the Thrift footer and its FlatBuffers copy differ; the Thrift footer is used")
         return None
-    _tell(path, f"the Thrift footer is damaged: {fault}; the FlatBuffers footer is used")
+    _warn(path, f"the Thrift footer is damaged: {fault}; the FlatBuffers footer is used")
     return opened
 
 
 def open_fallback(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer that cannot be read. Return None if it contains none."""
+    """Return the FlatBuffers footer in a Thrift footer that cannot be read, with a warning; None if it is invalid."""
     try:
         opened = open_embedded(footer, offset, limits, path)
     except ParquetError:
         return None
-    _tell(path, f"the Thrift footer is damaged: {error.message}; the FlatBuffers footer is used")
+    _warn(path, f"the Thrift footer is damaged: {error.message}; the FlatBuffers footer is used")
     return opened
 
 
 def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
-    """Return the contradiction within a serialised Thrift footer, or between it and the size of the data before it.
+    """Describe a contradiction within a serialised Thrift footer, or between the footer and the data size before it.
 
-    Return None if there is none.
+    Return None if there is no contradiction.
     """
     try:
         metadata, _ = decode(FileMetaData, footer, limits=limits, base=offset, path=path)
@@ -315,7 +319,7 @@ def _open_footer(
     return FlatFooter(lookup, offset, length, footer_format)
 
 
-def _tell(path: str | None, message: str) -> None:
+def _warn(path: str | None, message: str) -> None:
     from pqext.core.indexes.reading import DamagedIndexWarning
 
     warn_about_file(path, message, DamagedIndexWarning)

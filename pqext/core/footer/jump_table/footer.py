@@ -11,7 +11,7 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import CRC_BYTES, JUMP_TABLE, ROOT_BYTES, Root
-from pqext.core.footer.jump_table.lookup import Lookup, tell
+from pqext.core.footer.jump_table.lookup import Lookup, warn_about_jump_table
 from pqext.core.footer.structure_lookup import LookupFooter
 from pqext.core.format.extension.framed import FRAME_BYTES
 from pqext.core.format.extension.structure import HEADERS
@@ -47,7 +47,8 @@ class IndexedFooter(LookupFooter):
 def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> IndexedFooter | None:
     """Open the footer of ``length`` bytes at ``offset`` with its jump table.
 
-    Return None if the table is missing or corrupt.
+    Return None if the table is missing or the footer is signed. Also return None, with a warning, if the table is
+    corrupt.
 
     ``tail`` contains the bytes that were already read from the end of the file.
     """
@@ -55,7 +56,7 @@ def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail:
         lookup = _find(source, offset, length, limits, tail)
         metadata = None if lookup is None else lookup.metadata()
     except CorruptFileError as error:
-        tell(source.path, error)
+        warn_about_jump_table(source.path, error)
         return None
     if lookup is None or metadata is None or metadata.encryption_algorithm is not None:
         return None
@@ -97,9 +98,9 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
 
 
 def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
-    """Return the schema, like :func:`pqext.core.schema.lazy_tree.from_elements`.
+    """Return the schema, like :func:`pqext.core.schema.lazy_tree.from_elements`. Columns are resolved on access.
 
-    Errors of a column are raised on access.
+    If the table does not match the schema, issue a warning and resolve all columns.
     """
     try:
         element = lookup.schema_root()
@@ -107,7 +108,7 @@ def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
             raise CorruptFileError("the columns of the jump table differ from those of the schema")
     except ParquetError as error:
         elements = from_elements(lookup.complete().schema, limits, path)
-        tell(path, error)
+        warn_about_jump_table(path, error)
         return elements
     columns = TopColumns(lookup, limits, path)
     root = SchemaNode(
@@ -156,7 +157,7 @@ class TopColumns(Group):
             return self._by_table(position)
         except CorruptFileError as error:
             result = self._all().children[position]
-            tell(self._path, error)
+            warn_about_jump_table(self._path, error)
             return result
 
     def _by_table(self, position: int) -> SchemaNode:
@@ -178,7 +179,7 @@ class TopColumns(Group):
     def search(self, name: str) -> tuple[int | None, bool] | None:
         """Return the position of the first column ``name``, and whether it is unique.
 
-        Return None if the complete schema must be searched.
+        The position is None if there is no such column. Return None if the complete schema must be searched.
         """
         if name in self._found:
             return self._found[name]
@@ -188,7 +189,7 @@ class TopColumns(Group):
             candidates = self._lookup.find_columns(name.encode("utf-8", "surrogatepass"))
         except ParquetError as error:
             self._all()
-            tell(self._path, error)
+            warn_about_jump_table(self._path, error)
             return None
         if candidates is None:
             return None
@@ -203,7 +204,7 @@ class TopColumns(Group):
                 return self[self._lookup.over_leaf(leaf)]
             except ParquetError as error:
                 self._all()
-                tell(self._path, error)
+                warn_about_jump_table(self._path, error)
         columns = self._all().children
         assert isinstance(columns, Children)
         return self[columns.child_index(leaf)]

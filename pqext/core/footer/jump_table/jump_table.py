@@ -70,7 +70,7 @@ class Root:
 
     @property
     def tops_at(self) -> int:
-        """Offset of the top-level columns in the sections; they follow the names."""
+        """Offset of the top-level columns in the sections, after the name hashes."""
         return self.tops * NAME_BYTES
 
     @property
@@ -107,7 +107,7 @@ class Root:
     def decode(cls, data: bytes) -> Root | None:
         """Parse the root at the end of an extension.
 
-        Return None for other bytes. Raises ``CorruptFileError`` if it is corrupt.
+        Return None for other bytes or another version. Raises ``CorruptFileError`` if the root is corrupt.
         """
         if len(data) != ROOT_BYTES or data[:4] != MAGIC:
             return None
@@ -134,7 +134,7 @@ class Root:
 
 
 def fits(footer: bytes) -> bool | None:
-    """Return whether the jump table of a serialised footer is the expected one; None if it has none.
+    """Return whether the jump table of a serialised footer is correct; None if there is no jump table.
 
     Raises ``CorruptFileError`` for a corrupt frame.
     """
@@ -207,9 +207,9 @@ def build(serialised_footer: bytes) -> bytes | None:
 def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
     """Serialise the footer with its jump table. Return the bytes and None.
 
-    If the table would be too long, return the bytes without it and the reason. An unusual footer has no table either,
-    and no reason. Raises ``ValueError`` if the footer has another extension, because readers locate the table from the
-    end of the file.
+    If the table would be too long, return the bytes without it and the reason. For an unusual footer (:func:`build`),
+    return the bytes without a table, and None. Raises ``ValueError`` if the footer has another extension, because
+    readers locate the table from the end of the file.
     """
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+index' uses the same extension as extensions['file']: omit one of them")
@@ -229,9 +229,9 @@ def _raw(name: str) -> bytes:
 
 
 def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the offset, element and first leaf of each top-level column, followed by the ends.
+    """Return the offset, element and first leaf of each top-level column.
 
-    Return None if the footer is unusual.
+    The last row contains their ends. Return None if the footer is unusual.
     """
     _, odd, children, repetition, typed = schema_tree.elements(schema)
     fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
@@ -245,7 +245,10 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
 
 
 def _orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) -> tuple[int, int, int, int]:
-    """Return header, start, end and size of column orders of equal size. Return zeros for other lists."""
+    """Return the offsets of header, start and end of the column orders, and the size of each order.
+
+    Return zeros if there are no orders, or an order has another size than ``_ORDER_BYTES``.
+    """
     if span is None or not count:
         return 0, 0, 0, 0
     start, stop = span[0] + _list_header(count), span[1]

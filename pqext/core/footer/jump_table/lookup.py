@@ -1,8 +1,8 @@
 """Look up structures of a footer with its jump table, reading only the bytes around them.
 
 Of a footer of 100 MB, a few blocks are read. Each is verified with a CRC in the table. If the table does not match the
-footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. It is also read completely if a large
-part of it is accessed.
+footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if
+a large part of it is accessed.
 """
 
 from __future__ import annotations
@@ -149,14 +149,17 @@ class Lookup(ColumnWindows):
             return self._read
 
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, which uses the table, or of ``fallback`` on the complete footer."""
+        """Return the result of ``find``, which uses the table, or of ``fallback`` on the complete footer.
+
+        ``fallback`` is used if the footer is or should be read completely and, with a warning, if ``find`` fails.
+        """
         if not self.is_whole:
             try:
                 return find()
             except ParquetError as error:
                 if self._read is None:
                     whole = self.complete()
-                    tell(self.source.path, error)
+                    warn_about_jump_table(self.source.path, error)
                     return fallback(whole)
         return fallback(self.complete())
 
@@ -279,7 +282,10 @@ class Lookup(ColumnWindows):
         return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
 
     def find_columns(self, name: bytes) -> list[int] | None:
-        """Return the positions of top-level columns that may be called ``name``, in order; None if there are many."""
+        """Return the positions of top-level columns whose name hash matches ``name``, in order.
+
+        Return None if more than ``_CANDIDATES`` columns match.
+        """
         requested, count = crc32(name), self.root.tops
 
         # Hashes are distributed evenly, so the position can be estimated.
@@ -298,7 +304,7 @@ class Lookup(ColumnWindows):
         return results if len(results) <= _CANDIDATES else None
 
 
-def tell(path: str | None, error: ParquetError) -> None:
+def warn_about_jump_table(path: str | None, error: ParquetError) -> None:
     """Warn that a jump table is ignored because of ``error``."""
     from pqext.core.indexes.reading import DamagedIndexWarning
 
