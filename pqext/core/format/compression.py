@@ -175,7 +175,7 @@ def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
 
 
 def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
-    """Return a function that compresses any number of buffers. It must be used by one thread at a time."""
+    """Return a function that compresses one buffer per call. Only one thread may use the function at a time."""
     if codec == CompressionCodec.UNCOMPRESSED:
         return view
     if codec == CompressionCodec.GZIP and level is None:
@@ -233,7 +233,7 @@ def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterable[Any]:
 
 
 def _zstd_frames(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
-    """Decompress pages of one frame each with the thread's context.
+    """Decompress pages, each a single zstd frame, with the thread's decompression context.
 
     Return None if Arrow must decompress them or report the error.
     """
@@ -297,7 +297,7 @@ def _lz4(data: Any, size: int) -> Any:
     def block(part: Any, room: int) -> Any:
         block_size = lz4_size(part)
         if not 0 <= block_size <= room:
-            raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, more than the remaining {room}")
+            raise CorruptFileError(f"an LZ4 block is corrupt, or its {block_size} bytes exceed the remaining {room}")
         return pa.Codec("lz4_raw").decompress(part, decompressed_size=block_size)
 
     unframed = _hadoop(data, size, block)
@@ -317,7 +317,7 @@ def _lzo(data: Any, size: int) -> Any:
     def block(part: Any, room: int) -> Any:
         block_size = lzo_size(part)
         if not 0 <= block_size <= room:  # the library treats the size as a hint and decompresses everything
-            raise CorruptFileError(f"an LZO block decompresses to {block_size} bytes, more than the remaining {room}")
+            raise CorruptFileError(f"an LZO block is corrupt, or its {block_size} bytes exceed the remaining {room}")
         try:
             return LZOCompressor.decompress(part.tobytes(), block_size)
         except LZOError as error:
@@ -330,7 +330,7 @@ def _lzo(data: Any, size: int) -> Any:
 def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | None:
     """Decompress Hadoop's framing: the decompressed size, then length-prefixed blocks, all big-endian.
 
-    Returns None if the bytes are not framed.
+    Return None if the bytes do not have this framing, or do not decompress to ``size`` bytes.
     """
     parts: list[Any] = []
     at = total = empty = 0

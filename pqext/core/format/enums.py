@@ -93,7 +93,7 @@ class PageType(IntEnum):
 
 
 class BoundaryOrder(IntEnum):
-    """Whether the minima and the maxima of a column index are both sorted."""
+    """Order in which both the minima and the maxima of a column index are sorted."""
 
     UNORDERED = 0
     ASCENDING = 1

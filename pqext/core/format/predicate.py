@@ -50,7 +50,7 @@ class Comparison:
 class IsIn:
     """Predicate that the value is one of ``values``.
 
-    It is never true for null. A long ascending list is searched by bisection.
+    It is never true for null. An ascending list is searched by bisection.
     """
 
     values: tuple[Value, ...]
@@ -97,12 +97,12 @@ class Ranges(Protocol[Truth]):
 
     @property
     def may_be_valid(self) -> Truth:
-        """Whether a value may not be null."""
+        """Whether there may be a value that is not null."""
 
     def compare(self, end: Any, operator: Operator, value: Any) -> Truth:
-        """Compare a bound with a value that is not NaN.
+        """Compare the bound ``end`` with ``value``, which is not NaN.
 
-        Return True if either is unknown, or their types are not comparable.
+        Return True if the bound or the value is None, or if their types are not comparable.
         """
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> Truth:
@@ -140,15 +140,15 @@ class Bounds:
 
     @property
     def may_be_valid(self) -> bool:
-        """Whether a value may not be null."""
+        """Whether there may be a value that is not null."""
         nulls, entries = self.null_count, self.num_values
         return nulls is None or entries is None or nulls < entries
 
     @staticmethod
     def compare(end: Any, operator: Operator, value: Any) -> bool:
-        """Compare a bound with a value that is not NaN.
+        """Compare the bound ``end`` with ``value``, which is not NaN.
 
-        Return True if either is unknown, or their types are not comparable.
+        Return True if the bound or the value is None, or if their types are not comparable.
         """
         if end is None or value is None:
             return True
@@ -237,7 +237,7 @@ def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_na
 
 
 def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:
-    """Return ``predicate``. Of an ascending list, only the values within the bounds are retained."""
+    """Return ``predicate``. An ascending ``IsIn`` retains only the values within the bounds."""
     if not isinstance(predicate, IsIn) or not predicate.ascending:
         return predicate
     low, high = bounds.minimum, bounds.maximum

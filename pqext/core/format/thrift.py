@@ -30,7 +30,7 @@ T = TypeVar("T", bound="Struct")
 
 
 class Field(NamedTuple):
-    """Declared field. ``type`` is the name of a scalar, an enum or a structure; for a list, that of its elements."""
+    """Declared field. ``type`` is a scalar's name, an enum or a structure, or for a list the type of its elements."""
 
     id: int
     name: str
@@ -51,7 +51,7 @@ _REQUIRED: Any = object()
 
 
 def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED, lazy: bool = False) -> Any:
-    """Declare a field: ``type`` is a scalar's name, an ``IntEnum``, a ``Struct``, or a list of one of them.
+    """Declare a field: ``type`` is a scalar's name, an ``IntEnum``, a ``Struct``, or a list with one of these.
 
     Without ``default=None`` the field is required. A ``lazy`` list of structures is indexed when it is read, and its
     elements are decoded on access.
@@ -224,5 +224,5 @@ class Union(Struct):
 
     @property
     def member(self) -> str | None:
-        """Name of the member that is set."""
+        """Name of the member that is set; None if it is unknown."""
         return only_member(self)

@@ -152,7 +152,7 @@ def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """Return the bytes of the integer for the value; an empty list if it is too large or finer than the column's unit.
+    """Return the bytes of the stored integer, or an empty list if the value is too large or finer than the unit.
     """
     if leaf.physical == Type.BYTE_ARRAY:
         raise _UnclearError  # leading zeros are allowed
@@ -178,7 +178,10 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _exact(value: Value) -> tuple[int, int]:
-    """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``."""
+    """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``.
+
+    Raises :exc:`_UnclearError` for other values.
+    """
     if isinstance(value, int):
         return value, 0
     if isinstance(value, Decimal) and value.is_finite():
@@ -255,7 +258,7 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
         zeros = [xxhash.xxh64_intdigest(raw) for raw in plain_forms(leaf, 0.0) or ()]
         xxh64.insert_hashes(np.array(zeros, np.uint64), words)
     if ndv is None:
-        target = size_for(_distinct(words), fpp, max_bytes)
+        target = size_for(_estimate_distinct(words), fpp, max_bytes)
         while words.nbytes > target:
             words = fold(words)
     return SplitBlockFilter(leaf, words)
@@ -267,7 +270,7 @@ def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
 
 
-def _distinct(words: NDArray[np.uint32]) -> int:
+def _estimate_distinct(words: NDArray[np.uint32]) -> int:
     """Estimate the number of distinct hashes. Each hash sets one bit in each of the eight words of a block."""
     places = len(words) * 4  # bits of one word position in all blocks
     filled = xxh64.count_bits(words) / (len(words) * 32)
@@ -297,7 +300,8 @@ def read(
 ) -> SplitBlockFilter | None:
     """Read the filter at ``offset``. ``length`` includes its header, and is None if the file does not record it.
 
-    Return None if algorithm, hash or compression are unknown. Raises ``CorruptFileError`` and ``LimitError``.
+    Return None if algorithm, hash or compression is unknown. Raises ``CorruptFileError`` if the filter is corrupt or
+    extends beyond the file, and ``LimitError`` if it exceeds ``bloom_filter_bytes``.
     """
     if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
         raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} extends beyond the file", offset=offset)
@@ -316,7 +320,7 @@ def read(
         header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
     if not _is_known(header):
         return None
-    size = _checked_size(header, limits, offset)
+    size = _bitset_size(header, limits, offset)
     if length is not None and start + size != length:
         message = f"a Bloom filter has {start + size} bytes, but the column metadata states {length}"
         raise CorruptFileError(message, offset=offset)
@@ -332,19 +336,19 @@ def _words(bitset: Bytes) -> NDArray[np.uint32]:
 def _read_encrypted(
     source: Source, offset: int, leaf: LeafType, limits: Limits, decryptor: ChunkDecryptor
 ) -> SplitBlockFilter | None:
-    stored, after = _module(source, offset, limits.page_header_bytes)
+    stored, after = _read_module(source, offset, limits.page_header_bytes)
     header, _ = decode(BloomFilterHeader, decryptor.decrypt(Module.BLOOM_FILTER_HEADER, stored), limits=limits)
     if not _is_known(header):
         return None
-    size = _checked_size(header, limits, offset)
-    stored, _ = _module(source, after, limits.bloom_filter_bytes + 64)
+    size = _bitset_size(header, limits, offset)
+    stored, _ = _read_module(source, after, limits.bloom_filter_bytes + 64)
     bitset = decryptor.decrypt(Module.BLOOM_FILTER_BITSET, stored)
     if len(bitset) != size:
         raise CorruptFileError(f"a Bloom filter has {len(bitset)} bytes, but its header states {size}", offset=offset)
     return SplitBlockFilter(leaf, _words(bitset))
 
 
-def _module(source: Source, offset: int, max_length: int) -> tuple[Bytes, int]:
+def _read_module(source: Source, offset: int, max_length: int) -> tuple[Bytes, int]:
     """Return an encrypted module with its length prefix, and the offset after it."""
     room = source.size - offset
     length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, max_length)
@@ -356,7 +360,7 @@ def _is_known(header: BloomFilterHeader) -> bool:
     return all(part is not None for part in parts)
 
 
-def _checked_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int:
+def _bitset_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int:
     size = header.numBytes
     if size <= 0 or size % BLOCK_BYTES:
         message = f"the size of a Bloom filter must be a positive multiple of {BLOCK_BYTES}, not {size}"
@@ -372,7 +376,7 @@ FilterCache = LRU[_Key, SplitBlockFilter | None]
 def filter_cache(size: int = KEPT_BYTES) -> FilterCache:
     """Create a cache of filters by row group and leaf.
 
-    It retains recent filters of at most ``size`` bytes, but at least one.
+    The cache retains the most recently used filters: at most ``size`` bytes, but at least one filter.
     """
     return LRU(size, keeps_last=True)
 

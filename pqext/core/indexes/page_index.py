@@ -47,11 +47,10 @@ def column_index(
     order: BoundOrder, pages: PageExtremes, boundaries: PageBoundaries, definition: _Counts | None,
     repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """Return the serialised column index of the pages in ``boundaries``, with histograms of their levels if there are
-    any.
+    """Return the serialised column index of the pages in ``boundaries``, with level histograms if there are any.
 
-    Return None if the mandatory bounds do not exist, because the order is undefined, or because a page contains only
-    NaN and its order defines no bounds for NaN.
+    Bounds of byte arrays are truncated to ``bound_bytes``. Return None if the mandatory bounds do not
+    exist, because the order is undefined, or because a page contains only NaN and ``order`` defines no bounds for NaN.
     """
     if not order.is_defined:
         return None
@@ -86,15 +85,15 @@ def _boundary_order(
 
 
 def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int) -> None:
-    """Raise ``CorruptFileError`` unless the pages are consecutive and lie within ``chunk`` (offset, length) and its
-    rows.
+    """Raise ``CorruptFileError`` unless the pages are in order, and within ``chunk`` (offset, length) and ``num_rows``.
     """
     locations = index.page_locations
     start, stop = chunk[0], chunk[0] + chunk[1]
     at, row = start, 0
     for number, page in enumerate(locations):
         if page.offset < at or page.compressed_page_size <= 0 or page.offset > stop - page.compressed_page_size:
-            raise CorruptFileError(f"offset index: page {number} is outside its column chunk")
+            message = f"offset index: page {number} is outside its column chunk or overlaps the preceding page"
+            raise CorruptFileError(message)
         if page.first_row_index < row or page.first_row_index >= num_rows or (not number and page.first_row_index):
             raise CorruptFileError(
                 f"offset index: page {number} cannot start at row {page.first_row_index} of {num_rows}"
@@ -104,11 +103,14 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
         raise CorruptFileError(f"the offset index lists no pages for {num_rows} rows")
     sizes = index.unencoded_byte_array_data_bytes
     if sizes is not None and len(sizes) != len(locations):
-        raise CorruptFileError("the lists of the offset index differ in length")
+        raise CorruptFileError(f"the offset index lists {len(locations)} pages, but {len(sizes)} sizes of byte arrays")
 
 
 def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) -> None:
-    """Raise ``CorruptFileError`` unless all lists have the same length, which must be ``pages`` unless it is None."""
+    """Raise ``CorruptFileError`` unless all lists have the same number of pages.
+
+    ``pages`` is the required number. If it is None, any number is accepted.
+    """
     count = len(index.null_pages)
     if pages is not None and count != pages:
         raise CorruptFileError(f"the column index has {count} pages, but the offset index has {pages}")
@@ -165,7 +167,7 @@ class PageLocations:
     def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PageLocations | None:
         """Parse a serialised offset index.
 
-        Return None if it is unusual or wrong; the caller then decodes and checks it.
+        Return None if the index is unusual or wrong. The caller then decodes and checks the index.
         """
         start, stop = chunk[0], chunk[0] + chunk[1]
         if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
@@ -199,7 +201,7 @@ class NumberBounds:
     def from_index(cls, order: BoundOrder, index: ColumnIndex) -> NumberBounds | None:
         """Return the bounds in a checked column index.
 
-        Return None if a page is null, or a bound is unknown or not a number.
+        Return None if a page is null, or a bound is unknown, not a number, or too large in nanoseconds.
         """
         stored = order.numbers
         if stored is None or any(index.null_pages):
@@ -303,7 +305,7 @@ class IndexedPages(Sequence[Bounds]):
         return self._columns is not None
 
     def accounts_for(self, stop: int) -> bool:
-        """Return whether the pages that have rows fill the chunk from the first page to ``stop`` without gaps."""
+        """Return whether the pages fill the bytes from the first page to offset ``stop``, and every page has rows."""
         offsets, sizes = self._places.offsets, self._places.sizes
         return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
 

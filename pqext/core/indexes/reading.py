@@ -1,4 +1,4 @@
-"""Read the page indexes and Bloom filters of a row group lazily. Adjacent ones are fetched in one request.
+"""Read the page indexes and Bloom filters of a row group lazily. Adjacent indexes are fetched in one request.
 
 Planning records the required indexes before fetching them, so that one request fetches all of them.
 """
@@ -46,19 +46,18 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class Gathering:
-    """Determines whether a thread reads the indexes of a file or only records their locations, and caches fetched
-    indexes.
+    """Determines whether a thread reads the indexes of a file, or only records their locations to fetch them together.
     """
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
-        """List in which this thread records requested indexes, which then count as unknown; None if indexes are read.
+        """Ranges of indexes that this thread requested and does not read; None if the thread reads indexes.
         """
         owner, ranges = getattr(_local, "recording", _NOBODY)
         return ranges if owner is self else None
 
     def fetch(self, source: Source, request: Callable[[], object]) -> None:
-        """Fetch all indexes that ``request`` needs together, from this file or other files that it refers to."""
+        """Fetch all indexes that ``request`` needs together, from ``source`` or files that it refers to."""
         with self.recording() as ranges:
             request()
         if ranges:
@@ -128,19 +127,19 @@ class IndexReader:
         self._is_ignored = False
 
     def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
-        """Read the chunk's column index; None if it has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Return the chunk's column index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
         index: ColumnIndex | None = self._index(chunk, ColumnIndex)
         if index is not None:
             offsets = self.offset_index(chunk)
-            with _ErrorsNameChunk(chunk):
+            with _ChunkErrorContext(chunk):
                 check_column_index(index, None if offsets is None else len(offsets.page_locations), chunk.node)
         return index
 
     def offset_index(self, chunk: IndexedChunk) -> OffsetIndex | None:
-        """Read the chunk's offset index; None if it has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Return the chunk's offset index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
         index: OffsetIndex | None = self._index(chunk, OffsetIndex)
         if index is not None:
-            with _ErrorsNameChunk(chunk):
+            with _ChunkErrorContext(chunk):
                 check_offset_index(index, chunk.byte_range, self._num_rows)
         return index
 
@@ -178,7 +177,8 @@ class IndexReader:
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """Return the chunk's pages for pruning.
 
-        Return None if it has no offset index or, with a warning, if that is corrupt.
+        Return None if the chunk has no offset index, its key is missing, the index is only recorded or the page indexes
+        are ignored. Also return None, with a warning, if an index is corrupt, unless reading is strict.
         """
         if self._is_ignored:
             return None
@@ -187,7 +187,7 @@ class IndexReader:
             self.load([chunk])
             return None
         if leaf not in self._pages:
-            self._pages[leaf] = self._cached(chunk, (ColumnIndex, OffsetIndex))
+            self._pages[leaf] = self._read_pages(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
 
     def located_pages(self, chunk: IndexedChunk) -> IndexedPages | None:
@@ -204,10 +204,10 @@ class IndexReader:
             self.load([chunk], (OffsetIndex,))
             return None
         if leaf not in self._locations:
-            self._locations[leaf] = self._cached(chunk, (OffsetIndex,))
+            self._locations[leaf] = self._read_pages(chunk, (OffsetIndex,))
         return self._locations[leaf]
 
-    def _cached(self, chunk: IndexedChunk, index_types: Sequence[_IndexType]) -> IndexedPages | None:
+    def _read_pages(self, chunk: IndexedChunk, index_types: Sequence[_IndexType]) -> IndexedPages | None:
         try:
             self.load([chunk], index_types)
             offsets = self.page_locations(chunk) or self.offset_index(chunk)
@@ -219,8 +219,8 @@ class IndexReader:
             if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
                 return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # the other bounds are unknown
             if columns is not None:
-                with _ErrorsNameChunk(chunk):
-                    check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
+                with _ChunkErrorContext(chunk):
+                    check_agreement(pages, columns, chunk.bounds(), _are_bounds_exact(chunk))
                 if not chunk.counts_nulls:
                     columns = copy(columns)
                     columns.null_counts = None
@@ -233,7 +233,7 @@ class IndexReader:
             return None
 
     def page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
-        """Return the page locations of a loaded offset index; None if the fast parser does not accept it."""
+        """Return the page locations of an offset index; None if it was not loaded or the fast parser rejects it."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
             return None
@@ -242,7 +242,7 @@ class IndexReader:
         return PageLocations.read(raw, chunk.byte_range, self._num_rows)
 
     def bloom_filter(self, chunk: IndexedChunk) -> SplitBlockFilter | None:
-        """Read the chunk's Bloom filter. Return None if it has none, or one of an unknown type."""
+        """Return the chunk's Bloom filter; None if the chunk has no filter, or a filter of an unknown type."""
         about = chunk.metadata
         if about.bloom_filter_offset is None:
             return None
@@ -252,18 +252,18 @@ class IndexReader:
             source = chunk.source(self._source)
             return bloom.read(source, offset, length, chunk.node.leaf_type, self._limits, chunk.decryptor)
 
-        with _ErrorsNameChunk(chunk):
+        with _ChunkErrorContext(chunk):
             return self._filters.get_or_make((self._row_group, chunk.node.leaf_start), read, filter_bytes)
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Return whether the chunk may satisfy ``predicate`` according to its Bloom filter.
 
-        A corrupt filter is ignored.
+        A corrupt filter is ignored with a warning, or raises an error if reading is strict.
         """
         if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter contains stored values
             return True
         if (ranges := self._gathering.recorded_ranges) is not None:
-            self._note_filter(chunk, ranges)
+            self._record_filter(chunk, ranges)
             return True
         try:
             result = chunk.bloom_filter
@@ -295,7 +295,7 @@ class IndexReader:
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 
-    def _note_filter(self, chunk: IndexedChunk, ranges: IndexRanges) -> None:
+    def _record_filter(self, chunk: IndexedChunk, ranges: IndexRanges) -> None:
         """Record the location of the chunk's Bloom filter if it is known and the filter will be read."""
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)
@@ -316,7 +316,10 @@ class IndexReader:
         return self._indexes[key]
 
     def _location(self, chunk: IndexedChunk, index_type: _IndexType) -> tuple[int, int] | None:
-        """Return offset and length of an index; None if the chunk cannot be read."""
+        """Return the offset and length of an index; None if the chunk has no such index.
+
+        Raises ``CorruptFileError`` if the index extends beyond the file, and ``LimitError`` if it is too large.
+        """
         stored = chunk.structure
         if index_type is ColumnIndex:
             offset, length = stored.column_index_offset, stored.column_index_length
@@ -324,7 +327,7 @@ class IndexReader:
             offset, length = stored.offset_index_offset, stored.offset_index_length
         if offset is None or length is None:
             return None
-        with _ErrorsNameChunk(chunk):
+        with _ChunkErrorContext(chunk):
             if length <= 0 or offset < 0 or offset > chunk.source(self._source).size - length:
                 raise CorruptFileError(f"an index of {length} bytes at {offset} extends beyond the file", offset=offset)
             if length > self._limits.page_index_bytes:
@@ -334,7 +337,7 @@ class IndexReader:
         return offset, length
 
     def _decode(self, chunk: IndexedChunk, index_type: _IndexType, raw: Any, offset: int) -> Any:
-        with _ErrorsNameChunk(chunk):
+        with _ChunkErrorContext(chunk):
             if chunk.decryptor is not None:
                 raw = chunk.decryptor.decrypt(_MODULES[index_type], raw)
                 offset = 0
@@ -342,7 +345,7 @@ class IndexReader:
             return index
 
 
-def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
+def _are_bounds_exact(chunk: IndexedChunk) -> tuple[bool, bool]:
     """Return whether the minimum and the maximum in the chunk's statistics are exact.
 
     Bounds that may be truncated count as exact only if the statistics declare it.
@@ -354,7 +357,7 @@ def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
     return (not cuttable if low is None else low), (not cuttable if high is None else high)
 
 
-class _ErrorsNameChunk:
+class _ChunkErrorContext:
     """Context that adds the column and the row group to errors."""
 
     def __init__(self, chunk: IndexedChunk) -> None:

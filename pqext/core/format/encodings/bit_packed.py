@@ -17,12 +17,12 @@ def size(count: int, max_level: int) -> int:
 
 
 def decode_levels(data: Bytes, count: int, max_level: int) -> NDArray[np.int16]:
-    """Decode ``count`` levels from ``data``, which has :func:`size` bytes.
+    """Decode ``count`` levels from the start of ``data``.
 
-    Raises ``CorruptFileError`` above ``max_level``.
+    Raises ``CorruptFileError`` if ``data`` has less than :func:`size` bytes, or if a level exceeds ``max_level``.
     """
     if len(data) < size(count, max_level):
-        raise CorruptFileError("bit-packed levels exceed their page")
+        raise CorruptFileError(f"bit-packed levels exceed their page: {count} levels do not fit into {len(data)} bytes")
     width = max_level.bit_length()
     places = np.left_shift(1, np.arange(width)[::-1]).astype(np.int16)
     out = np.empty(count, np.int16)

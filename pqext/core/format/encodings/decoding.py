@@ -50,9 +50,9 @@ class Decoder(Protocol):
         self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts,
         dictionary: Dictionary | None,
     ) -> None:
-        """Append ``slot_counts`` slots of each page.
+        """Append the slots of each page, as counted in ``slot_counts``, to ``builder``.
 
-        ``present`` flags the slots that have a value; if it is empty, all have one.
+        ``present`` flags the slots that have a value. If it is empty, all slots have a value.
         """
 
 

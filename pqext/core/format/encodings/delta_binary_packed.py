@@ -45,7 +45,7 @@ def encode(values: pa.Array) -> Bytes:
 
 
 def decode_lengths(page: Bytes, count: int) -> tuple[NDArray[np.int32], Bytes]:
-    """Decode exactly ``count`` lengths; return them and the bytes after them."""
+    """Decode exactly ``count`` lengths; return the lengths and the bytes that follow."""
     out = np.empty(count, np.int32)
     return out, page[delta.decode_into(page, out, exact=True) :]
 

@@ -16,7 +16,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Decode values of a fixed width by dictionary look-up."""
-    result = _present(dictionary)
+    result = _require_dictionary(dictionary)
     rle.look_up_run(run, result.data, width, result.count, out)
 
 
@@ -24,19 +24,19 @@ def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays by dictionary look-up."""
-    result = _present(dictionary)
+    result = _require_dictionary(dictionary)
     indices = allocate(run.total * 4).view(np.int32)
     rle.decode_run(run, -1, result.count, indices)
     builder.append_lookup(result.data, result.offsets, indices, present, sum(slot_counts.tolist()))
 
 
-def _present(dictionary: Dictionary | None) -> Dictionary:
+def _require_dictionary(dictionary: Dictionary | None) -> Dictionary:
     if dictionary is None:
         raise CorruptFileError("a page refers to a dictionary, but the column chunk has no dictionary")
     return dictionary
 
 
 def encode(indices: NDArray[np.int32], entries: int) -> bytes:
-    """Encode the bit width and the indices of one data page."""
+    """Encode the indices of one data page, after the bit width of indices into ``entries`` dictionary entries."""
     width = max(entries - 1, 0).bit_length()
     return bytes([width]) + rle_encode.encode(indices, width)

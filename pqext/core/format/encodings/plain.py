@@ -41,7 +41,10 @@ def byte_arrays(
 def read_dictionary(
     page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
 ) -> Dictionary:
-    """Decode the values of a dictionary page. ``account`` is charged for their bytes."""
+    """Decode ``count`` values of a dictionary page. Their bytes are reserved in ``account``.
+
+    Raises ``CorruptFileError`` if the page is too short.
+    """
     if width is not None:
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
@@ -62,10 +65,10 @@ def read_dictionary(
 
 
 def count_trailing_bytes(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
-    """Return the number of bytes in a page after ``count`` values; booleans may be padded with zeros to 8-byte words.
+    """Return the number of bytes in a page after ``count`` values.
 
-    If the page is too short, the result is negative for values of a fixed width, and byte arrays raise
-    ``CorruptFileError``.
+    Zeros that pad booleans to 8-byte words are not counted. If the page is too short, the result is negative for values
+    of a fixed width, and byte arrays raise ``CorruptFileError``.
     """
     if physical == Type.BOOLEAN:
         size = (count + 7) // 8

@@ -18,13 +18,13 @@ from pqext.core.kernels.encodings.page_run import PageRun
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Decode booleans, which have a 4-byte length prefix in pages of either version."""
     if physical != Type.BOOLEAN:
-        raise CorruptFileError("encoding RLE is invalid for columns that are not BOOLEAN")
+        raise CorruptFileError(f"encoding RLE is invalid for {physical.name} columns")
     for page, count, part in parts(run, 1, out):
         if not count:
             continue
         length = int.from_bytes(page[:4], "little")
         if len(page) < 4 or length > len(page) - 4:
-            raise CorruptFileError("run-length data exceeds its page")
+            raise CorruptFileError(f"run-length data of {length} bytes exceeds its page of {len(page)} bytes")
         rle.decode_into(page[4 : 4 + length], 1, 2, part)
 
 
@@ -48,7 +48,7 @@ def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
 
 
 def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
-    """Decode levels of 0 or 1; return them, or an empty array if all are 1, and the number of 1s in each page."""
+    """Return decoded levels of 0 or 1, or an empty array if all are 1, and the number of 1s in each page."""
     if rle.holds_ones_only(run):
         return EMPTY, np.array(run.counts, np.int64)
     flags, ones = allocate(run.total), np.empty(run.size, np.int64)

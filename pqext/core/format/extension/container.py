@@ -37,7 +37,8 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         self._entries: dict[bytes, bytes] = {}
         for uuid, payload in (entries or {}).items():
             if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
-                raise TypeError("an extension container must map uuid.UUID to bytes")
+                types = f"{type(uuid).__name__} to {type(payload).__name__}"
+                raise TypeError(f"an extension container must map uuid.UUID to bytes, not {types}")
             self._entries[uuid.bytes] = payload
 
     def __getitem__(self, uuid: UUID) -> bytes:
@@ -88,11 +89,11 @@ class ExtensionContainer(Mapping[UUID, bytes]):
 
     @classmethod
     def parse(cls, payload: bytes) -> ExtensionContainer:
-        """Parse the container in the payload of its frame."""
+        """Parse the container in the payload of its frame. Raises the errors of :meth:`decode`."""
         if payload[:1] != bytes([VERSION]):
             if not payload:
                 raise CorruptFileError("an extension container has no version")
-            message = f"an extension container of version {payload[0]}, where {VERSION} is known"
+            message = f"version {payload[0]} of an extension container is unknown; only version {VERSION} is supported"
             raise UnsupportedError(message, feature="extension container")
         entries: dict[bytes, bytes] = {}
         count, at = read_uleb(payload, 1)
@@ -113,7 +114,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
 
 
 def entry(struct: Struct, uuid: UUID) -> bytes | None:
-    """Return the payload of ``uuid`` in ``struct``, as a frame or an entry of a container; None if it is missing.
+    """Return the payload of extension ``uuid`` of ``struct``, framed or in a container; None if it is missing.
 
     Raises ``CorruptFileError`` if the frame or the container is corrupt, and ``UnsupportedError`` for a later version.
     """
@@ -125,7 +126,7 @@ def entry(struct: Struct, uuid: UUID) -> bytes | None:
 
 
 def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
-    """Add extensions to ``struct``: frame a single one, or put several into a container with the existing ones.
+    """Add extensions to ``struct``: a single extension in a frame, or several in a container with those that exist.
 
     If the structure has an extension that is neither framed nor a container, it is preserved and nothing is added.
     """

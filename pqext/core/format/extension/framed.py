@@ -32,7 +32,7 @@ def frame(payload: bytes, uuid: UUID) -> bytes:
 
 
 def owner(extension: bytes) -> UUID | None:
-    """Return the UUID of the frame whose lengths and checksums match ``extension``; None if it is not a frame."""
+    """Return the UUID of the frame that ``extension`` consists of; None if its length or a checksum is wrong."""
     if len(extension) < FRAME_BYTES:
         return None
     uuid = UUID(bytes=extension[-16:])
@@ -63,7 +63,10 @@ def _uint32(value: int) -> bytes:
 
 
 def payload_size(end: bytes, available: int, uuid: UUID) -> int:
-    """Return the payload size from the last 28 bytes of a frame, after verifying its checksum."""
+    """Return the payload size from the last 28 bytes of a frame.
+
+    Raises ``CorruptFileError`` if its checksum is wrong or the frame exceeds the ``available`` bytes.
+    """
     if _uint32(crc32(end[4:8])) != end[8:12]:
         raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
     size = int.from_bytes(end[4:8], "little")

@@ -24,7 +24,7 @@ _LISTS = {field.name for field in FileMetaData.fields if field.is_list and not i
 
 
 def check(extensions: Mapping[str, Payload]) -> None:
-    """Raise ``TypeError`` for a payload that is neither bytes nor a mapping from UUIDs to bytes."""
+    """Raise ``TypeError`` for a path that is not text, or a payload other than bytes or a mapping of UUIDs to bytes."""
     for path, payload in extensions.items():
         if not isinstance(path, str):
             raise TypeError(f"keys of extensions must be metadata paths (strings), not {type(path).__name__}")
@@ -37,7 +37,7 @@ def check(extensions: Mapping[str, Payload]) -> None:
 def is_metadata_path(text: str) -> bool:
     """Return whether ``text`` is a metadata path rather than a column.
 
-    A column's path takes precedence, except over ``file``.
+    Callers check first whether a column has this path, unless it is ``file``.
     """
     first = _STEP.match(text)
     return text == FILE or (first is not None and first[1] in _LISTS and first[2] is not None)

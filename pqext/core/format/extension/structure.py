@@ -29,7 +29,7 @@ def append_extension(
     """Add ``payload`` as the extension of a serialised structure of any class.
 
     Other fields keep their bytes. Raises ``ValueError`` if the structure already has an extension and ``replace`` is
-    not set, or if ``serialised_footer`` is not exactly one structure.
+    not set, if the payload is too long, or if ``serialised_footer`` is not exactly one structure.
     """
     if len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
@@ -68,7 +68,8 @@ def set_extension(
 ) -> None:
     """Set ``payload`` as the extension of ``struct``, or remove its extension if ``payload`` is None.
 
-    Raises ``ValueError`` if the structure already has an extension and ``replace`` is not set.
+    Raises ``ValueError`` if the structure already has an extension and ``replace`` is not set, or if the payload is too
+    long.
     """
     if payload is not None and len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
@@ -81,9 +82,9 @@ def set_extension(
 
 
 def extensions(struct: Struct) -> bytes | None:
-    """Return the bytes of the structure's extension, or None.
+    """Return the bytes of the structure's extension; None if it has no extension.
 
-    If it has several, which the format forbids, return the last.
+    If the structure has several extensions, which the format forbids, return the last.
     """
     payloads = [_payload(field) for field in struct.unknown if _is_extension(field[0], field[1])]
     return payloads[-1] if payloads else None
@@ -95,8 +96,9 @@ def holds_header(data: bytes) -> bool:
 
 
 def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield path and payload of every extension in ``struct`` and below it, such as
-    ``row_groups[0].columns[2].meta_data``.
+    """Yield path and payload of every extension of ``struct`` and the structures nested in it.
+
+    A path is, for example, ``row_groups[0].columns[2].meta_data``.
 
     ``path`` is the path of ``struct``. Elements of lazy lists without extensions are not decoded.
     """
