@@ -49,8 +49,8 @@ class FileResolver:
 
     Args:
         path: Path of the summary file; None if it was not opened from a path.
-        allowed: ``"folder"`` accepts files in that folder and below it, after following links; ``"any"`` also accepts
-            absolute paths and ``..``; ``"reject"`` accepts no files.
+        allowed_files: ``"folder"`` accepts files in that folder and below it, after links are followed. ``"any"`` also
+            accepts absolute paths and ``..``. ``"reject"`` accepts no files.
         usage: Counts the bytes read from the files.
     """
 
@@ -64,7 +64,7 @@ class FileResolver:
         """Return the source of the file at ``file_path``.
 
         Raises ``UnsupportedError`` if the reader's option ``external_files`` forbids it, and ``CorruptFileError`` if
-        the file does not exist.
+        the file cannot be opened.
         """
         source = self._sources.get(file_path)
         return source if source is not None else self._sources.setdefault(file_path, _ExternalSource(self, file_path))
@@ -81,24 +81,24 @@ class FileResolver:
 
     def _resolve(self, file_path: str) -> str:
         if self._allowed == "reject":
-            raise self._forbidden(file_path, 'external_files is "reject"')
+            raise self._forbidden_error(file_path, 'external_files is "reject"')
         if self._path is None:
-            raise self._forbidden(file_path, "the file that references it was not opened from a path")
+            raise self._forbidden_error(file_path, "the file that references it was not opened from a path")
         if not file_path or "\0" in file_path:
-            raise CorruptFileError(f"{file_path!r} is not a file name", path=self._path)
+            raise CorruptFileError(f"{file_path!r} is not a valid path of a column chunk's file", path=self._path)
         folder = os.path.dirname(os.path.abspath(self._path))
         if self._allowed == "any":
             return os.path.join(folder, file_path)
         if _ABSOLUTE.match(file_path):
-            raise self._forbidden(file_path, "the path is not relative")
+            raise self._forbidden_error(file_path, "the path is not relative")
         if ".." in re.split(r"[/\\]", file_path):
-            raise self._forbidden(file_path, "the path contains '..'")
+            raise self._forbidden_error(file_path, "the path contains '..'")
         path = os.path.realpath(os.path.join(folder, file_path))
         if not _is_below(path, os.path.realpath(folder)):
-            raise self._forbidden(file_path, "a symbolic link leads out of the folder")
+            raise self._forbidden_error(file_path, "a symbolic link leads out of the folder")
         return path
 
-    def _forbidden(self, file_path: str, reason: str) -> UnsupportedError:
+    def _forbidden_error(self, file_path: str, reason: str) -> UnsupportedError:
         return UnsupportedError(
             f"the column chunk is in another file, {file_path[:1000]!r}, which is not opened: {reason}; "
             'pass external_files="any" to open files outside the folder',

@@ -27,7 +27,7 @@ def lock_module() -> ModuleType | None:
 
 
 def lock(file: io.FileIO) -> None:
-    """Lock a file against other writers until it is closed.
+    """Lock a file against other writers until it is closed, if its file system has locks.
 
     Raises ``BlockingIOError`` if another writer has locked it.
     """
@@ -36,7 +36,8 @@ def lock(file: io.FileIO) -> None:
         if fcntl is not None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BlockingIOError(errno.EAGAIN, "another writer is appending to or rewriting this file") from None
+        message = "another writer is appending to or rewriting this file: try again later"
+        raise BlockingIOError(errno.EAGAIN, message) from None
     except OSError:
         return  # the file system has no locks
 

@@ -148,7 +148,7 @@ class Sink:
             raise
 
     def abort(self) -> None:
-        """Discard the written bytes; the path keeps its previous file. Never raises, to not mask errors."""
+        """Discard the written bytes. The path keeps its previous file. Never raises, so that errors are not masked."""
         self._dest.abort()
 
     def __enter__(self) -> Sink:
@@ -354,7 +354,8 @@ class _AppendedFile(_NewFile):
         if _stamp(self._file) != self._stamp:
             self._leftover.detach()
             self._file.close()
-            raise BlockingIOError(errno.EAGAIN, "another program has written to this file or truncated it")
+            message = "another program has written to this file or truncated it; append again"
+            raise BlockingIOError(errno.EAGAIN, message)
 
     def _write_through(self, buffers: Sequence[memoryview]) -> None:
         with self._error_context():

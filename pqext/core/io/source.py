@@ -32,7 +32,7 @@ Range = tuple[int, int]
 MERGED_BYTES = 32 << 20
 """Maximum length of a read that merges ranges."""
 _METADATA_GAP = 1 << 20
-"""Maximum gap between indexes that are fetched together."""
+"""Maximum gap between structures that count as near the footer."""
 STREAMED_BYTES = 32 << 20
 """Maximum number of stored bytes of a row group's columns in memory, unless a column would get less than one window."""
 
@@ -42,7 +42,7 @@ class _Closable(Protocol):
 
 
 class Source(ABC):
-    """Readable sequence of ``size`` bytes. ``path`` names it in errors, if it has a name.
+    """Readable sequence of ``size`` bytes. ``path`` is its name in errors, or None.
 
     ``merge_gap`` is the number of unneeded bytes up to which reading them is cheaper than another request.
     ``tail_bytes`` is the number of bytes at the end of the file that are fetched first and probably contain the footer.
@@ -172,7 +172,7 @@ class Source(ABC):
         self.metadata_start = min(self.metadata_start, start)
 
     def add_metadata_ranges(self, ranges: Iterable[tuple[Source, Range]]) -> None:
-        """Record the ranges of indexes and filters that are in this file near its footer."""
+        """Record the indexes and filters in ``ranges`` that are in this file near its footer."""
         start = self.metadata_start
         for offset, length in sorted((position for source, position in ranges if source is self), reverse=True):
             if start - offset - length > _METADATA_GAP:
@@ -364,7 +364,7 @@ class PathSource(Source):
         return results
 
     def _read_short(self, ranges: Sequence[Range]) -> list[Bytes]:
-        """Read many ranges of some kilobytes each, such as footers."""
+        """Read ranges of at most ``_SHORT`` bytes each, with one system call for each range."""
         started, number = perf_counter(), self._file.fileno()
         results = [os.pread(number, length, offset) for offset, length in ranges]
         size = sum(map(len, results))

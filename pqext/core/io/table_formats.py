@@ -142,7 +142,7 @@ class TableGuard:
 def check_listing(
     folder: Location, names: Iterable[str], is_read: Callable[[Sequence[str]], bool] = lambda folders: True
 ) -> None:
-    """Raise ``TableFormatError`` if the file names below a folder of a store, relative to it, identify a table.
+    """Raise ``TableFormatError`` if ``names``, paths relative to ``folder`` in a store, identify a table.
 
     A table is ignored if ``is_read`` returns False for the names of the folders that lead to it.
     """

@@ -21,7 +21,7 @@ _KEY_STORES = frozenset({"s3", "gcs", "abfs"})
 _ATOMIC = frozenset({"s3", "gcs"})
 """File systems on which a file becomes visible when its stream is closed.
 
-On others it is visible while it is written.
+On other file systems, a file is visible while it is written.
 """
 
 
@@ -84,7 +84,7 @@ class ArrowStore(Store):
             self.filesystem.delete_file(path)
 
     def version(self, path: str, file: pa.NativeFile) -> Version | None:
-        """Return the version of an open file."""
+        """Return the version of an open file; None if the file system reports no etag and no modification time."""
         metadata = {key.lower(): value.decode("utf-8", "replace") for key, value in _metadata(file).items()}
         if metadata.get("etag"):
             return Version(f"etag {metadata['etag']}")

@@ -29,7 +29,7 @@ class CachedRanges:
         self._lock = threading.Lock()
 
     def add(self, start: int, data: Bytes) -> None:
-        """Store those parts of ``data`` that are not cached yet. ``data`` begins at offset ``start``."""
+        """Cache the bytes of ``data`` that are not cached yet. ``data`` begins at offset ``start``."""
         for first, last, cached in [*self.segments(start, start + len(data))]:
             if cached is None:
                 part = data[first - start : last - start]
@@ -46,7 +46,7 @@ class CachedRanges:
     def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
         """Return the offsets and bytes of the cached ranges after ``start``.
 
-        A range that begins before ``start`` is copied.
+        Of a range that begins before ``start``, the bytes from ``start`` are copied.
         """
         with self._lock:
             ranges = [*zip(self._starts, self._parts, strict=True)]
@@ -57,7 +57,7 @@ class CachedRanges:
         ]
 
     def contiguous_start(self, stop: int) -> int:
-        """Return the start of the cached bytes that extend to ``stop`` without a gap."""
+        """Return the start of the cached bytes that extend to ``stop`` without a gap; ``stop`` if there are none."""
         with self._lock:
             for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
                 if start + len(part) < stop:

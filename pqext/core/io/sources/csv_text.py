@@ -162,8 +162,8 @@ def encoding_name(encoding: str | None) -> str:
 def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) -> str:
     """Detect the delimiter of a CSV file that begins with ``text``. The default is a comma.
 
-    Another delimiter is returned if it splits all of the first rows into the same number of fields, more than one, and
-    the comma does not.
+    The result is the first of ``DELIMITERS`` that splits all of the first rows into the same number of fields, more
+    than one. A delimiter other than the comma must also split the first row into more fields than the comma.
 
     >>> detect_delimiter(b"id;price\\n1;1,5\\n"), detect_delimiter(b"note\\nfirst; second\\n")
     (';', ',')
@@ -179,7 +179,7 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
 
 
 def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
-    """Return the number of fields of each of the first rows."""
+    """Return the number of fields of each of the first complete rows; ``[0]`` if there are no rows."""
     counts = []
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
     try:
@@ -194,7 +194,7 @@ def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is
 
 
 def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
-    """Add the column name and the row to an error of Arrow's CSV reader. The heading is row 1.
+    """Add the column name and the row to the message of an error of Arrow's CSV reader. The heading is row 1.
 
     >>> with_names("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
     "row 3, column 'b': CSV conversion error to int64: invalid value 'x'"
@@ -220,7 +220,7 @@ def is_bad_text(reason: str) -> bool:
 
 
 def find_duplicate(names: Iterable[str]) -> str | None:
-    """Return the first duplicate name, if any."""
+    """Return the first name that occurs more than once; None if all names are distinct."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
@@ -232,7 +232,7 @@ _before: Callable[[Any], Any] = sys.unraisablehook
 
 @contextmanager
 def suppress_arrow_messages() -> Iterator[None]:
-    """Suppress the message that Arrow prints about a row with a wrong number of fields. Its error is raised anyway.
+    """Suppress the message that Arrow prints about a row with a wrong number of fields. Its error is still raised.
 
     Arrow cannot pass a row that is not UTF-8 to the callback, and would print an error. Python has one hook for all
     threads, so the first thread sets it and the last thread restores it.
@@ -240,7 +240,7 @@ def suppress_arrow_messages() -> Iterator[None]:
     global _within, _before
     with _lock:
         if not _within:
-            _before, sys.unraisablehook = sys.unraisablehook, _but_for_rows
+            _before, sys.unraisablehook = sys.unraisablehook, _ignore_row_errors
         _within += 1
     try:
         yield
@@ -251,7 +251,7 @@ def suppress_arrow_messages() -> Iterator[None]:
                 sys.unraisablehook = _before
 
 
-def _but_for_rows(event: Any) -> None:
+def _ignore_row_errors(event: Any) -> None:
     ours = str(getattr(event.object, "__module__", "")).startswith("pqext.")
     if not ours or not isinstance(event.exc_value, UnicodeDecodeError):
         _before(event)
@@ -261,8 +261,8 @@ class EndMarkedFile:
     """CSV file that is followed by a marker line. ``seen`` is set when the parser reports the marker as an invalid row.
 
     If a quote is open at the end of the file, the marker becomes part of a field and is not reported. ``columns`` is
-    the number of fields in a row, if the file does not start with column names. Otherwise these are read into
-    ``names``.
+    the number of fields in a row, if the file does not start with column names. Otherwise the column names are read
+    into ``names``.
     """
 
     closed = False
@@ -281,7 +281,7 @@ class EndMarkedFile:
         self._is_stopped = self._is_done = False
 
     def read(self, size: int) -> Any:
-        """Return at most ``size`` bytes."""
+        """Return at most ``size`` bytes of the file and the marker line; no bytes after :meth:`stop`."""
         with self._reading:
             data = b"" if self._is_stopped else self._read(size)
             self._is_done |= not len(data)
@@ -292,7 +292,7 @@ class EndMarkedFile:
         if not len(data) and self._line is not None:
             data, self._left = self._left[:size], self._left[size:]
         elif len(data) and self._line is None:
-            self._line = self._no_row(memoryview(data))
+            self._line = self._marker_line(memoryview(data))
             self._left = b"\n" + self._line
         return data
 
@@ -309,7 +309,7 @@ class EndMarkedFile:
             if is_done:
                 break
 
-    def _no_row(self, start: memoryview) -> bytes:
+    def _marker_line(self, start: memoryview) -> bytes:
         """Return a line that cannot be a row, because it has one field, or two fields if rows have one field."""
         columns = self._columns
         if columns is None:

@@ -43,7 +43,8 @@ class FsspecStore(Store):
         if info.get("type") == "directory":
             raise IsADirectoryError(21, "it is a folder", name)
         if info.get("size") is None:
-            raise UnsupportedError("the file system reports no size", feature="files of unknown size", path=name)
+            message = "the file system does not report the size of the file: copy the file to a local path"
+            raise UnsupportedError(message, feature="files of unknown size", path=name)
         file = FsspecFile(self, path, name, int(info["size"]), version_of(info))
         file.usage.add_fetch(0, 0.0)
         return file
@@ -85,7 +86,7 @@ def _to_listed_file(name: str, info: dict[str, Any]) -> ListedFile:
 
 
 def version_of(info: dict[str, Any]) -> Version | None:
-    """Return the version of a file from its metadata."""
+    """Return the version of a file from its metadata, the etag or the modification time; None if both are missing."""
     etag, time = _first_value(info, _ETAGS), _first_value(info, _TIMES)
     if etag is not None:
         return Version(f"etag {etag}")
@@ -122,7 +123,7 @@ class FsspecFile(RemoteSource):
 
 
 class _Stream:
-    """Output file that is committed if the file system supports it.
+    """Output file. It is invisible until it is committed if the file system supports commits.
 
     Otherwise it has a temporary name until it is complete.
     """

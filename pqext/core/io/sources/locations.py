@@ -66,8 +66,8 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
 
     Args:
         source: A path or a URL: ``s3://``, ``gs://``, ``abfss://`` and ``hdfs://`` are opened by ``pyarrow.fs``,
-            ``https://`` by obstore, and every other protocol by fsspec. A pair of a file system and a path, an fsspec
-            ``OpenFile``, or a file opened by fsspec, which is read by ranges rather than through its buffer.
+            ``https://`` by obstore, and every other protocol by fsspec. Also a pair of a file system and a path, an
+            fsspec ``OpenFile``, or a file opened by fsspec, which is read by ranges instead of through its buffer.
         filesystem: File system of ``pyarrow.fs``, fsspec or obstore in which ``source`` is a path.
         storage_options: Credentials and other options of the store of a URL, by the names of pyarrow's arguments or
             those of polars, fsspec and obstore.
@@ -147,7 +147,7 @@ def _bare_path(file: Any) -> tuple[str, str | None]:
 def list_files(
     folder: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Location]:
-    """Return the files below a folder of a store, including hidden ones, sorted by path.
+    """Return the files below a folder of a store, including hidden files, sorted by path.
 
     The arguments are those of :func:`locate`. Raises ``TypeError`` for a local folder.
     """
@@ -183,7 +183,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
         return None
     if isinstance(source, OpenFile):
         if source.compression is not None:
-            raise ValueError("the file is compressed as a whole: pass it opened, or decompress it first")
+            raise ValueError("the file is compressed as a whole: pass the opened file, or decompress it first")
         return source.fs, source.path
     if isinstance(source, AbstractBufferedFile):
         return (source.fs, source.path) if source.mode == "rb" else None

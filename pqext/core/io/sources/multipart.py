@@ -88,7 +88,7 @@ class Bucket:
             return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", ())}
 
     def _pages(self, operation: str, prefix: str) -> Iterator[Any]:
-        """Yield the pages of a listing. Raises ``SourceError`` for an invalid one, such as a proxy's response."""
+        """Yield the pages of a listing. Raises ``SourceError`` if a page is invalid, such as a proxy's response."""
         is_truncated: bool | None = None
         for page in self._client.get_paginator(operation).paginate(Bucket=self.name, Prefix=prefix):
             is_truncated = page.get("IsTruncated")

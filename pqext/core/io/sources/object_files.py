@@ -145,7 +145,7 @@ def _base_of(store: Any) -> str:
 
 
 def version_of(meta: Any) -> Version | None:
-    """Return the version of an object from its metadata; None if it has no version."""
+    """Return the version of an object from its metadata; None if this has no etag and no modification time."""
     if meta["e_tag"]:
         return Version(f"etag {meta['e_tag']}")
     modified = meta["last_modified"]

@@ -66,7 +66,7 @@ def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int],
     """Call ``attempt`` with the number of failed attempts and return its result. Transient errors are retried.
 
     Raises a ``SourceError`` that names the requested ``subject``, or ``ChangedFileError`` if the file is missing. With
-    ``opening``, raises ``FileNotFoundError`` or ``PermissionError`` instead.
+    ``opening``, raises ``FileNotFoundError`` if the file is missing, and ``PermissionError`` if access is denied.
     """
     for failed in range(ATTEMPTS):
         try:
@@ -116,7 +116,7 @@ class RemoteSource(Source):
     """File of a store. If the store reports versions, the file must keep its ``version`` while it is open.
 
     The bytes of its footer and indexes are cached. Bytes that certainly belong to this version are shared with other
-    opens.
+    sources that open the file.
     """
 
     is_remote = True
@@ -190,10 +190,11 @@ class RemoteSource(Source):
         return results
 
     def _segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments. The bytes of a segment are None unless they are cached or ended a recent range.
+        """Split a range into segments that are in memory or must be fetched.
 
-        The ends of ranges are retained because a page at the end of a window of rows is read again with the next
-        window.
+        Yield start, end and bytes of each segment; the bytes are None if they must be fetched. Cached metadata and the
+        ends of recently fetched ranges are in memory. These ends are retained because a page at the end of a window of
+        rows is read again with the next window.
         """
         for first, last, cached in self._cached.segments(start, stop):
             if cached is None:
@@ -274,7 +275,7 @@ class RemoteSource(Source):
     def add_metadata(self, start: int) -> None:
         """Record that the footer or an index starts at ``start``.
 
-        The end of the next opened file is fetched from there.
+        The store uses the distance to the end of the file to choose how many bytes are fetched when files are opened.
 
         The cached bytes after ``start`` are shared as soon as they certainly belong to this version of the file. If
         responses do not contain the version, this is after the version was checked.

@@ -52,22 +52,22 @@ _CHAIN = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _SIGNED = re.compile(r"(?<=[A-Za-z0-9_./%~=-])\?[^\s'\"<>)]*")
 _MAX_TEXT = 300
 _MIN_SECRET = 4
-"""Minimum length of option values that are redacted in messages, so that values like ``eu`` are not."""
+"""Minimum length of option values that are redacted in messages, so that values like ``eu`` are not redacted."""
 _PUBLIC = frozenset({"true", "false", "none", "http", "https"})
 
 
 class ResponseError(OSError):
-    """A server's response does not match the request. ``again`` is true if a further attempt may succeed."""
+    """A server's response does not match the request. ``is_retryable`` is true if a further attempt may succeed."""
 
     def __init__(self, message: str, *, is_retryable: bool) -> None:
         super().__init__(message)
-        self.again = is_retryable
+        self.is_retryable = is_retryable
 
 
 def classify_error(error: Exception) -> ErrorCategory:
     """Return the category of an error: ``transient`` if a repeated request may succeed, otherwise the reason."""
     if isinstance(error, ResponseError):
-        return "transient" if error.again else "final"
+        return "transient" if error.is_retryable else "final"
     for base in type(error).__mro__:
         if base.__name__ in _BY_NAME:
             return _BY_NAME[base.__name__]
@@ -126,7 +126,7 @@ def _redact_link(uri: str) -> str:
 
 
 def redact_error(error: object, secrets: Iterable[str] = ()) -> str:
-    """Return the first line of an error's message without user names, URL queries and ``secrets``."""
+    """Return the first line of an error's message without users, passwords, URL queries and ``secrets``."""
     text = str(error) or type(error).__name__
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")

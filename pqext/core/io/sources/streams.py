@@ -28,7 +28,7 @@ REMOTE_BYTES = 8 << 20
 
 
 def codec_of(path: str) -> str | None:
-    """Return the codec of a compressed file according to its suffix; None if it is not compressed."""
+    """Return the codec of a compressed file according to its suffix; None for any other suffix."""
     return CODECS.get(os.path.splitext(path)[1].lower())
 
 
@@ -73,7 +73,7 @@ def open_stream(location: str | Location, is_range: bool = False) -> Any:
 
 
 def decompress(file: IO[bytes], codec: str) -> Any:
-    """Wrap a binary file in a file that returns its decompressed bytes and closes it."""
+    """Return a file with the decompressed bytes of the binary file ``file``. Closing it also closes ``file``."""
     import pyarrow as pa
 
     return _Xz(file) if codec == "xz" else pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
@@ -111,7 +111,7 @@ class _Xz(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
+        """Read decompressed bytes into ``buffer``, and return their number."""
         try:
             return self._bytes.readinto(buffer)
         except (self._error, EOFError) as error:
@@ -140,12 +140,12 @@ class _SourceFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Seek to an offset from the start, the current position or the end."""
+        """Seek to an offset from the start, the current position or the end; return the new position."""
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence])
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
+        """Read bytes into ``buffer``, and return their number."""
         count = max(0, min(len(buffer), self._source.size - self._at))
         if count:
             memoryview(buffer).cast("B")[:count] = self._source.read(self._at, count).data

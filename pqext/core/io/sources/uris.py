@@ -251,7 +251,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
 
 
 def obstore_arguments(uri: str, scheme: str, options: Options) -> tuple[dict[str, Any], str]:
-    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments; return them and the bucket."""
+    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments; return these and the bucket."""
     name = _ARROW_CLASSES[scheme]
     arguments, path = _arguments_of_uri(name, uri, options)
     renamed = {"access_token": "bearer_token", "anonymous": "skip_signature"}
@@ -317,7 +317,7 @@ def _locate_web(uri: str, options: Options) -> Location:
 
 
 def _web_store(
-    base: str, client: dict[str, Any], uri: str, options: Sequence[str], hidden_names: frozenset[str]
+    base: str, client: dict[str, Any], uri: str, options: Sequence[str], secrets: frozenset[str]
 ) -> HTTPStore:
     """Open the store of a web server. Raises ``ValueError`` with the names of the options, but not their values."""
     from obstore.store import HTTPStore
@@ -327,7 +327,7 @@ def _web_store(
     except Exception as error:
         with_options = f" with the storage options {', '.join(options)}" if options else ""
         raise ValueError(
-            f"{excerpt(redact_uri(uri))!r} cannot be opened{with_options}: {redact_error(error, hidden_names)}"
+            f"{excerpt(redact_uri(uri))!r} cannot be opened{with_options}: {redact_error(error, secrets)}"
         ) from None
 
 
