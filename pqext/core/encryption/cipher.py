@@ -106,10 +106,11 @@ def module_length(prefix: Bytes, remaining: int, max_length: int) -> int:
     nonce.
     """
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
-    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(remaining, max_length):
+    limit = min(remaining, max_length)
+    if not LENGTH_BYTES + NONCE_BYTES <= length <= limit:
         raise EncryptionError(
             f"an encrypted module declares {length - LENGTH_BYTES} bytes, but must have {NONCE_BYTES} to "
-            f"{max(min(remaining, max_length) - LENGTH_BYTES, 0)}: the file is damaged, or the column is not encrypted "
+            f"{max(limit - LENGTH_BYTES, 0)}: the file is damaged, or the column is not encrypted "
             "as its metadata declares"
         )
     return length
