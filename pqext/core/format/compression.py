@@ -297,7 +297,7 @@ def _lz4(data: Any, size: int) -> Any:
     def block(part: Any, room: int) -> Any:
         block_size = lz4_size(part)
         if not 0 <= block_size <= room:
-            raise CorruptFileError(f"an LZ4 block is corrupt, or its {block_size} bytes exceed the remaining {room}")
+            raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, but 0 to {room} are expected")
         return pa.Codec("lz4_raw").decompress(part, decompressed_size=block_size)
 
     unframed = _hadoop(data, size, block)
@@ -317,7 +317,7 @@ def _lzo(data: Any, size: int) -> Any:
     def block(part: Any, room: int) -> Any:
         block_size = lzo_size(part)
         if not 0 <= block_size <= room:  # the library treats the size as a hint and decompresses everything
-            raise CorruptFileError(f"an LZO block is corrupt, or its {block_size} bytes exceed the remaining {room}")
+            raise CorruptFileError(f"an LZO block decompresses to {block_size} bytes, but 0 to {room} are expected")
         try:
             return LZOCompressor.decompress(part.tobytes(), block_size)
         except LZOError as error:
