@@ -132,11 +132,11 @@ class ColumnReader:
         self._account.resize(0)
 
     def read(self, rows: RowRanges) -> LeafColumn:
-        """Read ``rows`` of the row group, which must follow all rows read before.
+        """Read ``rows`` of the row group. They must follow all rows that were read before.
 
-        The result is shorter only if the chunk ends.
+        The result is shorter only if the chunk ends early.
 
-        Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
+        Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
         parts = []
         try:
@@ -151,7 +151,7 @@ class ColumnReader:
         return column
 
     def read_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
-        """Read the rows with these ascending ``numbers``, which must follow all rows read before.
+        """Read the rows with the ascending ``numbers``. They must follow all rows that were read before.
 
         In ordinary pages, only the values of these rows are decoded. Raises the same errors as :meth:`read`.
         """
@@ -204,31 +204,31 @@ class ColumnReader:
             yield item.start + before, item.stop + before
 
     def _read_near(self, ranges: list[tuple[int, int]]) -> LeafColumn:
-        """Read the rows within ``ranges``, and decode the rows between them too."""
+        """Return the rows within ``ranges``. The rows between the ranges are decoded too."""
         while (unwanted := ranges[0][0] - self._taken_rows) > 0:
-            if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
+            if not self._pass_page(unwanted) and not self._skip_rows(min(unwanted, self._passed_at_once)):
                 break
         start, stop = self._taken_rows, ranges[-1][1]
         column = self._read_next(stop - start)
         if len(ranges) == 1:
             return column
-        return self.keep(column, [(first - start, last - start) for first, last in ranges])
+        return self.select_ranges(column, [(first - start, last - start) for first, last in ranges])
 
-    def _pass_rows(self, rows: int) -> int:
-        return self._read_next(rows, passing=True).rows
+    def _skip_rows(self, rows: int) -> int:
+        return self._read_next(rows, is_skipping=True).rows
 
     def _pass_page(self, rows: int) -> bool:
-        """Skip the next page without decoding it.
+        """Skip the next page without decoding it if it has at most ``rows`` rows. Return whether it was skipped.
 
-        Return whether the page was skipped, because it has at most ``rows`` rows.
+        Pages of lists are not skipped, and no page is skipped while decoded rows remain.
         """
         if self._held is not None or self._shape.node.max_repetition_level:
             return False
-        passed = self._decoding(partial(_pass, rows=rows))
+        passed = self._run_step(partial(_pass, rows=rows))
         self._taken_rows += passed or 0
         return passed is not None
 
-    def _decoding(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
+    def _run_step(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
         """Run one decoding step. Continue page by page if the table decoder cannot execute it."""
         pages = self._pages
         if isinstance(pages, TableDecoder):
@@ -265,15 +265,15 @@ class ColumnReader:
             error.leaf = self._shape.node.leaf_start
         return locate_error(error, self._place, self._shape)
 
-    def _read_next(self, rows: int, *, passing: bool = False) -> LeafColumn:
-        """Read the next rows, or skip them if ``passing`` is set."""
+    def _read_next(self, rows: int, *, is_skipping: bool = False) -> LeafColumn:
+        """Read the next rows, or skip them if ``is_skipping`` is set."""
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
         # A row is complete when the next row starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
             entries = self._entries_of(rows - held)
-            needed = None if not self._lean else 1 if passing else entries
-            piece = self._decoding(partial(_decode_next, entries=entries, required_entries=needed))
+            needed = None if not self._lean else 1 if is_skipping else entries
+            piece = self._run_step(partial(_decode_next, entries=entries, required_entries=needed))
             if piece is None:
                 break
             pieces.append(piece)
@@ -300,11 +300,11 @@ class ColumnReader:
         return result
 
     def _missing(self) -> list[LeafColumn]:
-        """Return the columns for rows that the chunk lacks: none, so that it ends early."""
+        """Return columns that replace rows missing from the chunk. There are none, so the chunk ends early."""
         return []
 
     def _entries_of(self, rows: int) -> int:
-        """Estimate the number of entries in ``rows`` rows. The result is exact for columns without repetition."""
+        """Estimate the number of entries in ``rows`` rows, at least 1. The result is exact without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)
         if rows >= self._rows - self._pages.decoded_rows:
@@ -328,7 +328,7 @@ class ColumnReader:
         assert column.definition is not None
         return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
 
-    def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
+    def select_ranges(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Return the rows of ``column`` within ``ranges``, which must be disjoint and ascending."""
         if len(ranges) <= _FEW_RANGES:
             borders = [(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
@@ -340,12 +340,12 @@ class ColumnReader:
         changes[stops] -= 1
         return self._select_flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
 
-    def _select_flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
-        """Return the rows of ``column`` whose entries are flagged."""
+    def _select_flagged(self, column: LeafColumn, flags: NDArray[np.bool_]) -> LeafColumn:
+        """Return the rows of ``column`` that are flagged. ``flags`` contains one flag per row."""
         if column.repetition is None or column.definition is None:
-            return LeafColumn(None, None if column.definition is None else column.definition[entries],
-                              select_flagged(column.array, entries))
-        entries = entries[np.cumsum(column.repetition == 0) - 1]
+            return LeafColumn(None, None if column.definition is None else column.definition[flags],
+                              select_flagged(column.array, flags))
+        entries = flags[np.cumsum(column.repetition == 0) - 1]
         slots = entries[column.definition >= self._shape.slot_level]
         return LeafColumn(
             column.repetition[entries], column.definition[entries], select_flagged(column.array, slots)

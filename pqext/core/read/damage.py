@@ -86,7 +86,7 @@ class Losses:
         self._lock = threading.Lock()
 
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
-        """Record that ``error`` loses rows ``start`` to ``stop`` (exclusive) of every column."""
+        """Record rows ``start`` to ``stop`` (exclusive) as lost in every column because of ``error``, and warn."""
         error.locate(path=self._path, row_group=self._row_group)
         error.__traceback__ = error.__context__ = None  # these would keep the data being read alive
         with self._lock:
@@ -95,8 +95,8 @@ class Losses:
         lost = format_rows(start, stop)
         warn(f"{lost} {'is' if stop - start == 1 else 'are'} skipped: {error}", CorruptDataWarning)
 
-    def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
-        """Return the ranges of ``rows`` that are not lost, as positions in ``rows``; None if no row is lost."""
+    def remaining_ranges(self, rows: RowRanges) -> list[tuple[int, int]] | None:
+        """Return the ranges of ``rows`` that are not lost, as positions in ``rows``; None if all of them remain."""
         with self._lock:
             lost = merge_ranges(range(start, stop) for start, stop in self._ranges)
         if not intersection(rows, lost):

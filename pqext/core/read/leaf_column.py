@@ -62,7 +62,7 @@ class LeafColumn:
 
     @property
     def nbytes(self) -> int:
-        """Size of the levels and the array in bytes, computed once because Arrow computes it slowly."""
+        """Size of the levels and the array in bytes, computed once because the computation in Arrow is slow."""
         if self._nbytes is None:
             size: int = self.array.nbytes
             if self.repetition is not None:
@@ -92,13 +92,13 @@ class LeafColumn:
         )
 
     def select_ranges(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
-        """Return the rows within ``ranges``, which must be disjoint and ascending, of a leaf without repetition."""
+        """Return the rows within ``ranges``, which must be disjoint and ascending. Each row must be one slot."""
         parts = [self.slice((start, start), (stop, stop)) for start, stop in ranges]
         return join(parts or [self.slice((0, 0), (0, 0))])
 
-    def split(self, spans: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
-        """Split the column at a position, which is an entry and its slot; return both parts."""
-        head, rest = self.slice((0, 0), spans), self.slice(spans, (self.entries, len(self.array)))
+    def split(self, position: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
+        """Split the column at ``position``, an entry and its slot. Return the columns before and after the position."""
+        head, rest = self.slice((0, 0), position), self.slice(position, (self.entries, len(self.array)))
         rest._rows = self.rows - head.rows
         return head, rest
 
@@ -149,18 +149,19 @@ class LeafColumnBuilder:
     """Builder of a leaf column from its pages.
 
     ``entries`` is the total number of entries, and ``account`` is charged for the decoded bytes. Byte arrays take about
-    ``expected`` bytes. ``required_entries`` is the number of entries to return, if it is known.
+    ``expected_bytes`` bytes. ``required_entries`` is the number of entries to return, if it is known.
     """
 
     def __init__(
-        self, shape: LeafShape, entries: int, account: Account, expected: int = 0, required_entries: int | None = None
+        self, shape: LeafShape, entries: int, account: Account, expected_bytes: int = 0,
+        required_entries: int | None = None,
     ) -> None:
         account.reserve(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
         self._slots = SlotBuilder(
             shape.node.leaf_type, entries, account, is_encoded=shape.encoded, with_views=shape.viewed,
-            expected=expected,
+            expected_bytes=expected_bytes,
             lean=required_entries is not None and entries > _WASTEFUL * required_entries,
         )
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
@@ -189,11 +190,10 @@ class LeafColumnBuilder:
         self, pages: OpenedPages, dictionary: Dictionary | None, rows: NDArray[np.int64],
         repetition: Levels | None = None,
     ) -> None:
-        """Decode only ``rows`` of consecutive pages, in ascending order.
+        """Decode only the ascending ``rows`` of consecutive pages.
 
-        ``repetition`` contains the levels of all entries.
-
-        Other values are decoded only if their encoding requires it. Raises the same errors as :meth:`append`.
+        ``repetition`` contains the repetition levels of all entries of the pages, or is None for a column without
+        them. Other values are decoded only if their encoding requires it. Raises the same errors as :meth:`append`.
         """
         start, count, values = self._at, len(rows), pages.values
         highest, slot_level = self._shape.node.max_definition_level, self._shape.slot_level
@@ -229,7 +229,10 @@ class LeafColumnBuilder:
         self._slots.append(encoding, values, np.array([slots], np.int64), present, dictionary)
 
     def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
-        """Return the number of slots and of values in each page, and flags of the slots that have a value."""
+        """Return the number of slots and of values in each page, and flags of the slots that have a value.
+
+        The flags are empty if all slots have a value.
+        """
         if levels is None:
             return entries, entries, EMPTY
         if self._definition is None:

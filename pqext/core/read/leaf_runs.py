@@ -34,9 +34,10 @@ LEAST_ROWS = 1024
 def runs(
     file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
 ) -> Iterator[LeafColumn]:
-    """Yield a chunk in runs of rows.
+    """Yield the rows of a chunk in runs. Checksums are not verified.
 
-    ``pages`` are the row counts of the runs, if they are predetermined. Checksums are not verified.
+    ``pages`` contains the row count of each run. If it is None, the sizes in the metadata determine the runs. Raises
+    ``CorruptFileError`` if the chunk does not have as many rows as its row group.
     """
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)

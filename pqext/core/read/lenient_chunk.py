@@ -32,7 +32,7 @@ Lose = Callable[[int, int, ParquetError], None]
 
 
 class LenientReader(ColumnReader):
-    """Reader of all pages of a chunk, which reports rows that are lost by corruption to ``lose``."""
+    """Reader of all pages of a chunk. It calls ``lose`` for rows that are lost because of corruption."""
 
     _by_table = False
 
@@ -45,7 +45,10 @@ class LenientReader(ColumnReader):
         return partial(LenientDecoder, lose=self._lose)
 
     def read(self, rows: RowRanges) -> LeafColumn:
-        """Read ``rows`` as :class:`ColumnReader` does, but never return fewer rows."""
+        """Read ``rows`` like :class:`ColumnReader`, with placeholders for lost rows.
+
+        All rows of the chunk are reported as lost if it has more rows than its row group.
+        """
         column = super().read(rows)
         if self._has_more():
             # Any of its rows may be at the wrong position.
@@ -61,7 +64,7 @@ class LenientReader(ColumnReader):
 
 
 class _Headers(NamedTuple):
-    """Whether the pages have the same number of values, and of rows, as the chunk.
+    """Whether the page headers declare the same number of values, and of rows, as the chunk has in total.
 
     If not, it is unknown which count is wrong.
 
@@ -75,7 +78,7 @@ class _Headers(NamedTuple):
 
 
 class LenientDecoder(PageDecoder):
-    """Decoder of all pages of a chunk, which reports pages that cannot be decoded to ``lose``."""
+    """Decoder of all pages of a chunk. It calls ``lose`` for the rows of pages that cannot be decoded."""
 
     def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -116,7 +119,7 @@ class LenientDecoder(PageDecoder):
     def _believes_header(self, raw: RawPage) -> bool:
         """Return whether to trust a header whose row count contradicts the levels.
 
-        It is not trusted if a checksum confirms them.
+        A header is trusted if the row counts of all headers add up and no checksum confirms the levels.
         """
         return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
@@ -154,9 +157,9 @@ class LenientDecoder(PageDecoder):
         return join(pieces)
 
     def _decode(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
-        """Decode like :class:`PageDecoder`.
+        """Decode like :class:`PageDecoder`, but raise ``CorruptFileError`` if a PLAIN page has bytes after its values.
 
-        Pages with surplus bytes after their values are of another type and raise an error.
+        The values of these pages may be of another type.
         """
         before = self._account.held
         column = super()._decode(run, required_entries)
@@ -177,14 +180,14 @@ class LenientDecoder(PageDecoder):
         kind = self._type
         for data, count in zip(pages.values.pages, pages.values.counts, strict=True):
             if plain.count_trailing_bytes(data, count, kind.physical, kind.width, self._account) > 0:
-                raise CorruptFileError("a page has more bytes than its values need: they may be of another type")
+                raise CorruptFileError("a page has more bytes than its values need; its values may be of another type")
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node
         for raw in group:
             page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
             if raw.layout[1] in self._headers.encodings:
-                message = "more pages have this encoding than the column chunk states"
+                message = f"more pages have encoding {raw.layout[1]} than the metadata of the column chunk states"
                 raise CorruptFileError(message, offset=raw.offset)
         opened = super()._open(group)
         if opened.encoding == Encoding.PLAIN:
@@ -227,7 +230,7 @@ class LenientDecoder(PageDecoder):
         except MemoryLimitError:
             # In a corrupt file this number may be wrong too, so the row group is lost.
             raise CorruptFileError(
-                f"the column chunk is damaged, and the nulls of its remaining {rows} rows exceed memory_bytes"
+                f"the column chunk is corrupt, and nulls in place of its remaining {rows} rows exceed memory_bytes"
             ) from None
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)

@@ -66,7 +66,7 @@ class ParquetFile(SuggestionMixin):
     """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
-    ``storage_options`` such as credentials. With a ``filesystem`` of pyarrow, fsspec or obstore, it is a path there
+    ``storage_options`` such as credentials. ``source`` is a path in ``filesystem`` (pyarrow, fsspec or obstore) if set
     (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` as keywords, control how
     the file is read. After ``open(path, on_corrupt="skip")``, ``damage`` lists the skipped rows. Raises
     ``FileNotFoundError`` or ``PermissionError`` as the store does, ``SourceError`` if the store cannot be reached,
@@ -80,7 +80,7 @@ class ParquetFile(SuggestionMixin):
         filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
     ) -> None:
         if not isinstance(limits, Limits):
-            raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
+            raise TypeError(f"limits must be a Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = self._given = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
         self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
         self.limits = limits
@@ -168,11 +168,11 @@ class ParquetFile(SuggestionMixin):
         return self.source.merge_gap if self.source.is_remote else 0
 
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Fetch together the page indexes and Bloom filters that ``request`` needs; they are missing in its calls."""
+        """Call ``request``, and then fetch together all page indexes and Bloom filters that it looked up."""
         self._gathering.fetch(self.source, request)
 
     def hide_indexes(self) -> AbstractContextManager[object]:
-        """Context in which this thread does not read page indexes and Bloom filters that were not read before."""
+        """Return a context in which this thread uses only page indexes and Bloom filters that were already read."""
         return self._gathering.recording()
 
     @cached_property
@@ -237,7 +237,7 @@ class ParquetFile(SuggestionMixin):
                 if node is None or top is None:
                     raise KeyError(unknown_column_message(column, root.child_names))
                 if not root.is_unique(top.name):
-                    raise KeyError(f"the file has several columns {top.name!r}; read all and select one by position")
+                    raise KeyError(f"several columns are named {top.name!r}; read all, then select by position")
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
@@ -368,7 +368,7 @@ class ParquetFile(SuggestionMixin):
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the first ``rows`` rows of the selected columns. No further row groups are read."""
         if operator.index(rows) < 0:
-            raise ValueError(f"rows must not be negative, not {rows}")
+            raise ValueError(f"rows must be 0 or more, not {rows}")
         requested: dict[int, list[range]] = {}
         for index, group in enumerate(self.row_groups):
             if not rows:

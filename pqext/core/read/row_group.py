@@ -93,7 +93,8 @@ class ColumnChunk:
         """Metadata of the chunk.
 
         If the key of an encrypted column is missing, this is the part in the plaintext footer, without statistics.
-        Raises ``EncryptionError`` if that is missing, and ``UnsupportedError`` for an encrypted column in another file.
+        Raises ``EncryptionError`` if the footer has none, ``CorruptFileError`` if the metadata is missing or belongs to
+        another column, and ``UnsupportedError`` for an encrypted column in another file.
         """
         is_open = self.structure.crypto_metadata is None or self.crypto is None
         metadata = self.structure.meta_data if is_open else self._encrypted_metadata
@@ -200,14 +201,14 @@ class ColumnChunk:
         return extensions(self.metadata)
 
     def extension(self, owner: UUID) -> bytes | None:
-        """Return the content of ``owner``'s entry in the metadata's extension; None if it has no entry.
+        """Return the content of ``owner``'s entry in the metadata's extension; None if there is no entry.
 
-        Raises ``CorruptFileError`` if the extension is corrupt, and ``UnsupportedError`` if it has a later version.
+        Raises ``CorruptFileError`` if the extension is corrupt, and ``UnsupportedError`` if its version is unknown.
         """
         return entry(self.metadata, owner)
 
     def bounds(self) -> Bounds:
-        """Return the bounds of the chunk's values. They are unknown if the value count contradicts the row group."""
+        """Return the bounds of the values; unknown if untrusted, or if the value count contradicts the row group."""
         return self._bounds
 
     @cached_property
@@ -223,7 +224,7 @@ class ColumnChunk:
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Return whether a value may satisfy ``predicate`` according to the Bloom filter, which is read for this."""
+        """Return whether a value may satisfy ``predicate`` according to the Bloom filter, and read the filter."""
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
@@ -238,12 +239,12 @@ class ColumnChunk:
 
     @property
     def pages(self) -> IndexedPages | None:
-        """Pages with bounds; None without an offset index. A corrupt index is ignored with a warning."""
+        """Pages with bounds; None without a trusted offset index. A corrupt index is ignored with a warning."""
         return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
     def page_locations(self) -> IndexedPages | None:
-        """Pages without bounds, for which the column index is not read; None without an offset index."""
+        """Pages without bounds; None without a trusted offset index. The column index is not read."""
         return None if self.indexes is None or not self.trusted else self.indexes.located_pages(self)
 
     def page_bounds(self) -> list[Bounds]:
@@ -252,7 +253,7 @@ class ColumnChunk:
         return [] if pages is None else pages.bounds
 
     def ignore_corrupt(self, name: str, error: ParquetError) -> None:
-        """Ignore ``name`` with a ``DamagedIndexWarning``, or raise ``error`` if reading is strict."""
+        """Ignore the corrupt structure ``name`` with a warning; raise ``error`` if reading is strict."""
         if self.indexes is None:
             raise error
         self.indexes.ignore_corrupt(name, error)
@@ -275,8 +276,7 @@ class ColumnChunk:
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """Offset and length of the chunk's pages in the file, including the dictionary page, according to its metadata.
-        """
+        """Offset and length of the chunk's pages, including the dictionary page, according to its metadata."""
         return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, file_source: Source) -> tuple[int, int]:
@@ -347,7 +347,7 @@ class RowGroup:
         return {}
 
     def _read_footer_bounds(self, leaf: SchemaNode) -> tuple[int, Bounds] | None:
-        """Read the number of rows and the bounds of a leaf from the footer's bytes; None if they are unusual."""
+        """Return the number of rows and the bounds of a leaf from the footer's bytes; None if decoding is required."""
         if self._location is None or self.schema.leaves[leaf.leaf_start] is not leaf:
             return None
         return chunk_bounds.bounds_at(self._location, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
@@ -366,7 +366,7 @@ class RowGroup:
 
     @property
     def compressed_bytes(self) -> int:
-        """Compressed size of all pages in bytes, as far as the metadata contains it."""
+        """Compressed size of all pages in bytes. If the total is missing, chunks without metadata are not counted."""
         stored = self.metadata.total_compressed_size
         if stored is not None:
             return stored
@@ -385,7 +385,7 @@ class RowGroup:
     def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:
         """Return the column chunk of a leaf, given its node in this schema, its column index or its dotted path.
 
-        Raises KeyError if the path is not a leaf.
+        Raises ``KeyError`` if the path is not a leaf, and ``CorruptFileError`` if the number of chunks is wrong.
         """
         leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
         index, leaves = leaf if isinstance(leaf, int) else leaf.leaf_start, self.schema.leaves
@@ -435,8 +435,7 @@ class RowGroup:
         )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Fetch the page indexes of ``leaves``, by default of all leaves. Adjacent indexes are fetched in one request.
-        """
+        """Fetch the page indexes of ``leaves``, by default of all. Adjacent indexes are fetched in one request."""
         if self.indexes is not None:
             chunks = self.chunks() if leaves is None else (self.chunk(leaf) for leaf in leaves)
             self.indexes.load(chunks)

@@ -105,7 +105,7 @@ class RowGroupReader:
             raise
 
     def _batches(self, batch_rows: int | None, selection: _Rows | None) -> Iterator[pa.RecordBatch]:
-        if self._lost is not None and self._has_overlaps(self._lost):
+        if self._lost is not None and self._record_overlaps(self._lost):
             return
         rows: _Rows = [range(rows_of(self._group))] if selection is None else selection
         decoded: dict[int, LeafColumn] = {}
@@ -190,8 +190,8 @@ class RowGroupReader:
             for reader in readers.values():
                 reader.check_end()
 
-    def _has_overlaps(self, losses: Losses) -> bool:
-        """Return whether chunks overlap other chunks. If so, their values may be wrong, and the row group is lost."""
+    def _record_overlaps(self, losses: Losses) -> bool:
+        """Add all rows to ``losses`` for each chunk that shares bytes with another. Return whether there is one."""
         result = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
@@ -227,7 +227,7 @@ class RowGroupReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _view_leaves(self, *, expanding_only: bool) -> bool:
-        """Decode strings as views from now on, and copy them for each batch. Return False if that changes nothing.
+        """Decode strings as views from now on, and copy them for each batch. Return whether any leaf changed.
 
         The strings of one page may not fit into one array, or may refer to a long dictionary entry many times. With
         ``expanding_only``, only chunks with a dictionary are affected.
@@ -298,10 +298,10 @@ class RowGroupReader:
                     f"a column chunk ends {count - column.rows} rows before its row group",
                     column=self._group.schema.leaves[index].dotted_path,
                 )
-        if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
+        if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.remaining_ranges(part)) is None:
             return columns, count
         columns = {
-            index: readers[index].keep(column, ranges) if index in readers else column.select_ranges(ranges)
+            index: readers[index].select_ranges(column, ranges) if index in readers else column.select_ranges(ranges)
             for index, column in columns.items()
         }
         return columns, sum(last - first for first, last in ranges)
@@ -365,7 +365,7 @@ class RowGroupReader:
         }
 
     def _reader_class(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
-        """Return the class of a column's reader. It skips corruption if this is requested."""
+        """Return the class of a column's reader. The reader skips corruption if the options request it."""
         lost = self._lost
         return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted_path))
 
@@ -393,7 +393,7 @@ def _count(rows: _Rows) -> int:
 
 
 def _end(rows: _Rows) -> int:
-    """Return the row after the last of ``rows``, which must not be empty."""
+    """Return the row after the last of ``rows``. ``rows`` must not be empty."""
     return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 
 
@@ -406,7 +406,7 @@ def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
 def _can_fetch_together(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
     """Return whether to fetch these ranges of all columns together.
 
-    They must lie within their files and be small enough.
+    The ranges must lie within their files and be small enough in total.
     """
     result = list(chain.from_iterable(ranges))
     within = all(0 <= offset <= source.size - length for source, (offset, length) in result)
@@ -427,5 +427,5 @@ def rows_of(group: RowGroup) -> int:
 
 
 def _empty(rows: int) -> pa.RecordBatch:
-    """Return a batch with this number of rows and no columns."""
+    """Return a batch with ``rows`` rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

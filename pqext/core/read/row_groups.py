@@ -29,8 +29,8 @@ _KEPT = 1 << 14
 _FEW_CHUNKS = 64
 """Number of column chunks that are counted for an empty row group."""
 _SHARED_ROWS = 1 << 10
-"""Maximum number of rows of row groups that are not checked individually: their columns are decoded together, without
-metadata."""
+"""Maximum number of rows of a row group that is not checked individually: the columns of small row groups are decoded
+together, without metadata."""
 _REPEATED_CHUNK = 1 << 15
 """Number of bytes counted for a column chunk shared with an earlier row group. Decoding it takes up to a
 millisecond."""
@@ -101,7 +101,8 @@ class RowGroups(Sequence[RowGroup]):
     ) -> Iterator[tuple[RowGroup, T]]:
         """Return an iterator over the ``chosen`` row groups and their rows to read, checked by :meth:`get_with_budget`.
 
-        If the file has more rows than the budget has bytes, all row groups are checked before the first is decoded.
+        If all of several row groups are chosen, and the file has more rows than the budget has bytes, all row groups
+        are checked before the first is decoded.
         """
         chosen = list(chosen)
         with suppress(CorruptFileError):  # a negative count: the reader raises the error or skips the row group
@@ -110,9 +111,7 @@ class RowGroups(Sequence[RowGroup]):
         return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in chosen)
 
     def check_repeats(self, leaves: int, memory_bytes: int) -> None:
-        """Raise ``MemoryLimitError`` if too many chunks of a file with ``leaves`` columns begin where earlier chunks
-        begin.
-        """
+        """Raise ``MemoryLimitError`` if too many chunks of the ``leaves`` columns begin where earlier chunks begin."""
         if self._count * (leaves + _GROUP_CHUNKS) * _REPEATED_CHUNK > memory_bytes:
             starts = self.places.repeated_starts
             groups = {group for group, _ in starts}
@@ -120,8 +119,7 @@ class RowGroups(Sequence[RowGroup]):
                 raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])
 
     def check_shared(self, leaves: Sequence[LeafShape], budget: Budget) -> None:
-        """Check all row groups with :meth:`get_with_budget`, including the smallest, before any row group is decoded.
-        """
+        """Check all row groups with :meth:`get_with_budget`, including the smallest, before any is decoded."""
         for index in range(self._count):
             self.get_with_budget(index, leaves, budget, 0)
 

@@ -81,7 +81,7 @@ _recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
 
 
 def key_of(footer: Footer) -> Key | None:
-    """Return the cache key shared by footers with the same columns; None if the footer is not cached."""
+    """Return the cache key shared by footers with the same columns; None if the schema must not be cached."""
     elements: Sequence[object] = footer.metadata.schema
     index = elements.undecoded_index if isinstance(elements, LazyStructs) else None
     if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
@@ -95,7 +95,7 @@ def key_of(footer: Footer) -> Key | None:
 
 
 def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
-    """Return the cached schema for this key and these options; None if it is not cached."""
+    """Return the cached schema for ``key``, ``options`` and ``limits``; None if it is not cached."""
     for known_key, known_options, known_limits, entry in _recent:
         if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
             return entry
@@ -110,7 +110,10 @@ def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> 
 
 
 def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
-    """Return ``schema`` with the types and calendars of the file at ``path`` with key-value metadata ``pairs``."""
+    """Return ``schema`` with the types and calendars that the key-value metadata ``pairs`` and ``options`` determine.
+
+    ``path`` names the file in warnings.
+    """
     if pairs and options.geoparquet:
         schema = apply_key_value_types(schema, pairs, path)
     if pairs:
@@ -128,8 +131,7 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
 
 
 def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
-    """Return ``options`` with the INT96 unit and the properties that the file's key-value metadata ``pairs`` determine.
-    """
+    """Return ``options`` with the INT96 unit and properties that the key-value metadata ``pairs`` determine."""
     if options.int96 == "auto":
         options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
     if not pairs:

@@ -48,7 +48,7 @@ _Ranges = tuple[list[int], list[int], list[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    asked: tuple[int, int, bytes]
+    request: tuple[int, int, bytes]
     """Argument of ``small_chunk_ranges``, which begins with the column index."""
     chunks: SmallChunks
     convert: Callable[[int, pa.Buffer | None, Any, Any], pa.Array]
@@ -100,7 +100,7 @@ class SmallLeaves:
 
     @cached_property
     def _requests(self) -> list[tuple[int, int, bytes]]:
-        return [item.asked for item in self._leaves]
+        return [item.request for item in self._leaves]
 
     @cached_property
     def is_conversion_free(self) -> bool:
@@ -111,6 +111,8 @@ class SmallLeaves:
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
     ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
         """Yield row groups, their selected rows, and their small chunks, which are to be decoded in one call each.
+
+        The chunks are None for row groups that must be read otherwise.
 
         The chunks of several row groups are fetched together. For batches of ``batch_rows`` rows, the number of row
         groups doubles with each fetch, since a caller may stop after the first batch.
@@ -173,7 +175,10 @@ class SmallLeaves:
         return None if few else result
 
     def read(self, fetched_chunks: FetchedChunks, account: Account) -> dict[int, pa.Array]:
-        """Return all rows of the ordinary fetched chunks by column index. ``account`` is charged for them."""
+        """Return all rows of the ordinary fetched chunks by column index, and charge ``account`` for them.
+
+        The result is empty if they exceed the memory limit.
+        """
         held = account.held
         try:
             return self._decode(fetched_chunks, account)
@@ -206,7 +211,7 @@ class SmallLeaves:
             if owed > _COUNTED:
                 account.reserve(owed)
                 owed = 0
-            result[item.asked[0]] = array
+            result[item.request[0]] = array
         account.reserve(owed)
         account.count_pages(pages)
         return result

@@ -76,9 +76,9 @@ class ViewSlots:
     ) -> None:
         """Add ``slot_counts`` slots for each page.
 
-        ``present`` flags the slots that have a value; if it is empty, all have one.
+        ``present`` flags the slots that have a value. If ``present`` is empty, all slots have a value.
 
-        Also raises ``CorruptFileError`` for strings that are not valid UTF-8.
+        Raises ``CorruptFileError`` for strings that are not valid UTF-8, and the errors of the decoder.
         """
         added = sum(slot_counts.tolist())
         start, self._at = self._at, self._at + added * WIDTH
@@ -196,8 +196,9 @@ class IndexedSlots:
 
 
 def _distinct_values(dictionary: Dictionary, leaf_type: LeafType) -> tuple[pa.Array, pa.Array | None]:
-    """Return the distinct Arrow values, and the position of each stored value among them, or None if these are
-    identical.
+    """Return the distinct Arrow values, and the position of each stored value among them.
+
+    The positions are None if the stored values are distinct.
 
     Users of Arrow assume that dictionary values are distinct. The result is computed once per chunk.
     """
@@ -230,7 +231,7 @@ def _is_same(left: pa.Array, right: pa.Array) -> bool:
     return places[0] == places[1]
 
 
-def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
+def encode_dictionary(array: pa.Array, entries: pa.Array | None) -> pa.Array:
     """Return ``array`` as a dictionary array whose dictionary begins with ``entries``."""
     if entries is None or not len(entries):
         return array.dictionary_encode()
@@ -241,15 +242,15 @@ def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
 class SlotBuilder:
     """Builder of an Arrow array from the pages of a run, with at most ``capacity`` slots of ``leaf_type``.
 
-    Byte arrays take about ``expected`` bytes. With ``is_encoded`` they become a dictionary array, with the chunk's own
-    dictionary if all pages refer to it; ``with_views`` makes them views. With ``lean``, ``ExpansionError`` is raised if
-    a dictionary look-up takes much memory.
+    Byte arrays take about ``expected_bytes`` bytes. With ``is_encoded`` they become a dictionary array, with the
+    dictionary of the chunk if all pages refer to it; with ``with_views`` they become views. With ``lean``,
+    ``ExpansionError`` is raised if a dictionary look-up takes much memory.
     """
 
     def __init__(
         self, leaf_type: LeafType, capacity: int, account: Account, *, is_encoded: bool = False,
         with_views: bool = False,
-        expected: int = 0, lean: bool = False,
+        expected_bytes: int = 0, lean: bool = False,
     ) -> None:
         self._type = leaf_type
         self._capacity = capacity
@@ -268,7 +269,7 @@ class SlotBuilder:
         self._views = ViewSlots(leaf_type, capacity, account.reserve) if with_views and self._width is None else None
         if self._width is None and self._views is None:
             take = self._claim if lean else account.reserve
-            self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected, capacity)
+            self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected_bytes, capacity)
         elif self._width is not None:
             self._fixed = allocate(capacity * self._width)
 
@@ -331,6 +332,6 @@ class SlotBuilder:
         if self._builder is not None:
             offsets, data, slots = self._builder.finish()
             array = leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
-            return in_order(array, self._dictionary) if self._encoded else array
+            return encode_dictionary(array, self._dictionary) if self._encoded else array
         assert self._width is not None
         return leaf.from_fixed_width(self._type, self._slots, validity, trim(self._fixed, self._slots * self._width))

@@ -46,7 +46,7 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
         levels, definition = _split_runs(definition, count)
         repeats, repetition = _split_runs(repetition, count)
         used, runs = _split_runs(runs, sum(number for number, level in levels if level == highest[1]))
-        parts.append(_page(page, count, encoding, highest, (repeats, levels, used), width))
+        parts.append(_build_page(page, count, encoding, highest, (repeats, levels, used), width))
     return parts[0], parts[1]
 
 
@@ -142,7 +142,7 @@ def _split_runs(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
     return first, []
 
 
-def _page(
+def _build_page(
     page: RawPage, count: int, encoding: int, highest: tuple[int, int], runs: tuple[_Runs, _Runs, _Runs], width: int
 ) -> RawPage:
     repetition = _encode_runs(runs[0], highest[0].bit_length()) if highest[0] else b""

@@ -52,8 +52,7 @@ class RawPage:
 
     @property
     def layout(self) -> tuple[int, ...]:
-        """Properties that data pages must share to be opened together: page type, and encodings of values and levels.
-        """
+        """Properties shared by data pages that are opened together: page type, and encodings of values and levels."""
         if self.header.type == _V2:
             second = self.header.data_page_header_v2
             assert second is not None  # see raw_pages
@@ -64,13 +63,13 @@ class RawPage:
 
     @property
     def num_rows(self) -> int | None:
-        """Number of rows of a data page; None if its header does not contain it."""
+        """Number of rows of a data page; None if its header does not contain the number."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_rows
 
     @property
     def num_nulls(self) -> int | None:
-        """Number of entries without a value; None if the header does not contain it."""
+        """Number of entries without a value; None if the header does not contain the number."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_nulls
 
@@ -95,7 +94,7 @@ class OpenedPages:
     """Consecutive data pages, split into encoded levels (without length prefixes) and values in one encoding.
 
     ``repetition`` and ``definition`` are None if the column has no levels of this type. The counts of each run are
-    numbers of entries. Those of ``values`` are too, until the levels determine the number of values.
+    numbers of entries. The counts of ``values`` become numbers of values when the levels are decoded.
     """
 
     encoding: int
@@ -105,7 +104,7 @@ class OpenedPages:
 
 
 _HEADER_BYTES = 1 << 12
-"""Number of bytes that are first fetched for a page header. If it is longer, the maximum header size is fetched."""
+"""Number of bytes that are first fetched for a page header. Up to the maximum size is fetched for a longer header."""
 
 
 def raw_pages(
@@ -116,8 +115,8 @@ def raw_pages(
 
     The type of an encrypted page follows from its position: with ``has_dictionary`` the first page is the dictionary,
     and the others are data pages numbered from ``ordinal``. If ``entries`` is not None, iteration ends with the page
-    that contains the last of them, and the remaining bytes of ``chunk`` are not read. Errors contain the ``offset`` in
-    the file.
+    that contains the last of these entries, and the remaining bytes of ``chunk`` are not read. Errors contain the
+    ``offset`` in the file.
     """
     at = base = 0
     held = EMPTY  # bytes in memory, which begin at ``base``
@@ -137,7 +136,10 @@ def raw_pages(
                 offset=chunk.offset + at,
             )
         if size > limits.page_bytes:
-            raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=chunk.offset + at)
+            message = f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}"
+            raise LimitError(
+                f"{message}; raise the limit with limits=Limits(page_bytes=...)", offset=chunk.offset + at
+            )
         count = _count(header)
         if count is None:
             raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
@@ -164,7 +166,7 @@ def _count(header: PageHeader) -> int | None:
 
 
 def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
-    """Parse the page header at ``offset``; return it and its length. ``body`` contains its bytes from ``held_from``."""
+    """Return the page header at ``offset`` and its length. ``body`` contains the header from ``held_from`` on."""
     try:
         header, end = decode(PageHeader, body, held_from, limits)
     except (CorruptFileError, LimitError):
@@ -172,7 +174,8 @@ def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: in
     else:
         length, maximum = end - held_from, limits.page_header_bytes
         if length > maximum:
-            message = f"a page header of {length} bytes exceeds page_header_bytes={maximum}"
+            remedy = "raise the limit with limits=Limits(page_header_bytes=...)"
+            message = f"a page header of {length} bytes exceeds page_header_bytes={maximum}; {remedy}"
             raise LimitError(message, offset=chunk.offset + offset)
         return header, length
     try:
@@ -185,7 +188,10 @@ def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: in
 def _encrypted_header(
     chunk: Span, offset: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
 ) -> tuple[PageHeader, int]:
-    """Decrypt the page header at ``offset``; return it and its length. ``ordinal`` is None for the dictionary page."""
+    """Decrypt the page header at ``offset``. Return the header and its encrypted length.
+
+    ``ordinal`` is None for the dictionary page.
+    """
     left = chunk.size - offset
     try:
         length = module_length(chunk.read(offset, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
@@ -198,7 +204,10 @@ def _encrypted_header(
 
 
 def verify_checksum(page: RawPage) -> None:
-    """Compare the stored bytes with the header's CRC-32, if there is one. Authenticated pages are not checked."""
+    """Raise ``CorruptFileError`` if the stored bytes do not match the CRC-32 in the header.
+
+    Authenticated pages and pages without a CRC-32 are not checked.
+    """
     crc = page.header.crc
     if page.decryptor is not None and page.decryptor.authenticate_pages:
         return
@@ -251,13 +260,13 @@ def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_
         sizes = [page.header.uncompressed_page_size for page in pages]
         values = PageRun(compression.decompress_all(codec, bodies, sizes), [page.num_values for page in pages])
         if max_repetition:
-            repetition, values = _levels(values, level_encodings[0], max_repetition)
+            repetition, values = _split_levels(values, level_encodings[0], max_repetition)
         if max_definition:
-            definition, values = _levels(values, level_encodings[1], max_definition)
+            definition, values = _split_levels(values, level_encodings[1], max_definition)
     return OpenedPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
 
 
-def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
+def _split_levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
     """Split pages into levels, as RLE without a length prefix, and the remaining bytes."""
     if encoding == Encoding.RLE:
         return pages.split()

@@ -63,9 +63,9 @@ class PageDecoder:
         return self._unread is not None or (self._complete and self.entries_left > 0)
 
     def pass_page(self, rows: int) -> int | None:
-        """Skip the next page without decoding it, if it has at most ``rows`` rows; return its row count.
+        """Skip the next page without decoding it if it has at most ``rows`` rows. Return its row count.
 
-        Otherwise return None.
+        Return None if the page has more rows, or at the end of the chunk.
         """
         raw = self._next_page()
         if raw is None or raw.num_values > rows:
@@ -87,12 +87,15 @@ class PageDecoder:
         """Append the pages that contain the next ``entries`` entries to ``run``."""
         while entries > 0 and (raw := self._next_page()) is not None:
             if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
-                raw = self._part(raw, max(entries, long_runs.LONG))
+                raw = self._split_page(raw, max(entries, long_runs.LONG))
             run.append(raw)
             entries -= raw.num_values
 
-    def _part(self, raw: RawPage, entries: int) -> RawPage:
-        """Split the page after ``entries`` entries if possible. The rest becomes the next page."""
+    def _split_page(self, raw: RawPage, entries: int) -> RawPage:
+        """Return the first ``entries`` entries of the page; the complete page if it cannot be split.
+
+        The rest becomes the next page.
+        """
         levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
         parts = long_runs.split(raw, entries, self._metadata.codec, levels)
         if parts is not None:
@@ -214,13 +217,16 @@ class PageDecoder:
     def _check_encoding(self, encoding: int) -> None:
         """Raise ``CorruptFileError`` for an unknown encoding that the chunk does not list.
 
-        A listed encoding may be new.
+        An unknown encoding that the chunk lists may be new to this reader.
         """
         if decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page declares encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
-        """Raise ``CorruptFileError`` for an encoding that the format does not allow for levels."""
+        """Raise ``CorruptFileError`` for an encoding that the format does not allow for levels.
+
+        Unknown encodings that the chunk lists are accepted.
+        """
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if decoder(encoding) is not None or encoding not in self._metadata.encodings:
@@ -228,6 +234,6 @@ class PageDecoder:
 
 
 def locate_error(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
-    """Return the error with the column and the offset of the chunk, unless it already has its own."""
+    """Add the path, the column and the offset of the chunk to ``error`` if they are missing there. Return ``error``."""
     error.locate(path=pages.path, column=shape.node.dotted_path, offset=pages.offset)
     return error

@@ -15,7 +15,7 @@ GROUP_BYTES = 1 << 20
 
 
 def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
-    """Return the temporary memory for decoding the pages of a group, like :func:`scratch_of`."""
+    """Return the temporary memory in bytes for decoding the pages of a group, like :func:`scratch_of`."""
     unpacked = values = 0
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
@@ -37,11 +37,12 @@ def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | Non
 def check_rows(
     run: Sequence[RawPage], repetition: Levels | None, *, believes_header: Callable[[RawPage], bool]
 ) -> None:
-    """Raise ``CorruptFileError`` unless pages consist of complete rows and have the row counts in the offset index.
+    """Raise an error if a page does not have the declared number of rows.
 
-    If there is no offset index, the row count is in the header of a page of lists. ``believes_header`` returns whether
-    to trust a header that contradicts the levels, since a wrong count would shift all following rows if corruption is
-    skipped.
+    If the offset index was read, ``OffsetIndexError`` is raised if the row count differs from the index or the page
+    begins within a row. Otherwise, ``CorruptFileError`` is raised if the row count of a page of lists differs from its
+    header and ``believes_header`` returns true for the page: if corruption is skipped, a wrong count would shift all
+    following rows.
     """
     at = 0
     for raw in run:

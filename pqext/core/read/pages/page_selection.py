@@ -27,7 +27,7 @@ Rows = Sequence[range] | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PageSpan:
-    """Adjacent pages, with the offset, size and first row of each page according to the offset index.
+    """Adjacent pages, with the offsets, sizes and row counts of the pages according to the offset index.
 
     ``places`` is None if the index was not read, and empty for a dictionary page.
     """
@@ -76,7 +76,7 @@ class AllPages:
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether the chunk ends where its bytes do."""
+        """Whether the chunk ends at the end of the byte span."""
         return self._entries is None
 
     def page_spans(self) -> Iterator[PageSpan]:
@@ -90,7 +90,7 @@ class AllPages:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Adjacent pages from ``first`` to ``stop`` (exclusive); an empty range for the dictionary page."""
+    """Adjacent pages from ``first`` to ``stop`` (exclusive); an empty range for the dictionary page or for a gap."""
 
     first: int
     stop: int
@@ -123,7 +123,7 @@ class SelectedPages:
         return [(self._source, (run.offset, run.length)) for run in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
-        """Use ``spans``, the bytes of :attr:`ranges`, which were fetched together with those of other columns."""
+        """Use ``spans``, which contain the bytes of :attr:`ranges`, instead of reading them from the source."""
         self._held = {span.offset: span for span in spans}
 
     def _spans(self, group: Sequence[_Run]) -> list[Span]:
@@ -212,7 +212,7 @@ class SelectedPages:
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
     def _unindexed_runs(self) -> Iterator[_Run]:
-        """Yield pages without rows, and gaps between and after pages. ``first`` is the index of the next page."""
+        """Yield pages without rows, and gaps between and after pages. ``first`` of a gap is the following page."""
         at = self._index.byte_range(0)[0]
         for page in range(len(self._index)):
             offset, length = self._index.byte_range(page)
@@ -257,7 +257,7 @@ class SelectedPages:
 
 
 def pages_of(index: PageFacts, rows: Rows) -> list[int]:
-    """Return the pages that contain any of ``rows``, which are disjoint ascending ranges or ascending numbers."""
+    """Return the numbers of the pages that contain any of ``rows``: disjoint ascending ranges or ascending numbers."""
     if isinstance(rows, np.ndarray):
         before = np.searchsorted(rows, index.starts).tolist()
         until = [*before, len(rows)][1:]

@@ -44,7 +44,8 @@ class TableDecoder:
     """Decodes the ``pages`` of a chunk in runs. ``account`` is charged for their memory.
 
     Methods raise :class:`FallbackRequired` or decoding errors. Rows that were decoded before remain valid, but the
-    object cannot be used afterwards. The page-by-page decoder continues after all errors except ``ArrayLimitError``.
+    object cannot be used afterwards. The page-by-page decoder continues after all errors except ``ArrayLimitError`` and
+    ``ExpansionError``.
     """
 
     def __init__(
@@ -107,10 +108,10 @@ class TableDecoder:
         return column
 
     def read_at(self, positions: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """Decode rows at the first of the ascending ``positions``, within a few pages; return them and their number.
+        """Decode the rows at the first of the ascending ``positions``, up to the end of a group of pages.
 
-        Rows between the positions are not decoded, and preceding pages are not opened. Also raises
-        :class:`FallbackRequired` if the rows of pages cannot be counted.
+        Return the rows and their number. Rows between the positions are not decoded, and preceding pages are not
+        opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.
         """
         row_ends = self._go_to(int(positions[0]))
         stop = self._table.group(0, len(row_ends), GROUP_BYTES)
@@ -126,7 +127,7 @@ class TableDecoder:
             raise
 
     def _go_to(self, row: int) -> NDArray[np.int64]:
-        """Skip the pages before row ``row``; return the end row of each page in the table."""
+        """Skip the pages before row ``row``. Return the row after each page that remains in the table."""
         while True:
             if self._table.size:
                 row_ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
@@ -175,9 +176,9 @@ class TableDecoder:
         return column
 
     def pass_page(self, rows: int) -> int | None:
-        """Skip the next page without decoding it, if it has at most ``rows`` rows; return its row count.
+        """Skip the next page without decoding it if it has at most ``rows`` rows. Return its row count.
 
-        Otherwise return None.
+        Return None if the page has more rows, or at the end of the chunk.
         """
         while not self._table.size:
             if not self._fill():

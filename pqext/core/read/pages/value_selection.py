@@ -28,7 +28,7 @@ def select(
 ) -> tuple[int, PageRun]:
     """Return the values at ascending ``positions`` of a run of pages, as an encoding and one page in this encoding.
 
-    Raises ``CorruptFileError`` if the values are missing from the pages and this is detected.
+    Raises ``CorruptFileError`` if the decoder detects that values are missing from the pages.
     """
     count, width = len(positions), leaf_type.width
     if count == run.total and run.size == 1:
