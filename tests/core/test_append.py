@@ -172,8 +172,8 @@ def test_arrow_types_of_other_columns_are_not_compared(names: str) -> None:
         base64.b64encode(pa.schema([(name, pa.duration(unit))]).serialize().to_pybytes()).decode()
         for name, unit in zip(names, ("s", "ms"), strict=True)
     )
-    assert append._other_types(one, other) is None
-    assert append._other_types(one, one) is None
+    assert append._describe_type_difference(one, other) is None
+    assert append._describe_type_difference(one, one) is None
 
 
 def test_append_preserves_the_arrow_types_of_the_file(tmp_path: Path) -> None:

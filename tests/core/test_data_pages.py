@@ -97,7 +97,7 @@ def test_values_are_compressed_if_the_header_has_no_flag(monkeypatch: pytest.Mon
         return DataPageHeaderV2(**(fields | {"is_compressed": None}))
 
     def write_singly(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
-        return PageWriter(CompressionCodec.ZSTD, True, version).all(cuts, levels, values, dictionary)
+        return PageWriter(CompressionCodec.ZSTD, True, version).write_pages(cuts, levels, values, dictionary)
 
     monkeypatch.setattr(chunk_writer, "encode_pages", write_singly)
     monkeypatch.setattr(chunk_writer, "DataPageHeaderV2", silent)

@@ -170,7 +170,7 @@ def test_pages_written_together_equal_pages_written_singly(
     found = encode_pages(
         cuts[0], levels, values, dictionary, version, compress, isal_zlib.crc32 if checksums else None
     )
-    expected = PageWriter(codec, checksums, version).all(cuts[1], levels, values, dictionary)
+    expected = PageWriter(codec, checksums, version).write_pages(cuts[1], levels, values, dictionary)
     assert b"".join(map(bytes, found.pieces)) == b"".join(map(bytes, expected.pieces))
     for name in ("size", "uncompressed", "dictionary_size", "by_index"):
         assert getattr(found, name) == getattr(expected, name), name
@@ -283,7 +283,7 @@ def test_chunks_record_the_offsets_of_their_indexes(indexes: list[tuple[bytes | 
 @given(tables())
 def test_file_written_page_by_page_is_equal(table: pa.Table) -> None:
     def write_singly(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
-        return PageWriter(CompressionCodec.SNAPPY, True, version).all(cuts, levels, values, dictionary)
+        return PageWriter(CompressionCodec.SNAPPY, True, version).write_pages(cuts, levels, values, dictionary)
 
     files = []
     for way in (encode_pages, write_singly):

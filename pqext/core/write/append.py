@@ -45,10 +45,12 @@ _NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
 class AppendedFile:
     """File at ``path`` to which row groups are appended: its old footer, and the new footer.
 
-    ``requested_options`` are the options that were passed by name; other options are inferred from the file. If it is
-    None, ``options`` are used unchanged. Raises ``UnsupportedError`` for files that are partly encrypted or have chunks
-    in other files, an extension of the footer, or dates in Spark's legacy calendar; ``CorruptFileError`` for a file
-    that is not a Parquet file; and ``ValueError`` for options that cannot be used when appending.
+    ``requested_options`` are the options that were passed by name; other options are inferred from the file. If
+    ``requested_options`` is None, ``options`` are used unchanged.
+
+    Raises ``UnsupportedError`` for files that are partly encrypted or have chunks in other files, an extension of the
+    footer, or dates in Spark's legacy calendar; ``CorruptFileError`` for a file that is not a Parquet file; and
+    ``ValueError`` for options that cannot be used when appending.
     """
 
     def __init__(self, path: str, options: WriteOptions, requested_options: Mapping[str, Any] | None) -> None:
@@ -70,7 +72,7 @@ class AppendedFile:
         path = self._path
         source = open_source(path)
         try:
-            result = _footer(source)
+            result = _read_footer(source)
             # A footer with a jump table would read from the file, which is about to grow. A copy does not.
             self._old, _ = decode(FileMetaData, encode(result.metadata))
             self.size = source.size
@@ -133,7 +135,7 @@ class AppendedFile:
         merge = FooterMerge("merge")
         merge.add(old, self._path)
         merge.add(footer, "what is appended")
-        difference = None if noted is None or own is None else _other_types(noted.value, own.value)
+        difference = None if noted is None or own is None else _describe_type_difference(noted.value, own.value)
         if difference is not None:
             raise ValueError(f"the rows do not match {self._path}: {difference}; cast the column")
         return merge
@@ -163,7 +165,7 @@ class AppendedFile:
         return merge.finish(groups)
 
 
-def _footer(source: Source) -> Footer:
+def _read_footer(source: Source) -> Footer:
     try:
         return plain_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
@@ -173,9 +175,10 @@ def _footer(source: Source) -> Footer:
 
 
 def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options inferred from the first row group with rows, except those in ``options``.
+    """Infer options from the first row group with rows. ``options`` take precedence.
 
-    A missing dictionary is ignored, because new rows may have more repeated values.
+    Mappings by column are merged, so the result may also contain names in ``options``. A missing dictionary is ignored,
+    because new rows may have more repeated values.
     """
     file = ParquetFile(source)
     try:
@@ -214,34 +217,34 @@ def _stored_schema(footer: FileMetaData) -> KeyValue | None:
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
-def _other_types(mine: str | None, theirs: str | None) -> str | None:
+def _describe_type_difference(mine: str | None, theirs: str | None) -> str | None:
     """Describe the first column with different Arrow types but the same Parquet type; None if there is none."""
     try:
         pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
     except Unreadable:
         return None  # readers ignore an invalid schema
     for old, new in pairs:
-        if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
+        if old.name == new.name and list(_arrow_properties(old.type)) != list(_arrow_properties(new.type)):
             return f"column {escape_text(new.name)!r} is {new.type} instead of {old.type}"
     return None
 
 
-def _unsaid(type: pa.DataType) -> Iterator[object]:
+def _arrow_properties(type: pa.DataType) -> Iterator[object]:
     """Yield type properties that Parquet lacks: units of durations, sizes of lists, and names of extension types."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in _NAMED_IN_PARQUET:
             yield type.extension_name
-        yield from _unsaid(type.storage_type)
+        yield from _arrow_properties(type.storage_type)
     elif types.is_duration(type):
         yield type.unit
     elif types.is_dictionary(type) or types.is_run_end_encoded(type):
-        yield from _unsaid(type.value_type)
+        yield from _arrow_properties(type.value_type)
     elif types.is_nested(type):
         if types.is_fixed_size_list(type):
             yield type.list_size
         for index in range(type.num_fields):
-            yield from _unsaid(type.field(index).type)
+            yield from _arrow_properties(type.field(index).type)
     else:
         yield None
 

@@ -28,7 +28,7 @@ class ChunkIndexes:
     """Structures that are stored outside the chunk, or None if absent, and ``extensions`` for its metadata.
 
     ``column_index`` is serialised. The offset index describes the pages in ``boundaries``; the chunk is at ``offset``
-    in the file. If ``measured`` is true, it includes the sizes of byte arrays.
+    in the file. If ``measured`` is true, the offset index includes the sizes of byte arrays.
     """
 
     column_index: bytes | None = None
@@ -49,7 +49,7 @@ def describe(
     metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, boundaries: PageBoundaries,
     dictionary: IndexedValues | None, recipe: LeafRecipe,
 ) -> ChunkIndexes:
-    """Add statistics to ``metadata`` and build the indexes that the options request.
+    """Add statistics to ``metadata``, and return the indexes that the options request.
 
     ``physical`` contains the chunk's values in their stored representation.
     """

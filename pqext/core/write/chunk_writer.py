@@ -57,9 +57,7 @@ TOO_LARGE = "a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)"
 
 @dataclass
 class WrittenPages:
-    """Pages that were written individually, with the attributes of
-    :class:`pqext.core.kernels.encode.pages.EncodedPages`.
-    """
+    """Individually written pages with the attributes of :class:`pqext.core.kernels.encode.pages.EncodedPages`."""
 
     pieces: list[Any] = field(default_factory=list)
     size: int = 0
@@ -91,7 +89,7 @@ class PageWriter:
     def _compress(self) -> Callable[[Any], Bytes]:
         return compression.compressor(self.codec, self.level)
 
-    def all(
+    def write_pages(
         self, boundaries: PageBoundaries, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
     ) -> WrittenPages:
         """Write all pages of a chunk, and record their locations in ``boundaries``."""
@@ -129,7 +127,7 @@ class PageWriter:
     ) -> tuple[bytes, Bytes, int]:
         """Serialise a data page; return header, body and uncompressed body size.
 
-        Levels are None if the column has none.
+        Levels are None if the column has no levels of this type.
 
         ``ordinal`` is the index of the data page in the chunk.
         """
@@ -185,7 +183,10 @@ def _prepend_levels(levels: bytes, values: Any) -> Bytes:
 
 @dataclass(slots=True)
 class EncodedChunk:
-    """Stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk."""
+    """Stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk.
+
+    ``second`` is the copy of the chunk in another encoding, if there is one.
+    """
 
     metadata: ColumnMetaData
     pieces: list[bytes | Bytes]
@@ -210,6 +211,7 @@ def encode_chunk(
     """Encode one leaf's values for a row group of ``rows`` rows, and encrypt them if ``encryptor`` is set.
 
     ``page_starts`` contains the rows at which pages begin, starting with 0. Pages that are too large are split further.
+    Raises ``ValueError`` for a string that is not valid UTF-8, and ``LimitError`` for a page of more than 2 GiB.
     """
     options = recipe.options
     try:
@@ -250,7 +252,7 @@ def encode_chunk(
             raise LimitError(TOO_LARGE) from None
     else:
         writer = PageWriter(recipe.codec, options.checksums, options.page_version, encryptor, recipe.level)
-        pages = writer.all(boundaries, levels, values, entries)
+        pages = writer.write_pages(boundaries, levels, values, entries)
     metadata = _metadata(recipe, column, boundaries, pages, chosen.encoding, entries is not None)
     chunk = EncodedChunk(metadata, pages.pieces)
     if recipe.extension is not None:
@@ -264,8 +266,9 @@ def encode_chunk(
 
 
 def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
-    """Return the dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values; None if
-    there is none.
+    """Return the dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values.
+
+    Return None if a dictionary is not worthwhile.
     """
     encoded = column.encoded
     if encoded is not None and pa.types.is_binary(physical.type):
@@ -306,8 +309,9 @@ def _split_pages(
     column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
     page_starts: NDArray[np.int64] | None, *, is_encrypted: bool,
 ) -> PageBoundaries:
-    """Split a chunk of ``count`` values into pages at row boundaries, by rows and by the average size of a row in
-    ``size``.
+    """Split a chunk of ``count`` values and ``size`` bytes into pages at row boundaries.
+
+    The options limit the number of rows of a page, and its size for rows of average size.
     """
     options = recipe.options
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
@@ -378,7 +382,7 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
                 sink.write(piece)
 
 
-def note_copy(chunk: EncodedChunk) -> None:
+def record_copy(chunk: EncodedChunk) -> None:
     """Record the second copy, if there is one, in the extension of a chunk whose own offset is final."""
     if chunk.second is None:
         return

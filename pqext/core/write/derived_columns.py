@@ -51,7 +51,10 @@ class DerivedColumns:
 
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
-    """Return the columns derived from ``schema``. Raises ``ValueError`` if a name is already used."""
+    """Return the columns of a file with ``schema``, including derived columns.
+
+    Raises ``ValueError`` if the name of a derived column is already used.
+    """
     derived: dict[int, DerivedColumn] = {}
     for index, field in enumerate(schema):
         annotation = annotation_for_field(field, field.name, options)

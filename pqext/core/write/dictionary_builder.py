@@ -17,7 +17,7 @@ from pqext.core.kernels.encodings.byte_array import encode_plain
 from pqext.core.kernels.hash import distinct
 
 MAX_BYTES = 1 << 20
-"""Maximum size of a dictionary page in bytes. From the value that would exceed it, values are encoded without it."""
+"""Maximum size of a dictionary page in bytes. The first value that exceeds it ends the dictionary-encoded values."""
 SAMPLE = 8192
 """Number of values that are sampled before all values are indexed."""
 _MOST_DISTINCT = 0.95
@@ -62,9 +62,7 @@ class IndexedValues:
         return size_of(self.entries, self.count) if self._found is None else self._found.size
 
     def distinct_values(self, count: int) -> pa.Array | None:
-        """Return the distinct values of a chunk of ``count`` values; None if the dictionary does not contain all
-        values.
-        """
+        """Return the distinct values of a chunk of ``count`` values; None if some are not in the dictionary."""
         if len(self.indices) < count:
             return None
         if not self.has_user_entries:
@@ -73,9 +71,7 @@ class IndexedValues:
         return self.entries if flags.all() else self.entries.filter(pa.array(flags))
 
     def distinct(self, count: int) -> int | None:
-        """Return the number of distinct values of a chunk of ``count`` values; None if the dictionary does not contain
-        all.
-        """
+        """Return the number of distinct values among ``count`` values; None if some are not in the dictionary."""
         if len(self.indices) < count:
             return None
         return len(np.unique(self.indices)) if self.has_user_entries else self.count
@@ -83,7 +79,7 @@ class IndexedValues:
 
 @dataclass(slots=True)
 class DictionaryEntries:
-    """Entries collected by the kernel: their bytes and, for byte arrays, the offsets in them."""
+    """Entries collected by the kernel: their bytes and, for byte arrays, the offsets of the entries in the bytes."""
 
     kind: pa.DataType
     width: int
@@ -113,12 +109,12 @@ class DictionaryEntries:
 def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
     """Build the dictionary of a dense array of a physical Arrow type. Return None if it is not worthwhile.
 
-    A dictionary is not worthwhile if too many of the first values are distinct, or if indices and entries take more
-    bytes than the values. ``size`` is the size of the values in bytes, if known.
+    A dictionary is not worthwhile for booleans, if too many of the first values are distinct, or if indices and entries
+    do not take fewer bytes than the values. ``size`` is the size of the values in bytes, if known.
     """
     if not len(physical) or pa.types.is_boolean(physical.type):
         return None
-    if len(physical) > SAMPLE and not _promises(_index(physical[:SAMPLE]).count, physical):
+    if len(physical) > SAMPLE and not _may_be_worthwhile(_index(physical[:SAMPLE]).count, physical):
         return None
     indexed = _index(physical)
     count, entries = len(indexed.indices), indexed.count
@@ -139,11 +135,10 @@ def with_both_zeros(indexed_values: IndexedValues) -> IndexedValues:
 
 
 def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> IndexedValues | None:
-    """Build a dictionary that begins with ``entries`` in their order, even if some are unused.
+    """Build a dictionary that consists of ``entries`` in their order, even if some are unused.
 
-    Return None if impossible.
-
-    Entries must be distinct, include all values and, unless ``is_ordered`` is set, take at most ``MAX_BYTES`` bytes.
+    Return None if an entry is repeated, if a value is not among the entries, or if there are no entries. Also return
+    None if the entries take more than ``MAX_BYTES`` bytes and ``is_ordered`` is not set.
     """
     if not len(entries) or (not is_ordered and entries.nbytes > MAX_BYTES):
         return None
@@ -153,23 +148,20 @@ def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> 
     return IndexedValues(indices.to_numpy(), entries, has_user_entries=True)
 
 
-def _promises(distinct_count: int, physical: pa.Array) -> bool:
-    """Return whether a dictionary may be worthwhile if ``distinct_count`` of the first ``SAMPLE`` values are distinct.
-    """
+def _may_be_worthwhile(distinct_count: int, physical: pa.Array) -> bool:
+    """Return whether a dictionary may be worthwhile if ``SAMPLE`` values contain ``distinct_count`` distinct values."""
     if distinct_count <= SAMPLE // 2:
         return True
     if distinct_count > SAMPLE * _MOST_DISTINCT:
         return False
-    entries = _population(distinct_count)
+    entries = _estimate_distinct_count(distinct_count)
     each = physical.nbytes / len(physical)
     stored = entries * each + len(physical) * math.log2(entries) / 8
     return bool(entries * each <= MAX_BYTES and stored <= _WORTHWHILE * physical.nbytes)
 
 
-def _population(distinct_count: int) -> float:
-    """Estimate the number of distinct values, assuming equal frequencies, if a random ``SAMPLE`` has
-    ``distinct_count``.
-    """
+def _estimate_distinct_count(distinct_count: int) -> float:
+    """Estimate the number of distinct values, if equally frequent, from the count in a random ``SAMPLE``."""
     low, high = float(distinct_count), float(SAMPLE * SAMPLE)
     while high - low > 1:
         middle = (low + high) / 2

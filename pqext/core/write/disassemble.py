@@ -54,10 +54,10 @@ class DenseColumn:
 class _Entries:
     """Entries during the descent.
 
-    ``slot`` is the position of each in the current array, or -1 if it ended at a higher level.
+    ``slot`` is the position of each entry in the current array, or -1 if the entry ended at a higher level.
 
     Before the first list, entry ``i`` has slot ``i``. ``slot`` is then None, and ``alive`` flags the entries that have
-    not ended; it is None if no entry has ended.
+    not ended; ``alive`` is None if no entry has ended.
     """
 
     count: int

@@ -75,7 +75,7 @@ _LONG_VALUE = 64 << 10
 
 @dataclass(slots=True)
 class Choice:
-    """Encoding of a chunk. ``keep_dictionary`` is true if pages with the dictionary, if there is one, precede it."""
+    """Encoding of a chunk. If ``keep_dictionary`` is true, the first values use the dictionary, if there is one."""
 
     encoding: Encoding
     keep_dictionary: bool = True
@@ -99,7 +99,10 @@ def choose(
     name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed_values: IndexedValues | None,
     *, split: bool = True,
 ) -> Choice:
-    """Choose the encoding of a chunk's dense ``values``. ``split`` allows BYTE_STREAM_SPLIT."""
+    """Choose the encoding of a chunk's dense ``values``, and whether to use the dictionary ``indexed_values``.
+
+    ``split`` allows the automatic choice of BYTE_STREAM_SPLIT.
+    """
     if name != "auto":
         return Choice(NAMES[name])
     candidates = _CANDIDATES.get(physical_type, (Encoding.PLAIN,))

@@ -47,7 +47,10 @@ class LikeColumn:
         return next((self._child(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[LikeColumn | None]:
-        """Return the element of a list (``count`` is 1), or the key and the value of a map (``count`` is 2)."""
+        """Return the element of a list (``count`` is 1), or the key and the value of a map (``count`` is 2).
+
+        They are None if the column is of another type.
+        """
         result: Sequence[Shape] = ()
         if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
             result = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
@@ -80,10 +83,10 @@ class FileLayout:
         nodes = root.children if same else map(root.child, names)
         return [None if node is None else LikeColumn(shape.from_node(node), self.properties) for node in nodes]
 
-    def in_order(self, schema: pa.Schema) -> pa.Schema:
-        """Return ``schema`` with its columns in the order of the file.
+    def reorder_columns(self, schema: pa.Schema) -> pa.Schema:
+        """Return ``schema`` with its columns in the order of the file. Columns that the file lacks come last.
 
-        Columns that are missing from the file come last.
+        A schema with duplicate names is returned unchanged.
         """
         if len(set(schema.names)) < len(schema.names):
             return schema

@@ -7,8 +7,8 @@ Types after a round trip, here and in pyarrow:
   layouts, structs, maps, nulls, and extension types of them.
 - Changed to the nearest type: ``timestamp[s]`` and ``time32[s]`` to milliseconds, ``date64`` to ``date32``,
   dictionaries of large strings to dictionaries of strings, dictionaries of other values and run-end encoded arrays to
-  their values. A dictionary keeps the order of its entries as far as its column has a dictionary page; with a DELTA
-  encoding it becomes its values, since Arrow's reader has no dictionaries for these.
+  their values. Values after the dictionary page of a column may change the order of entries. A dictionary with a
+  DELTA encoding becomes its values, since Arrow's reader does not support dictionaries in these encodings.
 - Intervals remain intervals here; Arrow's own reader returns them as 12 bytes.
 - Rejected with ``TypeError``: unions, structs without fields, ``binary(0)``, decimals of negative scale.
 
@@ -105,7 +105,7 @@ def _strip_field_metadata(arrow: pa.DataType) -> pa.DataType:
 
 
 def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
-    """Yield the dictionary of ``array`` for each leaf below a field, in column order; None for a leaf without one."""
+    """Yield the dictionary array of each leaf below a field, in column order; None for a leaf that has none."""
     if field.annotation is not None:
         yield from (None for _ in _leaves(field))
         return

@@ -45,7 +45,7 @@ class LeafRecipe:
     second: LeafRecipe | None
     handler: AnnotationHandler | None
     level_bytes: int
-    """Number of bytes per entry that levels add to its size, one for each type of level: many empty lists have few
+    """Number of bytes that levels add to the size of an entry, one for each type of level. Many empty lists have few
     values."""
     definition_counts: bool
     repetition_counts: bool
@@ -70,7 +70,7 @@ class LeafRecipe:
 
 
     def small_encoder(self, arrow_type: pa.DataType) -> SmallLeaf | None:
-        """Return the encoder of small chunks of a top-level leaf for arrays of ``arrow_type``; None if unsupported."""
+        """Return the encoder of small chunks of a top-level leaf for arrays of ``arrow_type``; None if not possible."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
         if not ordinary or form is None or not _is_as_stored(arrow_type, self.leaf_type):

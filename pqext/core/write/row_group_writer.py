@@ -21,7 +21,7 @@ from pqext.core.kernels.encode.small_chunk import SmallChunk
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.shape import Shape
 from pqext.core.write import sorting
-from pqext.core.write.chunk_writer import EncodedChunk, encode_chunk, note_copy, write_copies
+from pqext.core.write.chunk_writer import EncodedChunk, encode_chunk, record_copy, write_copies
 from pqext.core.write.disassemble import DenseColumn, DenseColumns
 from pqext.core.write.index_writer import WrittenGroup
 from pqext.core.write.storage import StoredField
@@ -72,14 +72,14 @@ def begin(
         elif workers.is_parallel or page_starts is not None or any(encryptors):
             chunks = workers.map_split(split, encode_chunk, plan.plan, plan.shapes, table.columns)
         else:
-            chunks = _in_place(plan, table, split)
+            chunks = _encode_serially(plan, table, split)
     except BaseException:
         workers.abandon()
         raise
     return BegunRowGroup(rows, encryptors, chunks, workers)
 
 
-def _in_place(
+def _encode_serially(
     plan: WritePlan, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
 ) -> Iterator[EncodedChunk | SmallChunk]:
     """Yield the encoded chunks, one after another. Small ordinary chunks are encoded in one call each."""
@@ -98,7 +98,10 @@ def _in_place(
 
 @dataclass(frozen=True, slots=True)
 class WrittenChunks:
-    """Written chunks of a row group, which begin at offset ``start``. Their uncompressed size is ``size`` bytes."""
+    """Written chunks of a row group from offset ``start`` on. Their uncompressed size is ``size`` bytes.
+
+    ``extensions`` contains the extension entries to add to the metadata of chunks.
+    """
 
     group: WrittenGroup
     start: int
@@ -127,7 +130,7 @@ def write(row_group: BegunRowGroup, sink: Sink, options: WriteOptions) -> Writte
             waiting += chunk.metadata.total_compressed_size
             size += chunk.metadata.total_uncompressed_size
             chunk.pieces.clear()
-            note_copy(chunk)
+            record_copy(chunk)
             written.add(chunk, encryptor)
             if chunk.indexes.extensions:
                 extensions.append((chunk.metadata, chunk.indexes.extensions))

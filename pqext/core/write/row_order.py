@@ -38,13 +38,16 @@ class RowOrder:
             yield take_positions(table, order[start:stop])
 
     def pages(self, table: pa.Table, max_count: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the rows of a row group, ordered if ``sort`` is set, and the first rows of its pages."""
+        """Return the rows of a row group, ordered if ``sort`` is set, and the position of each page's first row."""
         order, starts = self.handler.pages(self.storage, _values(table, self.path), max_count, sort)
         return table if order is None else take_positions(table, order), starts
 
 
 def find(fields: Sequence[StoredField]) -> RowOrder | None:
-    """Return the row order that a column requests, or None."""
+    """Return the row order that a column requests; None if no column requests one.
+
+    Raises ``ValueError`` if several columns request an order, or if the column is inside a list or map.
+    """
     found: list[tuple[str, RowOrder | None]] = []
     queue: list[tuple[str, tuple[int, ...] | None, StoredField]] = [
         (field.field.name, (index,), field) for index, field in enumerate(fields)

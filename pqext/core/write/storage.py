@@ -133,7 +133,7 @@ def has_annotated_field(field: StoredField) -> bool:
 
 
 TOO_MUCH = (
-    "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
+    "more than 2 GiB of byte arrays in one row group; write smaller row groups (row_group_bytes, row_group_rows)"
 )
 _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
 """Messages of Arrow's errors for byte arrays that exceed 32-bit offsets."""
@@ -146,7 +146,9 @@ def _to_large_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Return the offsets of a list or map from 0, and ``values`` without those outside its slice and below null lists.
+    """Return the offsets of a list or map, starting with 0, and the ``values`` that they refer to.
+
+    Values outside the slice of the array and below null lists are omitted.
     """
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)

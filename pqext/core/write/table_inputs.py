@@ -116,7 +116,7 @@ def _column(name: str, values: Any) -> Any:
         raise type(error)(f"column {name!r}: {error}{_remedy(values)}") from None
 
 
-def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+def cast_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
     """Cast ``column`` to ``type`` if the types differ only in their Arrow layout. Otherwise return it unchanged.
 
     Layouts are the plain, large and view variants of strings, bytes and lists. Raises ``ValueError`` if the values do
@@ -144,7 +144,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
             raise ValueError("columns have duplicate names, so the table must have them in the writer's order")
         table = table.select(schema.names)
     for place, field in enumerate(schema):
-        column = in_layout(original := table.column(place), field.type)
+        column = cast_layout(original := table.column(place), field.type)
         if column is not original:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:

@@ -64,8 +64,7 @@ class WritePlan:
         return to_elements(self.schema.root)
 
     def arrow_schema_text(self, pairs: Mapping[str, str], unbounded_paths: Collection[str]) -> str | None:
-        """Return the serialised Arrow schema for a file with ``pairs``; see :mod:`pqext.core.write.key_value_metadata`.
-        """
+        """Return the serialised Arrow schema for a file with ``pairs``; None if the schema is nested too deeply."""
         if unbounded_paths:
             return serialise(schema_of(self.plan, self.options, unbounded_paths), pairs)
         result = self._schema_texts.get(key := tuple(pairs.items()), "")
@@ -164,7 +163,7 @@ def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
 
 
 def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
-    """Cache the plan, unless a handler stores a column."""
+    """Cache the plan, unless it is wide, an option selects columns, or a handler stores a column."""
     global _recent
     key = key_of(options)
     if key is None or len(plan.recipes) > _KEPT_LEAVES or any(map(storage.has_annotated_field, plan.plan)):

@@ -100,7 +100,7 @@ class ParquetWriter(SuggestionMixin):
                 from pqext.core.write.append import AppendedFile
 
                 self._appended = AppendedFile(str(sink.path), self.options, keywords if options is None else None)
-                self.arrow_schema, self.options = self._appended.layout.in_order(schema), self._appended.options
+                self.arrow_schema, self.options = self._appended.layout.reorder_columns(schema), self._appended.options
             elif append:
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
@@ -232,7 +232,7 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def abort(self) -> None:
-        """Abort writing. No file remains at the path or next to it."""
+        """Abort writing. No new file remains, and an existing file at the path is unchanged."""
         if not self._closed:
             self._stop()
             self._sink.abort()
@@ -374,7 +374,7 @@ class ParquetWriter(SuggestionMixin):
         return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.has_encrypted_footer else MAGIC
 
     def _tail(self) -> tuple[bytes, str | None]:
-        """Return the end of the file (footer, its length, magic number), and a warning to issue afterwards."""
+        """Return the end of the file (footer, its length, magic number), and a warning to issue afterwards or None."""
         footer = self._footer()
         if self._encryptor is None:
             form = self.options.footer
