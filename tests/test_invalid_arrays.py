@@ -77,7 +77,7 @@ def test_views_of_nulls_are_checked_since_arrow_reads_them_in_casts(kind: Any, l
     buffers = [pa.py_buffer(b"\1"), pa.py_buffer(entries), pa.py_buffer(b"abcdefghijklmnopqrstuvwxyz")]
     array = pa.Array.from_buffers(kind, 2, buffers)
     call = geo.length if kind == pa.binary_view() else geo.from_wkt
-    with pytest.raises(ValueError, match="the view of a null has an invalid length"):
+    with pytest.raises(ValueError, match="the view in a null slot has an invalid length"):
         call(array)
     entries = struct.pack("<i12s", 1, b"a") + struct.pack("<i4sii", 20, b"abcd", 0, 3)
     check_array(pa.Array.from_buffers(kind, 2, [buffers[0], pa.py_buffer(entries), buffers[2]]))

@@ -111,8 +111,7 @@ class AnnotationHandler(Protocol):
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Return whether a row of the row group may satisfy ``predicate`` of the handler on ``node``; True if unknown.
-        """
+        """Return whether a row of the row group may satisfy the handler's ``predicate`` on ``node``. True if unsure."""
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """Return the rows of the pages that may satisfy ``predicate``; None if no page can be skipped."""
@@ -140,8 +139,7 @@ class DerivesColumns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """Top-level column of a written file: its storage, its metadata by row group, and the name of its derived column.
-    """
+    """Top-level column of a written file: storage, metadata by row group, and name of its derived column if any."""
 
     node: SchemaNode
     storage: Storage
@@ -167,9 +165,8 @@ class DescribesFile(Protocol):
     ) -> Mapping[str, str]:
         """Return additional key-value metadata for a file with these columns.
 
-        Its rows were read with ``input_metadata``.
-
-        This is also called before the first row, with columns that have no chunks.
+        ``input_metadata`` is the metadata of the file that the rows were read from. The method is also called before
+        the first row, with columns that have no chunks.
         """
 
     def assigned_types(
@@ -185,11 +182,10 @@ class DescribesFile(Protocol):
     def of_other_rows(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return the part of ``value`` that is valid for a file with other rows.
+        """Return the part of ``value`` that is valid for a file with other rows; None if no part is.
 
-        ``find`` returns the file's column at a path.
-
-        With ``is_subset``, its rows are a subset of the rows that ``value`` describes.
+        ``find`` returns the file's column at a path. With ``is_subset``, the rows of the file are a subset of the rows
+        that ``value`` describes.
         """
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
@@ -202,8 +198,7 @@ class DescribesFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """Column of a file to which rows are appended: its node, its plain Arrow field, and the file's key-value metadata.
-    """
+    """Column of a file that rows are appended to: node, plain Arrow field, and the file's key-value metadata."""
 
     node: SchemaNode
     field: pa.Field
@@ -255,7 +250,7 @@ class ArrangesRows(Protocol):
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the order of a row group's rows and their page boundaries.
+        """Return the order of a row group's rows, and the position of the first row of each page.
 
         The order is None unless ``sort`` is set.
         """

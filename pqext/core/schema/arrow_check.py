@@ -30,7 +30,7 @@ def check_table(table: pa.Table) -> None:
 
 
 def check_array(array: Column) -> Column:
-    """Return ``array``. Raise ``ValueError`` if one of its buffers, offsets, views, indices or children is invalid.
+    """Return ``array`` if its buffers, offsets, views, indices and children are valid. Values are not checked.
 
     Every public function that accepts Arrow arrays calls this function before it accesses them, also with Arrow's
     functions, which do not check arrays.
@@ -86,7 +86,7 @@ _BINARY = {
 
 
 def _check_binary(array: pa.Array) -> None:
-    """Validate like Arrow's full validation, but in half the time."""
+    """Validate a string or binary array like Arrow's full validation, except UTF-8, in half the time."""
     array.validate()  # checks only the first and the last offset
     _check_nulls(array)
     if not len(array):
@@ -122,7 +122,10 @@ def _check(array: pa.Array, layout: pa.DataType) -> None:
 
 
 def _check_null_views(array: pa.Array) -> None:
-    """Raise ``ArrowInvalid`` if the view of a null has an invalid length, because Arrow reads it when it casts."""
+    """Raise ``ArrowInvalid`` if the view in a null slot is invalid: its length, buffer index or offset.
+
+    Arrow's casts read these views too.
+    """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_struct(array.type):
@@ -137,7 +140,7 @@ def _check_null_views(array: pa.Array) -> None:
     is_outside = (number < 0) | (number >= len(data))
     stop = sizes[np.where(is_outside, len(data), number)]
     if ((length < 0) | ((length > _INLINE) & (is_outside | (start < 0) | (start + length > stop)))).any():
-        raise pa.ArrowInvalid("the view of a null has an invalid length")
+        raise pa.ArrowInvalid("the view in a null slot has an invalid length, buffer index or offset")
 
 
 def _check_fixed_size_lists(array: pa.Array) -> None:

@@ -35,7 +35,7 @@ def difference(first: Schema, other: Schema, where: str, *, lenient: bool = Fals
     # Several columns may have the same name.
     pairs = zip(first.root.children, map(other.root.child, mine) if lines else other.root.children, strict=True)
     shapes = ((shape.from_node(item), shape.from_node(same)) for item, same in pairs if same is not None)
-    differences = (_unlike(*pair, lenient) for pair in shapes)
+    differences = (_describe_difference(*pair, lenient) for pair in shapes)
     unlike = [result for result in differences if result is not None]
     lines += unlike[:_SHOWN]
     if len(unlike) > _SHOWN:
@@ -52,10 +52,8 @@ def _join_names(names: Sequence[str]) -> str:
     return ", ".join(repr(escape_text(name)) for name in names[:_SHOWN]) + more
 
 
-def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
-    """Describe the difference between two columns, or that of their first nested fields that differ; None if they are
-    equal.
-    """
+def _describe_difference(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
+    """Describe the difference between two columns, or between their first unequal nested fields; None if equal."""
     column = f"column {escape_text(mine.node.dotted_path)!r}"
     if _own_type(mine) != _own_type(theirs):
         result, requested = _type_text(theirs), _type_text(mine)
@@ -65,7 +63,7 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
             return f"{column} has type {result} in another encoding; write the file again with pqext.write_table"
         cast = ": cast it to pyarrow.json_()" if requested == "JSON" and result == "STRING" else ""
         return f"{column} has type {result} instead of {requested}{cast}"
-    within = _parts_unlike(mine, theirs, lenient)
+    within = _describe_nested_difference(mine, theirs, lenient)
     if within is not None:
         if mine.node.logical_name == "VARIANT":
             unwritten = "whose layout pqext does not write; to append rows, first run pqext reshred"
@@ -86,7 +84,7 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     return None
 
 
-def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
+def _describe_nested_difference(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe the difference between the nested fields of two structs, lists or maps; None if they are equal."""
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in item.children] for item in (mine, theirs)]
@@ -94,15 +92,17 @@ def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
             name = escape_text(mine.node.dotted_path)
             return f"column {name!r} has the fields {_join_names(names[1])} instead of {_join_names(names[0])}"
         pairs = zip(mine.children, theirs.children, strict=True)
-        return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
+        differences = (_describe_difference(*pair, lenient) for pair in pairs)
+        return next((result for result in differences if result is not None), None)
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape):
         if mine.is_map and isinstance(mine.element, GroupShape) and isinstance(theirs.element, GroupShape):
             pairs = zip(mine.element.children, theirs.element.children, strict=False)
-            return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
+            differences = (_describe_difference(*pair, lenient) for pair in pairs)
+            return next((result for result in differences if result is not None), None)
         if not lenient and mine.element.node.path != theirs.element.node.path:
             result, requested = escape_text(theirs.element.node.dotted_path), escape_text(mine.element.node.dotted_path)
             return f"column {requested!r} is called {result!r}"
-        return _unlike(mine.element, theirs.element, lenient)
+        return _describe_difference(mine.element, theirs.element, lenient)
     return None
 
 
@@ -117,7 +117,7 @@ def _own_type(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """Return the logical type, or otherwise the Arrow type.
+    """Return the logical type and None; None and the physical Arrow type if there is no logical type.
 
     Integers as wide as their physical type have no logical type.
     """

@@ -34,13 +34,13 @@ class PageFacts(Protocol):
     def rows(self, page: int) -> range:
         """Return the range of rows of the row group that ``page`` contains."""
     def byte_range(self, page: int) -> tuple[int, int]:
-        """Return offset and length of ``page`` in the file, including its header."""
+        """Return the offset and the length of ``page`` in the file, including its header."""
     def matching(self, predicate: Predicate) -> Sequence[int]:
-        """Return the pages that may contain a value that satisfies ``predicate``. All other pages can be skipped."""
+        """Return the numbers of the pages that may contain a value that satisfies ``predicate``, in order."""
 
 
 class LeafFacts(Protocol):
-    """Facts about one leaf in a row group. If statistics are not trusted, it has no bounds and no pages."""
+    """Facts about one leaf in a row group. There are no bounds and no pages if statistics are not trusted."""
 
     @property
     def node(self) -> SchemaNode:
@@ -193,8 +193,8 @@ class FileFacts(Protocol):
     def round_trip_bytes(self) -> int:
         """Number of bytes that take as long to fetch as another request; 0 if requests cost almost nothing."""
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Fetch the page indexes and Bloom filters that ``request`` needs together.
+        """Fetch together the page indexes and Bloom filters that ``request`` needs.
 
-        While it is called, they appear missing.
+        While ``request`` runs, these indexes and filters appear missing.
         """
 

@@ -22,8 +22,7 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 class Calendars(NamedTuple):
-    """Legacy calendars of dates and INT64 instants, and of INT96 instants; None if the file uses the modern calendar.
-    """
+    """Legacy calendars of dates and INT64 instants, and of INT96 instants; None for the modern calendar."""
 
     dates: LegacyCalendar | None = None
     int96: LegacyCalendar | None = None
@@ -46,8 +45,8 @@ GREGORIAN = Calendars()
 def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Calendars:
     """Return the calendars of a file with these key-value ``pairs``. ``timezone`` is used if the file records none.
 
-    Spark before 3.0 supported only the legacy calendar, and Spark before 3.1 for INT96. Files of other writers do not
-    use it.
+    Spark supported only the legacy calendar before version 3.0, and for INT96 before version 3.1. Files of other
+    writers use the modern calendar.
     """
     stated = {pair.key: pair.value or "" for pair in pairs if pair.key in KEYS}
     version = _VERSION.match(stated.get(VERSION, ""))

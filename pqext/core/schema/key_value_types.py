@@ -37,7 +37,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
 def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
     """Return the parts of the key-value metadata ``pairs`` that are valid for a file with ``schema`` and other rows.
 
-    With ``is_subset``, its rows are a subset of the rows that ``pairs`` describes.
+    With ``is_subset``, the rows of the file are a subset of the rows that ``pairs`` describes.
     """
     result = dict(pairs)
     for key, value in pairs.items():

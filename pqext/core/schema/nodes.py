@@ -23,7 +23,7 @@ class SchemaNode:
     """Node of the schema: a leaf with a physical type, or a group of children.
 
     ``max_definition_level`` and ``max_repetition_level`` are those of the node itself. ``leaf_start`` and ``leaf_stop``
-    are the range of column indexes below it. ``path`` excludes the root. If ``is_adopted`` is true, the logical type
+    bound the column indexes of its leaves. ``path`` excludes the root. If ``is_adopted`` is true, the logical type
     comes from key-value metadata, and ``declared_type`` is the type in the schema. ``calendar`` is the calendar of a
     leaf's values if it is not the proleptic Gregorian calendar. If ``is_utc`` is true, INT96 timestamps are read as
     instants; ``int96_step`` is their unit in nanoseconds.
@@ -146,9 +146,7 @@ class Schema:
         return cls(root, tuple(root.leaves()))
 
     def find(self, path: str | Sequence[str]) -> SchemaNode | None:
-        """Return the node at ``path``, which is a sequence of names, a top-level name, or names joined by dots; None if
-        missing.
-        """
+        """Return the node at ``path``: a sequence of names, a top-level name, or a dotted path; None if missing."""
         if isinstance(path, str):
             whole = self.root.child(path)
             return whole if whole is not None else self.find(path.split(".")) if "." in path else None

@@ -130,7 +130,7 @@ def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
 def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
     """Return the order for ``leaf`` that a file's ``ColumnOrder`` declares.
 
-    It is undefined if it does not match the type.
+    The order is undefined if ``order`` is None or does not match the type.
     """
     kind: Kind = "undefined"
     if order is not None:

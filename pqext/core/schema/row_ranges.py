@@ -57,12 +57,12 @@ def normalize_ranges(rows: Iterable[range] | None, num_rows: int) -> RowRanges |
 
 
 def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Return the rows that are in either of both, which may match ``a or b``."""
+    """Return the rows that are in ``first`` or in ``second``."""
     return merge_ranges([*first, *second])
 
 
 def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Return the rows that are in both, which may match ``a and b``."""
+    """Return the rows that are in ``first`` and in ``second``."""
     result: RowRanges = []
     i = j = 0
     while i < len(first) and j < len(second):

@@ -200,7 +200,7 @@ class ListShape(Shape):
 
 
 def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
-    """Raise the errors of columns that cannot be read; return warnings about the ignored annotations of all others."""
+    """Raise the error of the first column that cannot be read. Return warnings about annotations and types."""
     results: list[str] = []
     for top in shapes:
         for leaf in top.leaves():

@@ -83,7 +83,7 @@ _CODES: dict[tuple[Type, str], str] = {
 
 
 def kernel_of(order: BoundOrder) -> str | None:
-    """Return the kernel that computes page bounds: a numeric type code, "bytes", or None."""
+    """Return the kernel that computes page bounds: a numeric type code or "bytes"; None if there is none."""
     leaf = order.leaf
     if order.kind != "type":
         return None
@@ -95,7 +95,7 @@ def kernel_of(order: BoundOrder) -> str | None:
 def of_boundaries(
     order: BoundOrder, kernel: str | None, physical: pa.Array, boundaries: PageBoundaries
 ) -> PageExtremes:
-    """Like :func:`of_pages`, for pages that are being written. ``kernel`` is the result of :func:`kernel_of`."""
+    """Return the extremes of pages that are being written. ``kernel`` is the result of :func:`kernel_of`."""
     if kernel == "bytes":
         _, offsets, data = physical.buffers()
         signed = order.leaf.order == "signed"
@@ -226,8 +226,8 @@ def of_chunk(
 ) -> Statistics:
     """Return the statistics of a chunk, from the extremes of its pages.
 
-    ``bound_bytes`` is the maximum size of byte array bounds, which are truncated. ``distinct_count`` is None if
-    unknown.
+    ``bound_bytes`` is the maximum size of byte array bounds. Longer bounds are truncated. ``distinct_count`` is None if
+    it is unknown.
     """
     statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
     if pages.nan_counts is not None:
@@ -297,7 +297,7 @@ def _raise_text(head: bytes) -> bytes | None:
 
 
 def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
-    """Return the bounds that a chunk's statistics prove. Only those in a supported order are used.
+    """Return the bounds that a chunk's statistics prove. Minima and maxima in an unsupported order are ignored.
 
     Without a known ``ColumnOrder``, ``min_value`` and ``max_value`` have no meaning.
     """
@@ -340,7 +340,7 @@ def bounds_of_values(
     order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Like :func:`bounds_of`, for bounds that are already in comparison form."""
+    """Return the bounds that counts and bounds in comparison form prove, like :func:`bounds_of`."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False

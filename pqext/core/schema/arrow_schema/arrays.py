@@ -84,7 +84,8 @@ def _dictionary(array: pa.Array, target: pa.DataType) -> pa.Array:
             indices = indices.cast(target.index_type)
         except pa.ArrowInvalid:
             raise CorruptFileError(
-                f"a row group has more distinct values than indices of type {target.index_type} can count{_ADVICE}"
+                "a row group has more distinct values than dictionary indices of type "
+                f"{target.index_type} can represent{_ADVICE}"
             ) from None
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=target.ordered, safe=False)
 

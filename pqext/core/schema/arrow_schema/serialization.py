@@ -19,7 +19,7 @@ class Unreadable(Exception):
 def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
     """Serialise ``schema`` for a file with the other key-value metadata ``pairs``.
 
-    Return None if it is nested too deeply.
+    Return None if the schema is nested too deeply.
 
     The pairs are included because Arrow's reader does not look for them elsewhere if a file has a serialised schema.
     """
@@ -29,7 +29,9 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
 
 
 def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
-    """Parse the text in a file, or only the fields at the ascending ``positions``. Raises :exc:`Unreadable`.
+    """Parse a serialised schema, or only its fields at the ascending ``positions``.
+
+    Raises :exc:`Unreadable` if ``text`` is not a valid schema or has fewer fields.
 
     Messages are checked before Arrow parses them. Their tables must lie within the message, be nested at most 100
     levels deep, and not outnumber its bytes, because a message that refers to one table many times could take any
@@ -43,7 +45,7 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
     fault = "it is not base64" if message is None else check(message)
     if message is not None and fault is None and positions is not None:
         message = only(message, positions)
-        fault = "it has not as many fields" if message is None else check(message)
+        fault = "it has too few fields" if message is None else check(message)
     if fault is not None:
         raise Unreadable(fault)
     try:
@@ -54,7 +56,7 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
 
 
 def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
-    """Return the text for a file with other key-value metadata; None if it is not a valid schema."""
+    """Return the serialised schema ``text`` with ``pairs`` as its metadata; None if it is missing or invalid."""
     try:
         return None if text is None else serialise(parse(text), pairs)
     except Unreadable:
@@ -62,7 +64,10 @@ def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
 
 
 def with_wide_indices(text: str | None) -> str | None:
-    """Return the text with 32-bit indices in all dictionaries, because these may get more values than before."""
+    """Return the serialised schema with indices of at least 32 bits in all dictionaries, which may get more values.
+
+    Invalid text is returned unchanged.
+    """
     try:
         schema = parse(text or "")
     except Unreadable:
@@ -95,7 +100,7 @@ def _raw(text: str) -> bytes:
 
 
 def same_types(first: str | None, other: str | None) -> bool:
-    """Return whether two texts declare the same field types and metadata.
+    """Return whether two serialised schemas declare the same field types and metadata.
 
     Other metadata and element names may differ.
     """

@@ -59,7 +59,7 @@ class StoredSchema:
         return any(has_narrow_indices(field.type) for field in held)
 
     def widen_indices(self) -> StoredSchema:
-        """Return a schema for several files, in which the indices of dictionaries can count the values of all files."""
+        """Return a schema for several files, in which dictionary indices can represent the values of all files."""
         other = StoredSchema((), self._path)
         other._text, other._warned, other._is_shared = self._text, self._warned, True
         return other
@@ -85,11 +85,11 @@ class StoredSchema:
             result = apply_hints(shape, field)
             return with_wide_indices(result) if self._is_shared else result
         except (Contradiction, UnicodeDecodeError) as error:
-            self._tell(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
+            self._warn(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
         return shape
 
     def expect(self, positions: Sequence[int]) -> None:
-        """Decode the fields at the ascending ``positions``, which are used next.
+        """Decode the fields at the ascending ``positions`` in advance.
 
         Other fields of a wide schema are not decoded.
         """
@@ -116,7 +116,7 @@ class StoredSchema:
         try:
             return parse(self._text or "")
         except Unreadable as error:
-            self._tell(f"the file's {KEY} is ignored: {error}")
+            self._warn(f"the file's {KEY} is ignored: {error}")
             return None
 
     @cached_property
@@ -124,7 +124,7 @@ class StoredSchema:
         try:
             return [] if self._schema is None else list(self._schema.names)
         except UnicodeDecodeError:
-            self._tell(f"the file's {KEY} is ignored: it contains a name that is not UTF-8")
+            self._warn(f"the file's {KEY} is ignored: it contains a name that is not UTF-8")
             return []
 
     @cached_property
@@ -132,7 +132,7 @@ class StoredSchema:
         counts = Counter(self._names)
         return {name: place for place, name in enumerate(self._names) if counts[name] == 1}
 
-    def _tell(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
         if message not in self._warned:
             self._warned.add(message)
             warn_about_file(self._path, message, AnnotationWarning)
@@ -209,7 +209,9 @@ def _type_name(shape: Shape) -> str:
 
 
 def _plain_type(shape: Shape) -> pa.DataType | None:
-    """Return the Arrow type of a leaf for its Parquet type; None if the options determine the type, or there is none.
+    """Return the Arrow type that corresponds to the Parquet type of a leaf.
+
+    Return None for INT96, whose type depends on the options, and for types without an Arrow equivalent.
     """
     leaf = shape.node.leaf_type
     try:

@@ -17,7 +17,7 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 
 def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[LeafShape], bool] | None = None) -> Shape:
-    """Return ``shape`` with its string and binary leaves as ``string_type``, including nested ones.
+    """Return ``shape`` with its string and binary leaves as ``string_type``, including nested leaves.
 
     ``"string"`` changes nothing. Columns with annotations or Arrow extension types keep their type, and a stored
     dictionary keeps its index type. Leaves for which ``is_selected`` returns False are not changed.

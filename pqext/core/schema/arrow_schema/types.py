@@ -127,9 +127,7 @@ _KINDS: dict[int, str] = {
 
 
 def strip_extension_metadata(field: pa.Field) -> pa.Field:
-    """Return ``field`` without the metadata of an extension type, and without metadata that duplicates the Parquet
-    schema.
-    """
+    """Return ``field`` without metadata of extension types and metadata that duplicates the Parquet schema."""
     held = (field.metadata or {}).items()
     return field.with_metadata({k: v for k, v in held if not k.startswith((_EXTENSION, _PARQUET))} or None)
 
@@ -137,7 +135,10 @@ def strip_extension_metadata(field: pa.Field) -> pa.Field:
 def metadata_of(
     parquet_metadata: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, is_typed: bool
 ) -> dict[bytes, bytes]:
-    """Merge field metadata. Parquet's takes precedence, except for extension types with ``is_typed``."""
+    """Merge the field metadata of the Parquet schema, which takes precedence, and of the stored Arrow schema.
+
+    With ``is_typed``, the extension metadata of the Parquet schema is ignored.
+    """
     mine = {
         key: value for key, value in (parquet_metadata or {}).items() if not (is_typed and key.startswith(_EXTENSION))
     }

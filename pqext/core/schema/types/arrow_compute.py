@@ -57,10 +57,10 @@ def is_view(arrow: pa.DataType) -> bool:
 def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Return the elements at ``positions``, which must be within the array."""
     if is_view(array.type):
-        return _views(array, positions)
+        return _take_views(array, positions)
     with suppress(pa.ArrowNotImplementedError):
         return array.take(pa.array(positions))
-    return _in_runs(array, positions)
+    return _take_runs(array, positions)
 
 
 def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
@@ -71,7 +71,7 @@ def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
     return take_positions(array, np.flatnonzero(flags))
 
 
-def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
+def _take_views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Return the views at ``positions``. The bytes that they refer to are not copied."""
     validity, views, *data = array.buffers()
     start = array.offset
@@ -84,7 +84,7 @@ def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(array.type, len(positions), [validity, pa.py_buffer(result), *data])
 
 
-def _in_runs(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
+def _take_runs(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Return the elements at ``positions``. Adjacent elements are copied together."""
     edges = [0, *(np.flatnonzero(np.diff(positions) != 1) + 1).tolist(), len(positions)]
     runs = ((start, stop) for start, stop in pairwise(edges) if start < stop)

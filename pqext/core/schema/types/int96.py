@@ -33,7 +33,7 @@ SPARK_KEYS = frozenset({"org.apache.spark.version", "org.apache.spark.sql.parque
 def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
     """Return the default unit for reading a file's INT96 timestamps, given the ``keys`` of its metadata.
 
-    It is microseconds for Spark, which represent all of its timestamps, and nanoseconds for other writers.
+    The unit is microseconds for Spark, whose timestamps are whole microseconds, and nanoseconds for other writers.
     """
     return "us" if any(key in SPARK_KEYS for key in keys) else "ns"
 

@@ -59,9 +59,9 @@ def outside_annotations(shape: Shape) -> set[int]:
 
 
 def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
-    """Convert stored values to the leaf's type; return them and the number of invalid values that became null.
+    """Convert stored values to the leaf's type. Return the array and the number of invalid values that became null.
 
-    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it with null.
+    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
     """
     if is_view(array.type):
         array = array.cast(normal(array.type))

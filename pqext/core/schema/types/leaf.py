@@ -95,7 +95,10 @@ def from_fixed_width(
 
 
 def from_byte_arrays(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, offsets: Any, data: Any) -> pa.Array:
-    """Build an Arrow array of ``slot_count`` slots from byte arrays. Strings are checked to be valid UTF-8."""
+    """Build an Arrow array of ``slot_count`` slots from byte arrays.
+
+    Raises ``InvalidValueError`` for strings that are not valid UTF-8 and decimals with too many digits.
+    """
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
         out = allocate(slot_count * arrow.byte_width)
@@ -104,10 +107,10 @@ def from_byte_arrays(leaf: LeafType, slot_count: int, validity: pa.Buffer | None
     if pa.types.is_null(arrow):
         return _nulls(slot_count, validity)
     array = pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return _checked_text(leaf, array, data) if pa.types.is_string(arrow) else array
+    return _validate_text(leaf, array, data) if pa.types.is_string(arrow) else array
 
 
-def _checked_text(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
+def _validate_text(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
     if not is_ascii(data):
         try:
             array.validate(full=True)
@@ -134,7 +137,7 @@ def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.
     arrow = _decoded_type(leaf)
     if leaf.width is None:
         if pa.types.is_string(arrow):
-            return lambda slots, validity, values, offsets: _checked_text(
+            return lambda slots, validity, values, offsets: _validate_text(
                 leaf, from_buffers(arrow, slots, [validity, buffer(offsets), buffer(values)]), values
             )
         if pa.types.is_binary(arrow):

@@ -15,7 +15,7 @@ _TEXTS = ("STRING", "ENUM")
 def stored_like(
     target_type: LeafType, arrow: pa.DataType, file_type: LeafType, int96_unit: str
 ) -> tuple[LeafType, pa.DataType]:
-    """Return how to store values of type ``arrow`` in a leaf of ``file_type``, and the Arrow type to cast them to.
+    """Return the leaf type for values of type ``arrow`` in a leaf of ``file_type``, and the Arrow type to cast to.
 
     The same values can be stored differently: decimals in four physical types, timestamps as INT96 or in three units,
     and text as ENUM. If the leaf cannot store the values, return ``target_type`` and its Arrow type. ``int96_unit`` is

@@ -105,7 +105,7 @@ class LegacyCalendar:
 class _Offsets(NamedTuple):
     """Offsets of a zone. ``standard`` is the number of seconds east of UTC, which determines the days before 1582.
 
-    ``shifts`` contains the seconds to add from each of the ``changes`` on, which are in seconds. Before 1582, the shift
+    ``changes`` are in seconds, and ``shifts`` contains the seconds to add from each change on. Before 1582, the shift
     of days is added too.
     """
 
@@ -118,7 +118,7 @@ class _Offsets(NamedTuple):
 def offsets_of(zone: str) -> _Offsets:
     """Return the offsets of a zone, given its name or an offset such as ``+02:00``.
 
-    Raises ``UnsupportedError`` if unknown.
+    Raises ``UnsupportedError`` for an unknown zone.
     """
     known = _zones().get(zone)
     if known is None:

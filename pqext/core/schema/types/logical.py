@@ -93,7 +93,7 @@ _CONVERTED_BY_MEMBER = {
 
 
 def from_element(element: SchemaElement) -> LogicalType | None:
-    """Return the logical type of a schema element. If it has only a ConvertedType, this is converted."""
+    """Return the logical type of a schema element, converted from its ConvertedType if it has no LogicalType."""
     if element.logicalType is not None and element.logicalType.member is not None:
         return element.logicalType
     if element.converted_type is None or element.logicalType is not None:
@@ -174,8 +174,7 @@ class LeafType:
 
     @property
     def ignored_reason(self) -> str | None:
-        """Reason that the leaf is read as its physical type although it is annotated; None if the annotation is used.
-        """
+        """Reason that an annotated leaf is read as its physical type; None if the annotation is used."""
         if self.logical is None:
             return None
         physical = self.physical.name
@@ -241,8 +240,9 @@ class LeafType:
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
     def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
-        """Convert bounds of stored values to bounds of the values that readers return, which may be truncated or in
-        another calendar. A bound is None if it is unknown.
+        """Convert bounds of stored values to bounds of the values that readers return; None if unknown.
+
+        Readers may return truncated values, or values in another calendar.
         """
         if self.calendar is not None:
             low, high = (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)

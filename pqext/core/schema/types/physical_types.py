@@ -61,11 +61,11 @@ def normal(arrow: pa.DataType) -> pa.DataType:
 def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType | None:
     """Return the storage of a non-nested Arrow type; None if it cannot be stored.
 
-    ``metadata`` is the metadata of the field (see :mod:`pqext.core.schema.types.marks`). Raises ``ValueError`` if it
-    does not match the type.
+    ``metadata`` is the metadata of the field (see :mod:`pqext.core.schema.types.marks`). Raises ``ValueError`` if
+    the metadata does not match the type.
     """
     if not metadata:
-        return _remove_mark(arrow)
+        return _unmarked_storage_type(arrow)
     requested = marks.logical_name(metadata)
     leaf = _storage_type(arrow, metadata, requested)
     if leaf is not None and requested and leaf.member != requested:
@@ -74,7 +74,7 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
 
 
 @lru_cache(maxsize=256)
-def _remove_mark(arrow: pa.DataType) -> LeafType | None:
+def _unmarked_storage_type(arrow: pa.DataType) -> LeafType | None:
     return _storage_type(arrow, {}, "")
 
 

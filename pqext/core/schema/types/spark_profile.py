@@ -58,7 +58,7 @@ def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tup
 def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
     if types.is_decimal(arrow) and arrow.precision > 38:
-        raise _unsupported_error(path, f"{arrow}; Spark's decimals have at most 38 digits")
+        raise _unsupported_error(path, f"{arrow} has more than the 38 digits of Spark's decimals")
     if types.is_interval(arrow):
         raise _unsupported_error(path, "INTERVAL is not supported by Spark")
     if types.is_float16(arrow):
@@ -97,8 +97,8 @@ def check_values(values: pa.Array, path: str) -> None:
         at = pc.index(far, True).as_py()
         raise _unsupported_error(
             path,
-            f"value {at} that is not null in its row group is {counts[at].as_py()} {values.type.unit} from 1970, and "
-            "Spark's timestamps end at 64 bits of microseconds",
+            f"non-null value {at} of a row group is {counts[at].as_py()} {values.type.unit} since 1970-01-01, beyond "
+            "the 64-bit microseconds of Spark's timestamps",
         )
 
 
