@@ -14,7 +14,7 @@ _CONVERTED = frozenset(int(member) for member in ConvertedType)
 
 
 def implausible(element: SchemaElement) -> Iterator[str]:
-    """Describe implausible annotations of a schema element; unknown logical types are plausible."""
+    """Yield a description of each implausible annotation of a schema element. Unknown logical types are plausible."""
     logical, converted = element.logicalType, element.converted_type
     if logical is not None and (reason := _placement_fault(element, logical)):
         yield reason

@@ -34,7 +34,7 @@ class ChunkSelection:
         self._dense: dict[tuple[int, int], bool] = {}
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
-        """Return whether the chunks of ``group`` at or below ``shape`` are decoded."""
+        """Return whether the chunks of ``group`` at or below ``shape`` are decoded. Also count them as steps."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
         return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
@@ -52,7 +52,7 @@ class ChunkSelection:
         return included
 
     def _fits(self, group: RowGroup, leaf: int) -> bool:
-        """Charge the budget for a chunk that states many values in few bytes; return False if it exceeds the budget."""
+        """Charge the budget for a chunk that states many values in few bytes. Return whether it fits the budget."""
         with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
             about = group.metadata.columns[leaf].meta_data
             if about is not None:

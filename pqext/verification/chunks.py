@@ -62,10 +62,10 @@ class _ChunkCheck:
                 chunk = self._group.chunk(self._leaf.node)
                 _ = chunk.metadata, chunk.decryptor
                 # Some writers record no page offsets for a chunk without pages.
-                stored = self._pages(chunk) if chunk.num_values or self._group.num_rows else None
+                stored = self._check_pages(chunk) if chunk.num_values or self._group.num_rows else None
                 if stored is not None:
                     with self._damage("layout.page-lost"):
-                        self._values(chunk, stored)
+                        self._check_values(chunk, stored)
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, self._group.index, error.message)
 
@@ -84,8 +84,8 @@ class _ChunkCheck:
             fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted_path, error.offset)
             self._findings.add_damage(fault)
 
-    def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
-        """Verify checksums and return the data pages; None if damage makes the values unreliable."""
+    def _check_pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
+        """Check the pages, and return the data pages; None if corruption makes the values unreliable."""
         span, sound = span_of(self._file, chunk), True
         starts: list[int] = []
         tally = metadata_checks.EncodingTally()
@@ -144,7 +144,7 @@ class _ChunkCheck:
             self._fault("page-index.validation", error.message, error.offset)
         return None
 
-    def _values(self, chunk: ColumnChunk, pages: list[PageExtent]) -> None:
+    def _check_values(self, chunk: ColumnChunk, pages: list[PageExtent]) -> None:
         offsets = self._index(lambda: chunk.offset_index)
         columns = self._index(lambda: chunk.column_index) if offsets is not None else None
         order = of_column(chunk.node.leaf_type, chunk.order)
@@ -173,7 +173,7 @@ class _ChunkCheck:
             lows.append(run.minimum)
             highs.append(run.maximum)
             if indexed is not None:
-                self._page(indexed, columns, order, number, run, pages[number])
+                self._check_page(indexed, columns, order, number, run, pages[number])
             if filter is not None and run.physical is not None and len(run.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(run.physical)).all()
         for page, message in counts.iter_contradictions() if counts is not None else ():
@@ -182,7 +182,7 @@ class _ChunkCheck:
             self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
         if absent:
             self._fault("bloom.check", "the Bloom filter excludes a value of the chunk")
-        self._counts(chunk, order, entries, nulls, nans)
+        self._check_counts(chunk, order, entries, nulls, nans)
         self._report(metadata_checks.check_levels(chunk.metadata, sizes))
         if is_byte_array_decimal(chunk.node) and has_empty(self._file, self._group, self._leaf, chunk):
             self._fault("logical.decimal.byte-array", "a decimal value has no bytes")
@@ -193,7 +193,7 @@ class _ChunkCheck:
             for number, rule, message in metadata_checks.check_page_levels(columns, offsets, sizes):
                 self._fault(rule, message, pages[number].offset)
         if indexed is not None and columns is not None:
-            self._boundary_order(order, indexed, columns.boundary_order)
+            self._check_boundary_order(order, indexed, columns.boundary_order)
 
     def _bloom_filter(self, chunk: ColumnChunk) -> bloom.SplitBlockFilter | None:
         try:
@@ -227,7 +227,7 @@ class _ChunkCheck:
         if len(invalid) > len(listed):
             self._findings.count("logical.json", message, len(invalid) - len(listed))
 
-    def _page(
+    def _check_page(
         self, indexed_pages: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: Contents,
         page: PageExtent,
     ) -> None:
@@ -251,7 +251,7 @@ class _ChunkCheck:
         if _outside(run, bounds):
             self._fault("page-index.bounds", "a value lies outside the bounds of its page", page.offset)
 
-    def _counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
+    def _check_counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
         stated = chunk.metadata.statistics
         if stated is None:
             return
@@ -263,7 +263,7 @@ class _ChunkCheck:
         if problem is not None:
             self._fault("statistics.bounds", f"the statistics have {problem}")
 
-    def _boundary_order(self, order: BoundOrder, indexed_pages: IndexedPages, declared_order: int) -> None:
+    def _check_boundary_order(self, order: BoundOrder, indexed_pages: IndexedPages, declared_order: int) -> None:
         if declared_order == BoundaryOrder.UNORDERED:
             return
         bounds = [page for page in indexed_pages.bounds if page.minimum is not None and page.maximum is not None]

@@ -89,7 +89,7 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
 
 
 def _metadata(file: ParquetFile) -> str | None:
-    """Return the file's GeoParquet metadata."""
+    """Return the file's GeoParquet metadata; None if there is none."""
     return next((pair.value for pair in file.metadata.key_value_metadata or () if pair.key == geoparquet.KEY), None)
 
 
@@ -115,21 +115,21 @@ class _ChunkCheck:
         self._codes: set[int] = set()
 
     def run(self) -> set[int] | None:
-        """Report the chunk's faults, and return the type codes of its values, or None if some values cannot be read."""
+        """Report the chunk's faults, and return the type codes of its values; None if some values cannot be read."""
         column, index = self._leaf.node.dotted_path, self._group.index
         try:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
                 return self._codes
             if not self._is_adopted:
-                self._no_order(chunk)
+                self._check_no_order(chunk)
             stated = chunk.geospatial_statistics
-            box = self._box(stated)
+            box = self._check_box(stated)
             pages = self._pages(chunk)
             boxes = [] if box is None else [(_CONTAIN, "the bounding box of its column chunk", box)]
-            self._values(chunk, pages, boxes + self._geoparquet_boxes(), self._page_boxes(chunk, pages))
+            self._check_values(chunk, pages, boxes + self._geoparquet_boxes(), self._page_boxes(chunk, pages))
             if stated is not None and stated.geospatial_types:
-                self._type_codes(stated.geospatial_types)
+                self._check_type_codes(stated.geospatial_types)
             return self._codes
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, index, error.message)
@@ -147,7 +147,7 @@ class _ChunkCheck:
             self._messages.add(message)
             self._fault(rule, message, row)
 
-    def _no_order(self, chunk: ColumnChunk) -> None:
+    def _check_no_order(self, chunk: ColumnChunk) -> None:
         stated = chunk.metadata.statistics
         rule = f"{self._leaf.node.logical_name}".lower() + ".order"
         bounds = () if stated is None else (stated.min, stated.max, stated.min_value, stated.max_value)
@@ -160,8 +160,8 @@ class _ChunkCheck:
         if index is not None and any(value for value in (*index.min_values, *index.max_values)):
             self._fault(rule, "the column index has minima and maxima, but geometries have no order")
 
-    def _box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
-        """Return the bounding box of the chunk if it is valid, or None."""
+    def _check_box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
+        """Return the bounding box of the chunk; None if there is none. Report an invalid box, and return None."""
         if declared_box is None or declared_box.bbox is None:
             return None
         box = BoundingBox.from_metadata(declared_box.bbox)
@@ -174,14 +174,14 @@ class _ChunkCheck:
         return None
 
     def _geoparquet_boxes(self) -> list[_StatedBox]:
-        """Return the box of the column in the GeoParquet metadata, as a list that is empty if it is invalid."""
+        """Return a list of the column's box in the GeoParquet metadata. The list is empty without a valid box."""
         box = self._column_box
         if box is None or not box.usable or (box.wraps and not self._type.geographic):
             return []
         return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
     def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
-        """Return the pages of a valid page index. The check of chunks reports an invalid index."""
+        """Return the pages of a valid page index; None otherwise. The check of chunks reports an invalid index."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -199,7 +199,7 @@ class _ChunkCheck:
             self._fault("geo.page_boxes.damaged", error.message)
             return None
 
-    def _type_codes(self, declared_codes: Sequence[int]) -> None:
+    def _check_type_codes(self, declared_codes: Sequence[int]) -> None:
         if len(set(declared_codes)) != len(declared_codes):
             self._fault("geo.types.unique", "a type code is listed twice")
         if not _CODES.issuperset(declared_codes):
@@ -210,7 +210,7 @@ class _ChunkCheck:
             missing = sorted(self._codes.difference(declared_codes))
             self._fault("geo.types.several", f"the list of types lacks {missing}, which geometries have")
 
-    def _values(
+    def _check_values(
         self, chunk: ColumnChunk, pages: IndexedPages | None, stated_boxes: Sequence[_StatedBox],
         boxes: page_boxes.PageBoxes | None,
     ) -> None:
@@ -224,9 +224,9 @@ class _ChunkCheck:
                 if outside is not None:
                     self._report_once(rule, f"a geometry is outside {words}", int(rows[outside]))
             if boxes is not None:
-                self._page(boxes, number, values, rows)
+                self._check_page_box(boxes, number, values, rows)
 
-    def _without_faults(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    def _clear_faults(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
         encoded = values.dictionary_encode()  # a few bytes of a file can repeat one value millions of times
         faults: dict[int, GeometryError] = {}
         start = 0
@@ -254,7 +254,7 @@ class _ChunkCheck:
         try:
             summaries(values, strict=True)
         except GeometryError:
-            values = self._without_faults(values, rows)
+            values = self._clear_faults(values, rows)
         parts = summaries(values)
         self._codes.update(code for part in parts for code in part.types)
         if any(part.extended for part in parts):
@@ -262,10 +262,10 @@ class _ChunkCheck:
             self._report_once("geo.wkb.iso", "a value is EWKB instead of ISO WKB", int(rows[slot]))
         around = bounding_box(parts)
         if not self._type.planar and (around is None or not within_range(around)):
-            values = self._in_range(values, rows)
+            values = self._clear_out_of_range(values, rows)
         return values
 
-    def _in_range(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    def _clear_out_of_range(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
         (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
         (column,) = columns(values)
         xmin, xmax, ymin, ymax = row_values(column)[0][:4]
@@ -281,7 +281,7 @@ class _ChunkCheck:
             self._findings.count("geography.range", message, len(outside) - shown)
         return _clear_positions(values, outside)
 
-    def _page(
+    def _check_page_box(
         self, boxes: page_boxes.PageBoxes, number: int, values: pa.Array, rows: NDArray[np.int64]
     ) -> None:
         if boxes.unknown[number]:
@@ -330,10 +330,11 @@ def _find_extended(values: pa.Array) -> int:
 
 
 def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
-    """Return the first value that the box does not contain, or None. Edges are included unless they are planar.
+    """Return the position of the first value that the box does not contain; None if it contains all values.
 
-    Edges on an ellipsoid rise at least as far as edges on a sphere (``geo.edges.rise``), unless it is prolate. pqext's
-    boxes contain the farthest point that an edge may reach; boxes of other writers may not.
+    Edges are included unless they are planar. Edges on an ellipsoid rise at least as far as edges on a sphere
+    (``geo.edges.rise``), unless the ellipsoid is prolate. pqext's boxes contain the farthest point that an edge may
+    reach; boxes of other writers may not.
     """
     total = bounding_box(summaries(values)) if type.planar and not box.wraps else None
     if total is not None and box.contains(total) and _contains_zm(box, total):

@@ -82,18 +82,18 @@ class _ColumnCheck:
             type = GeospatialType.from_logical_type(self._node.logical_type, self._file.options.properties)
         except GeometryError:
             return  # reported by the check of geometries
-        self._contradictions(type)
-        self._box(type)
-        paths = self._covering()
+        self._check_type(type)
+        self._check_box(type)
+        paths = self._check_covering()
         if paths or not self._node.is_leaf or self._is_oriented:
-            own = self._rows(type, paths)
+            own = self._check_rows(type, paths)
             codes = codes if self._node.is_leaf else {self._name: own}
-        self._types(codes.get(self._name))
+        self._check_types(codes.get(self._name))
 
     def _fault(self, rule: str, message: str, row_group: int | None = None, row: int | None = None) -> None:
         self._findings.add(Fault(rule, message, row_group, row, self._name))
 
-    def _contradictions(self, type: GeospatialType) -> None:
+    def _check_type(self, type: GeospatialType) -> None:
         """Report a CRS or edges that differ from the type, and a CRS that some readers treat as OGC:CRS84."""
         node = self._node
         stated = node.declared_type if node.is_adopted else node.logical_type
@@ -109,7 +109,7 @@ class _ColumnCheck:
         for message in geoparquet_types.list_contradictions(self._name, declared, described):
             self._fault(_PRECEDENCE, message.partition(": the type's")[0])
 
-    def _box(self, type: GeospatialType) -> None:
+    def _check_box(self, type: GeospatialType) -> None:
         if "bbox" not in self._about:
             return
         box = geoparquet.box_of(self._about)
@@ -118,8 +118,8 @@ class _ColumnCheck:
         elif box.wraps and not type.geographic:
             self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is only valid in a geographic CRS")
 
-    def _types(self, codes: set[int] | None) -> None:
-        """Report types that are missing from the metadata and, for version 2, types that no geometry has."""
+    def _check_types(self, codes: set[int] | None) -> None:
+        """Report types that are missing from the metadata, and types in the metadata that no geometry has."""
         listed = self._about.get("geometry_types")
         if not isinstance(listed, list) or not listed or codes is None:
             return
@@ -132,8 +132,11 @@ class _ColumnCheck:
         elif present and (absent := stated & set(NAMES.values()) - present):
             self._fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
 
-    def _covering(self) -> list[tuple[str, ...]]:
-        """Return the paths of the covering column, and report it if it is missing."""
+    def _check_covering(self) -> list[tuple[str, ...]]:
+        """Return the paths of the columns with the bounds of the covering. Report an invalid covering.
+
+        The list is empty if the metadata has no covering or an invalid covering.
+        """
         if "covering" not in self._about:
             return []
         paths = geoparquet.parse_covering(self._about)
@@ -150,10 +153,10 @@ class _ColumnCheck:
                 return []
         return paths
 
-    def _rows(self, type: GeospatialType, paths: list[tuple[str, ...]]) -> set[int] | None:
-        """Compare each row with its covering box.
+    def _check_rows(self, type: GeospatialType, paths: list[tuple[str, ...]]) -> set[int] | None:
+        """Check the covering box, the column's box and the orientation of each row.
 
-        Returns the types of all rows, or None if some rows cannot be read.
+        Return the type codes of all rows; None if some rows are not read.
         """
         codes: set[int] = set()
         names = list(dict.fromkeys([self._name, *(path[0] for path in paths)]))
@@ -174,7 +177,7 @@ class _ColumnCheck:
                         if not self._node.is_leaf:
                             self._check_bbox(values, group)
                         if self._is_oriented:
-                            self._orientation(values, type, group, first_row)
+                            self._check_orientation(values, type, group, first_row)
                         first_row += batch.num_rows
         except ParquetError:
             return None  # reported by the checks of chunks and of geometries
@@ -200,7 +203,7 @@ class _ColumnCheck:
         outside = placed & ~without & (between | beside | (ymin < low_y) | (ymax > high_y))
         self._report(_COVERING, outside, "a geometry is outside its box in the covering column", group, first_row)
 
-    def _orientation(self, values: pa.Array, type: GeospatialType, group: int, first_row: int) -> None:
+    def _check_orientation(self, values: pa.Array, type: GeospatialType, group: int, first_row: int) -> None:
         oriented = orient_rings(values, type)
         if oriented is not values:
             differ = pc.fill_null(pc.not_equal(values, oriented), False).to_numpy(zero_copy_only=False)
@@ -225,9 +228,9 @@ class _ColumnCheck:
 
 
 def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
-    """Return bounds of covering boxes.
+    """Return the bound of each row's covering box at ``path``, NaN if it is null. ``up`` is 1 for upper bounds.
 
-    Floats are widened by one ulp because some writers round to the nearest float.
+    FLOAT bounds are moved outward by one ulp, because some writers round to the nearest float.
     """
     array = batch.column(path[0])
     array = pc.struct_field(array, list(path[1:])) if len(path) > 1 else array

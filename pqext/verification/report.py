@@ -19,8 +19,8 @@ class Fault:
     """Violation of a rule.
 
     ``rule`` is the id of a rule in the specs. ``row`` is counted from the start of the file. ``offset`` is a byte
-    offset in ``part``, which is the ``"file"``, or, in this row and column, the encoded ``"value"`` or ``"metadata"``,
-    the ``"typed_value"``, or the ``"residual"`` object next to the shredded field.
+    offset in ``part``. This is the ``"file"``, or a part of the value in the row and column: the encoded ``"value"`` or
+    ``"metadata"``, the ``"typed_value"``, or the ``"residual"`` object next to the shredded field.
     """
 
     rule: str
@@ -150,7 +150,7 @@ class Findings:
         self._damage.add((row_group, column))
 
     def skip(self, column: str, row_group: int | None, reason: str) -> None:
-        """Record an unchecked column, only once for each reason."""
+        """Record an unchecked column, once for each reason and row group. At most ``limit`` columns are recorded."""
         unchecked = UncheckedColumn(column, row_group, reason)
         if len(self.unchecked) < max(self.limit, 1) and unchecked not in self.unchecked:
             self.unchecked.append(unchecked)

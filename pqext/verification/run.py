@@ -133,13 +133,14 @@ def verify(
     The following checks run by default:
 
     - ``"chunks"``: the checksum, levels and values of every page; statistics, page index and Bloom filter of each
-    column chunk against its values; offset index, sizes, encodings and level histograms against its pages; JSON
-    columns; - ``"sorting"``: the order of rows against the sort keys of their row group; - ``"variants"``: for each
-    VARIANT column, the layout of its groups and the types of its columns, every encoded value and metadata in full, and
-    the consistency of ``value`` and ``typed_value`` in every row; - ``"geometries"``: for each GEOMETRY and GEOGRAPHY
-    column, every value, and whether the bounding boxes of chunks and pages contain their data, the type lists are
-    complete, and minima and maxima are absent. A box may be wider than its data. GeoParquet metadata is compared with
-    columns, types, boxes, CRS and the covering of each row.
+      column chunk against its values; offset index, sizes, encodings and level histograms against its pages; the text
+      of JSON columns;
+    - ``"sorting"``: the order of rows against the sort keys of their row group;
+    - ``"variants"``: for each VARIANT column, the layout of its groups and the types of its columns, every encoded
+      value and metadata in full, and the consistency of ``value`` and ``typed_value`` in every row;
+    - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column, every value, and whether the bounding boxes of chunks
+      and pages contain their data, the type lists are complete, and minima and maxima are absent. A box may be wider
+      than its data. GeoParquet metadata is compared with columns, types, boxes, CRS and the covering of each row.
 
     A corrupt file or footer results in a report, not an error. Columns that cannot be checked, because a key is missing
     or an encoding is unsupported, are listed as ``unchecked``, and the report is not ``ok``. Column chunks that share
@@ -177,7 +178,7 @@ def verify(
         True
     """
     if isinstance(checks, str) or isinstance(columns, str):
-        raise TypeError("checks and columns must be lists of names")
+        raise TypeError("checks and columns must be lists of names, such as ['chunks'], not text")
     names = get_args(Check) if checks is None else tuple(checks)
     for name in names:
         if name not in CHECKS:
@@ -185,7 +186,7 @@ def verify(
     if not names or (columns is not None and not columns):
         raise ValueError("nothing to check: pass at least one check and one column, or None for all")
     if limit < 0:
-        raise ValueError(f"limit must not be negative, not {limit}")
+        raise ValueError(f"limit must be 0 or more, not {limit}")
     findings = Findings(limit)
     try:
         options = ReadOptions(decryption=decryption, arrow_schema=False, legacy_calendar="stored")
@@ -247,9 +248,9 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
-    """Report negative sizes, and ordinals that only some row groups have, which some readers reject.
+    """Report unreadable row groups, negative sizes, and ordinals that only some row groups have.
 
-    Returns False if a row group cannot be read, which is also reported.
+    Return whether all row groups can be read. Some readers reject files with ordinals in some row groups only.
     """
     numbered: list[bool] = []
     for index, group in enumerate(file.row_groups):
@@ -279,7 +280,7 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         return
     if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
-        message = "the FlatBuffers footer differs for readers without support for pqext's extension of it"
+        message = "the FlatBuffers footer has other contents for readers that do not support pqext's extension of it"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
     if footer.format == "flatbuffers" or not ends_in_flat_footer(footer.raw):
         return

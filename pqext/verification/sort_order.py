@@ -35,7 +35,10 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 def _keys(
     file: ParquetFile, tops: Sequence[Shape], group: RowGroup, findings: Findings
 ) -> Iterator[tuple[SortKey, Shape]]:
-    """Yield the sort keys with their top-level columns, up to the first key without a defined order."""
+    """Yield the sort keys with their top-level columns, up to the first key that cannot be checked.
+
+    A key cannot be checked if its column is not selected, is repeated or has no order. An invalid column is reported.
+    """
     leaves = file.schema.leaves
     seen: set[int] = set()
     for column in group.metadata.sorting_columns or ():
@@ -43,7 +46,7 @@ def _keys(
             continue  # a repeated key cannot distinguish rows
         seen.add(column.column_idx)
         if not 0 <= column.column_idx < len(leaves):
-            message = f"a sort key is column {column.column_idx} of a file of {len(leaves)}"
+            message = f"a sort key refers to column {column.column_idx}, but the file has {len(leaves)} leaf columns"
             findings.add(Fault("sorting.recorded", message, group.index))
             return
         leaf = leaves[column.column_idx]
@@ -67,7 +70,7 @@ def _check_rows(
             violation = sorting.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
             if violation is not None:
                 row, key = violation
-                message = "a row is out of order by the sort keys of the row group"
+                message = "a row is out of order according to the sort keys of its row group"
                 findings.add(Fault("sorting.checked", message, group.index, first_row + start + row, key.path))
                 return
     except (UnsupportedError, EncryptionError, LimitError) as error:

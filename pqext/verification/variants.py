@@ -52,13 +52,13 @@ def iter_groups(top: Shape) -> Iterator[GroupShape]:
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every VARIANT column below ``tops``."""
     for top in tops:
-        readable = [variant for group in iter_groups(top) if (variant := _readable(group, findings)) is not None]
+        readable = [variant for group in iter_groups(top) if (variant := _check_group(group, findings)) is not None]
         if readable:
             _check_rows(file, top, readable, selection, findings)
 
 
-def _readable(group: GroupShape, findings: Findings) -> Readable | None:
-    """Report faults in a column's groups. Returns None if its rows cannot be read."""
+def _check_group(group: GroupShape, findings: Findings) -> Readable | None:
+    """Report faults in the groups of a column. Return the column, or None if its rows cannot be read."""
     for fault in group_faults(group.node):
         findings.add(fault)
     try:
