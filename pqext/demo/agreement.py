@@ -36,13 +36,13 @@ class File(Protocol):
 class Reader:
     """Another reader: functions that return all rows of a file, and the number of matches of a query.
 
-    ``tells_nulls`` is true if the reader distinguishes a VARIANT that is JSON null from a null.
+    ``distinguishes_nulls`` is true if the reader distinguishes a VARIANT that is JSON null from a null.
     """
 
     name: str
     rows: Callable[[Path], Iterable[Row]]
     count: Callable[[Path, DemoQuery], int]
-    tells_nulls: bool = True
+    distinguishes_nulls: bool = True
 
 
 def agreements(
@@ -68,7 +68,7 @@ def agreements(
                 f"DuckDB {version}",
                 lambda path: compare.by_duckdb(path, columns),
                 lambda path, item: compare.duckdb_count(path, columns, item.box, _lower_limit(item)),
-                tells_nulls=False,
+                distinguishes_nulls=False,
             )
         )
     results = []
@@ -77,7 +77,7 @@ def agreements(
         expected = list(compare.by_pqext(file.file, columns)) if small else None
         for reader in readers:
             if reader.name == own and not compare.spark_reads(spark, file.file):
-                results.append(Agreement(own, file.label, None, "this version of Spark reads no geometries"))
+                results.append(Agreement(own, file.label, None, "this version of Spark does not read geometries"))
             else:
                 results.append(_compare_reader(reader, file, expected, questions, scratch))
         if version is None:
@@ -91,7 +91,7 @@ def _compare_reader(
     if expected is None:
         return Agreement(reader.name, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
     json_nulls = 0
-    if not reader.tells_nulls:
+    if not reader.distinguishes_nulls:
         json_nulls = sum(text == "null" for text, _ in expected)
         expected = [(None if text == "null" else text, wkb) for text, wkb in expected]
     differs = compare.difference(expected, reader.rows(file.file))

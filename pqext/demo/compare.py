@@ -172,7 +172,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tup
 
 
 def has_expected_count(count: Callable[[], int], expected: int) -> bool:
-    """Return whether a query returns ``expected`` rows although row groups of the file are overwritten."""
+    """Return whether ``count`` returns ``expected``. Return False if it raises, as readers do on overwritten pages."""
     try:
         return count() == expected
     except Exception:  # engines raise various errors on invalid pages

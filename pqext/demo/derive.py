@@ -69,7 +69,7 @@ def _is_number(leaf: SchemaNode) -> bool:
 
 
 def threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
-    """Return the path of the number that most rows have, and the value that two percent of them reach or exceed.
+    """Return the path of the number that most rows have, and the value that two percent of these numbers reach.
 
     ``excluded_fields`` are ignored paths, such as the coordinates. Return None if there are no other numbers.
     """

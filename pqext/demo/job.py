@@ -219,9 +219,9 @@ def _run_queries(
         readings: list[Reading] = []
         with listener.step(f"ask: {requested.title}"):
             for written in files:
-                with TemporaryDirectory(prefix="pqext-demo-") as told:
-                    answers.append(answer(requested.frame(spark, written.folder, Path(told)), source))
-                    readings.append(reading(written.folder, written.picture, requested, Path(told)))
+                with TemporaryDirectory(prefix="pqext-demo-") as metrics:
+                    answers.append(answer(requested.frame(spark, written.folder, Path(metrics)), source))
+                    readings.append(reading(written.folder, written.picture, requested, Path(metrics)))
         first = answers[0]
         if any(not has_same_rows(other, first) for other in answers):
             raise RuntimeError(f"the query results of the files differ for {requested.title!r}")

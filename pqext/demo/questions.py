@@ -48,7 +48,10 @@ class Answer:
 
 
 def questions(source: Source, geometry: str) -> list[DemoQuery]:
-    """Return the queries by the source's box and threshold, if it has them, in the order of the report."""
+    """Return the queries in the order of the report: by the box of ``source``, by its threshold, and by both.
+
+    Queries by a missing box or threshold are omitted.
+    """
     requested = []
     box, threshold = source.box, source.threshold
     if box is not None:
@@ -105,7 +108,7 @@ def _tuple(values: Sequence[float]) -> str:
 
 
 def answer(frame: DataFrame, source: Source) -> Answer:
-    """Run a query and return its rows, sorted by the displayed number in descending order."""
+    """Run a query and return its rows in descending order of the displayed values. Missing values come last."""
     x, y = source.axes
     paths = source.coordinates
     shown = (*source.shown, DisplayColumn(x, paths[0], "double"), DisplayColumn(y, paths[1], "double"))
@@ -116,7 +119,7 @@ def answer(frame: DataFrame, source: Source) -> Answer:
         *(on_spark.functions.try_variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
-    rows.sort(key=lambda row: [_rank(_same_number(value)) for value in row], reverse=True)
+    rows.sort(key=lambda row: [_sort_key(_same_number(value)) for value in row], reverse=True)
     return Answer(tuple(item.name for item in shown), tuple(tuple(map(_text, row)) for row in rows), points)
 
 
@@ -132,8 +135,8 @@ def _same_number(value: Any) -> Any:
     return value
 
 
-def _rank(value: Any) -> tuple[bool, Any]:
-    """Return the sort key of a value; missing values and NaN come first."""
+def _sort_key(value: Any) -> tuple[bool, Any]:
+    """Return the sort key of a value. Missing values and NaN sort before all other values."""
     known = value is not None and value == value
     return (known, value if known else 0)
 

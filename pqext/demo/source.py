@@ -131,7 +131,7 @@ def check_column(name: str) -> None:
 
 
 def check_schema(schema: str | None) -> None:
-    """Raise ``ValueError`` if the shredding schema cannot be parsed."""
+    """Raise ``ValueError`` if the schema cannot be parsed or is "infer", which is always written. None is accepted."""
     if schema is None:
         return
     if schema.strip().lower() == "infer":
@@ -144,7 +144,7 @@ def _path(text: str) -> str:
 
 
 def row_group_rows(path: Path) -> int:
-    """Return the rows per row group for about :data:`ROW_GROUPS` row groups, or for more of them in large files."""
+    """Return the number of rows per row group, for about :data:`ROW_GROUPS` row groups or more in a large file."""
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""Suggest how a file could be smaller, as far as its footer and page offsets prove it, and the trade-offs."""
+"""Suggest ways to make a file smaller, and their trade-offs, from its footer and page offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def savings(
 ) -> Iterator[str]:
     """Yield a sentence for each possible saving, the most certain first.
 
-    ``dictionary_values`` is the number of values in dictionaries by row group and column, as far as it is known.
+    ``dictionary_values`` contains the known numbers of values in dictionaries, by row group and column.
     """
     if facts.size < _SMALL_FILE:
         return

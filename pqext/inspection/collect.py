@@ -66,7 +66,7 @@ def inspect(
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:
             if not 0 <= index < len(file.row_groups):
-                raise ValueError(f"row group {index} does not exist; the file has {len(file.row_groups)}")
+                raise ValueError(f"row group {index} does not exist; the file has {len(file.row_groups)} row groups")
         try:
             return _report(file, leaves, groups, len(leaves) * len(groups) if max_chunks is None else max_chunks)
         except ParquetError as error:
@@ -251,7 +251,7 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 
 def _named_parts(payload: bytes | None) -> tuple[tuple[str, int], ...]:
-    """Return the names and sizes of the named parts of an extension."""
+    """Return the names and sizes of the known entries of an extension; empty if the extension is corrupt."""
     try:
         result = None if payload is None else parts(payload)
     except ParquetError:

@@ -17,7 +17,7 @@ MAX_STRIPS = 24
 MAX_GROUPS = 500
 """Maximum number of row groups in the table."""
 MAX_ROWS = 100
-"""Maximum number of columns in the table of a row group, and of parts in the table of what follows the data."""
+"""Maximum number of columns in the table of a row group, and of row-group parts in the table after the data."""
 _DATA = ("dictionary", "data", "pages", "second copy", "metadata copy")
 _HEAD = (
     "column", "offset", "stored", "uncompressed", "codec", "encodings", "values", "nulls", "minimum", "maximum",
@@ -107,7 +107,7 @@ def _strips(layout: FileLayout) -> list[Strip]:
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         used = sum(part.length for part in end)
-        rows = _end(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
+        rows = _end_rows(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
         strips.append(
             Strip(f"After the data: {format_size(used)}", _draw_parts(end), rows, ("part", "offset", "bytes"))
         )
@@ -115,12 +115,15 @@ def _strips(layout: FileLayout) -> list[Strip]:
 
 
 def column_starts(parts: list[Part]) -> tuple[int, ...]:
-    """Return the offsets at which the pages of each next column begin."""
+    """Return the offsets at which a part belongs to another column than the preceding part."""
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
-def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return a table row for each part; consecutive indexes or filters of a row group share one row."""
+def _end_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the table rows for the parts after the data. Consecutive indexes or filters of a row group share a row.
+
+    Only the ``MAX_ROWS`` largest rows of row groups are included.
+    """
     runs = [list(run) for _, run in groupby(parts, lambda part: (part.kind, part.row_group, part.name))]
     lines = [(run, sum(part.length for part in run)) for run in runs]
     kept = [element for element in lines if element[0][0].row_group is None]

@@ -27,7 +27,7 @@ class Layout(FileLayout):
     """Layout of a file of ``facts.size`` bytes; :meth:`to_html` renders it as a page.
 
     ``parts`` are consecutive without gaps. ``page_sizes`` counts the data pages with known offsets by powers of two.
-    ``savings`` lists what could be smaller, and ``notes`` what could not be inspected.
+    ``savings`` suggests ways to make the file smaller, and ``notes`` lists data that could not be inspected.
     """
 
     def to_html(self) -> str:

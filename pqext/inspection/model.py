@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A node of the schema, in depth-first order; ``column`` is the index of a leaf's column chunks."""
+    """A node of the schema. ``column`` is the index of a leaf's column chunks; None for a group."""
 
     path: tuple[str, ...]
     repetition: str
@@ -60,7 +60,7 @@ class Column:
 class RowGroup:
     """A row group; ``compressed`` and ``uncompressed`` are the totals of all its column chunks.
 
-    ``columns`` lists the selected columns, or the first of them; ``num_chunks`` is their total number.
+    ``columns`` lists the selected columns, or only the first of them. ``num_chunks`` is the number of selected columns.
     """
 
     index: int
@@ -74,9 +74,10 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Bytes in a field reserved for extensions: the structure that has the field, its length, and 16 bytes in hex.
+    """Bytes in a field reserved for extensions.
 
-    ``holds`` lists the known contents with their sizes.
+    ``place`` is the path of the structure with the field, and ``beginning`` the first 16 bytes in hex. ``holds`` lists
+    the known contents with their sizes.
     """
 
     place: str
@@ -90,8 +91,9 @@ class FooterFacts:
     """Offset and length of the footer, and its contents other than the metadata.
 
     ``form`` is ``"flatbuffers"`` for a footer without Thrift. ``jump_table`` and ``flatbuffers`` are the sizes of a
-    jump table and of a second footer in the footer, or None. ``agrees`` states whether these match the footer.
-    ``read_by`` is the footer that is used to read the file if there are two.
+    jump table and of a second footer in the footer, or None. ``agrees`` states whether the jump table or the
+    second footer matches the footer; None if there is neither. ``read_by`` is the footer that is used to read the file
+    if there are two.
     """
 
     offset: int
@@ -143,7 +145,8 @@ both ends and the footer's length, ``other`` bytes that no inspected structure d
 class Part:
     """A part of the file: ``length`` bytes at ``offset``.
 
-    It belongs to the row group and column with these indexes, if any. Parts of the footer have names.
+    ``row_group`` and ``column`` are indexes; None for a part that does not belong to one. Parts of the footer have
+    names.
     """
 
     kind: Kind

@@ -72,7 +72,7 @@ class _Finder:
         self.counts = dict.fromkeys(("whole", "many", "damaged", "locked", "hidden", "elsewhere", "undetailed"), 0)
         self.dictionary_values: dict[tuple[int, int], int] = {}
         self.ends: dict[int, ColumnChunk] = {}
-        """Return the chunks by the end offset of their pages."""
+        """Chunks by the end offset of their pages."""
 
     def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
         """Add a part, or record an error if it lies outside the file."""
@@ -83,7 +83,7 @@ class _Finder:
             group, column = (None, None) if chunk is None else (chunk.row_group, chunk.node.leaf_start)
             self.found.append(Part(category, offset, length, group, column, name))
 
-    def chunk(self, chunk: ColumnChunk) -> None:
+    def add_chunk(self, chunk: ColumnChunk) -> None:
         """Add the pages, indexes and Bloom filter of a chunk."""
         if chunk.is_hidden:
             self.counts["hidden"] += 1
@@ -96,7 +96,7 @@ class _Finder:
             self.damaged.append(f"{_format_location(chunk)}its pages would lie outside of the file")
         elif chunk.num_values or start:  # some writers record no offset for chunks without values
             self.ends[start + length] = chunk
-            self._pages(chunk, start, length)
+            self._add_pages(chunk, start, length)
         about, meta = chunk.structure, chunk.metadata
         for kind, offset, size in (
             ("column index", about.column_index_offset, about.column_index_length),
@@ -111,11 +111,11 @@ class _Finder:
         if copy is not chunk:
             self.add("second copy", *copy.byte_range, chunk)
 
-    def _pages(self, chunk: ColumnChunk, start: int, length: int) -> None:
+    def _add_pages(self, chunk: ColumnChunk, start: int, length: int) -> None:
         damaged = len(self.damaged)
         locked = False
         try:
-            places = self._by_index(chunk, start, length)
+            places = self._pages_by_index(chunk, start, length)
         except MissingKeyError:
             places, locked = None, True
         except ParquetError:
@@ -135,8 +135,8 @@ class _Finder:
         for kind, offset, size in places:
             self.add(kind, offset, size, chunk)
 
-    def _by_index(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """Return the pages of a chunk by its offset index; None if they do not lie within the chunk."""
+    def _pages_by_index(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
+        """Return the pages of a chunk by its offset index; None without an index, or if it lists too many pages."""
         index = chunk.offset_index if self.room > 0 else None
         if index is None or not index.page_locations or len(index.page_locations) > self.room:
             return None
@@ -150,7 +150,7 @@ class _Finder:
         return pages
 
     def _pages_by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """Return the pages of a chunk by reading their headers in order; None if that is not possible."""
+        """Return the pages of a chunk by reading their headers; None if a header is corrupt or there are too many."""
         pages: list[tuple[Kind, int, int]] = []
         at, stop = start, start + length
         while at < stop:
@@ -204,7 +204,7 @@ class _Finder:
             return None
         return size + header.numBytes
 
-    def footer(self) -> None:
+    def add_footer(self) -> None:
         """Add the fields of the footer, its extension, and the magic numbers and length around it."""
         footer = self.file.footer
         stop = footer.offset + footer.length
@@ -239,7 +239,7 @@ def find_parts(file: ParquetFile) -> Parts:
     ``other``.
     """
     finder = _Finder(file)
-    finder.footer()
+    finder.add_footer()
     leaves, looked = len(file.schema.leaves), 0
     for group in file.row_groups:
         if looked + leaves > max(MAX_CHUNKS, leaves) or (leaves > MAX_CHUNKS and looked):
@@ -248,20 +248,20 @@ def find_parts(file: ParquetFile) -> Parts:
         looked += leaves
         for leaf in file.schema.leaves[:MAX_CHUNKS]:
             try:
-                finder.chunk(group.chunk(leaf))
+                finder.add_chunk(group.chunk(leaf))
             except ParquetError as error:
                 finder.damaged.append(f"row group {group.index}, column {leaf.dotted_path}: {error.message}")
         if leaves > MAX_CHUNKS:
             finder.counts["undetailed"] += 1
     results, shared = _fill_gaps(finder.found, finder.size)
     if not file.source.is_remote:
-        copied = [item for part in results for item in _metadata_copy(finder, part)]
+        copied = [item for part in results for item in _split_metadata_copy(finder, part)]
         results = [_checkpoint(file.source, part) for part in copied]
     return Parts(tuple(results), tuple(_remarks(finder, shared)), finder.dictionary_values)
 
 
-def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
-    """Split off the copy of a chunk's metadata that older writers store after its pages, if there is one."""
+def _split_metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
+    """Yield the copy of a chunk's metadata that older writers store after its pages, if any, and the remaining part."""
     chunk = finder.ends.get(part.offset)
     if part.kind != "other" or chunk is None:
         yield part
@@ -314,7 +314,7 @@ def _fill_gaps(parts: list[Part], size: int) -> tuple[list[Part], int]:
     return whole, shared
 
 
-def _remarks(finder: _Finder, shared_bytes: int) -> Iterator[str]:
+def _remarks(finder: _Finder, overlap_count: int) -> Iterator[str]:
     counts = finder.counts
     whole = "Shown as a whole, because no offset index lists its pages, and the page headers are "
     whole += "not fetched from a store" if finder.file.source.is_remote else "encrypted"
@@ -326,7 +326,7 @@ def _remarks(finder: _Finder, shared_bytes: int) -> Iterator[str]:
         (counts["hidden"], "encrypted column chunk", "Not shown, because the key is missing"),
         (counts["elsewhere"], "column chunk", "In other files"),
         (counts["undetailed"], "row group", "Omitted or only partly shown, because there are so many column chunks"),
-        (shared_bytes, "part", "Omitted from the drawing, because other parts cover the same bytes"),
+        (overlap_count, "part", "Omitted from the drawing, because other parts cover the same bytes"),
     ):  # fmt: skip
         if count:
             yield f"{text}: {with_noun(count, noun)}"

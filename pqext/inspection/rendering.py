@@ -54,7 +54,7 @@ def _file(report: FileFacts) -> RenderableType:
         ("file", report.path if report.path is not None else "in memory"),
         ("size", f"{format_size(report.size)} ({report.size} bytes)"),
         ("format version", report.version),
-        ("created by", report.created_by if report.created_by is not None else "not told"),
+        ("created by", report.created_by if report.created_by is not None else "unknown"),
         ("rows", report.num_rows),
         ("row groups", report.num_row_groups),
         ("columns", report.num_columns),

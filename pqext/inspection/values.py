@@ -28,7 +28,7 @@ def enum_name(enum_type: type[IntEnum], value: int) -> str:
 
 
 def logical_type(logical: LogicalType | None) -> str | None:
-    """Return a logical type with its parameters: ``DECIMAL(9, 2)``, ``TIMESTAMP(MICROS, UTC)``, ``VARIANT(1)``."""
+    """Format a logical type with its parameters, such as ``DECIMAL(9, 2)``; None if there is no logical type."""
     if logical is None:
         return None
     if logical.member is None:
@@ -57,7 +57,7 @@ def _arguments(logical: LogicalType) -> list[str]:
 
 
 def show(node: SchemaNode, value: Value | None) -> str | None:
-    """Format a bound of the leaf ``node`` in its type; bytes without a logical type are hexadecimal."""
+    """Format a bound of the leaf ``node`` by its type; None for None. Bytes without a logical type are hexadecimal."""
     if value is None:
         return None
     kind = node.logical_name

@@ -69,8 +69,8 @@ def select_boxes(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
 def hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
     """Return the index in ``HUES`` of the hue of each row group.
 
-    Neighbours have different hues if there are enough of them; otherwise the hue is used that the fewest neighbours
-    have.
+    Neighbours have different hues if there are enough hues. Otherwise, a row group gets the hue that the fewest of its
+    neighbours have.
     """
     groups, spans = [], []
     for part in row_groups:

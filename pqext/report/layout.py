@@ -30,7 +30,7 @@ class _Line:
 
 
 def draw(picture: FilePicture, f: int, questions: tuple[Question, ...]) -> Markup:
-    """Draw the layout of one file. For each query, the row groups that it skipped are dimmed."""
+    """Draw the layout of file number ``f``. For each query, a layer dims the row groups that the query skipped."""
     groups = picture.row_groups[:_MAX_ROW_GROUPS]
     lines = _lines(picture, len(groups))
     cell = max(2.0, min(26.0, _CELLS / max(len(groups), 1)))

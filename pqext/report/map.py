@@ -25,7 +25,7 @@ class Projection:
 
     @classmethod
     def from_boxes(cls, boxes: Iterable[Box]) -> Projection:
-        """Return a projection that shows all boxes: the whole world if they span most of it, or their surroundings."""
+        """Return a projection that shows all boxes: the world if they span more than half of it."""
         spans = [(x, box) for box in boxes for x in box.spans()]
         if not spans:
             return cls(Box(-180, 180, -90, 90), WIDTH / 360)
@@ -140,7 +140,7 @@ def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
 
 
 def coast(projection: Projection) -> Markup:
-    """Draw the coastlines, if the map is large enough and its coordinates may be in degrees."""
+    """Draw the coastlines if :func:`has_land` is true; otherwise return empty markup."""
     if not has_land(projection):
         return Markup("")
     rings = (
@@ -185,5 +185,5 @@ def _step(extent: float) -> float:
 
 
 def drawable(box: Box) -> bool:
-    """Return whether the box can be drawn, that is, whether its coordinates are not too large for the precision."""
+    """Return whether the coordinates of the box are small enough to be drawn."""
     return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

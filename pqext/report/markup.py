@@ -27,7 +27,10 @@ def escape(value: object) -> Markup:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """Build an element. ``class_`` and ``for_`` lose their underscore; ``stroke_width`` becomes ``stroke-width``."""
+    """Build an element. Attributes that are None are omitted.
+
+    ``class_`` and ``for_`` lose their underscore; ``stroke_width`` becomes ``stroke-width``.
+    """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()

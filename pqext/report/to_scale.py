@@ -19,7 +19,7 @@ _GAP = 0.6
 _WIDE = _CELL + _FINEST
 """Minimum width in units of a part that is followed by a gap; narrower parts are merged with their neighbours."""
 _MOST_CUTS = 200
-"""Maximum number of lines; more lines would hide the parts between them."""
+"""Maximum number of lines. If there are more, none are drawn, because they would hide the parts between them."""
 _ABOUT = (
     "What lies where in the file, drawn to scale. Neighbours too small to tell apart are drawn above one another, "
     "by their share of bytes."
@@ -77,7 +77,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPage:
-    """Contents of the page; ``sizes`` are the count and total bytes of data pages in each size class.
+    """Contents of the page. ``sizes`` lists the label, page count and total bytes of each size class of data pages.
 
     ``undrawn`` is the number of row groups without a strip.
     """
@@ -222,9 +222,9 @@ def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))
 
 
-def _bar(count: int, max_bytes: int, total_bytes: int) -> Markup:
-    bar = tag("b", tag("i", style=f"width:{100 * count / max_bytes:.1f}%"))
-    return tag("span", bar, f" {100 * count / total_bytes:.1f} %", class_="share wide")
+def _bar(count: int, max_count: int, total_count: int) -> Markup:
+    bar = tag("b", tag("i", style=f"width:{100 * count / max_count:.1f}%"))
+    return tag("span", bar, f" {100 * count / total_count:.1f} %", class_="share wide")
 
 
 def _row_groups(strip: Strip) -> Markup:
@@ -249,9 +249,9 @@ def _undrawn(count: int) -> Markup:
     return tag("p", f"{with_noun(count, 'other row group')} without a drawing") if count else Markup("")
 
 
-def _titled_list(title: str, lines: tuple[str, ...], none: str | None) -> Markup:
+def _titled_list(title: str, lines: tuple[str, ...], empty_text: str | None) -> Markup:
     if not lines:
-        return Markup("") if none is None else tag("section", tag("h2", title), tag("p", none))
+        return Markup("") if empty_text is None else tag("section", tag("h2", title), tag("p", empty_text))
     return tag("section", tag("h2", title), tag("ul", join(tag("li", line) for line in lines)))
 
 

@@ -97,10 +97,13 @@ def dumps(value: Any) -> str:
 class DeltaStatistics:
     """Statistics of one data file. Columns are nested like structs and omitted if they have no statistics.
 
-    num_records: Number of rows. min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text,
-    variants as Z85. max_values: Upper bounds, with the same types. null_count: Nulls of each column except structs,
-    lists and maps; rows with a null parent struct are null. tight_bounds: Whether every bound is the min or max value,
-    except for truncated strings and timestamps; otherwise some are wider. size: Size of the file in bytes.
+    Args:
+        num_records: Number of rows.
+        min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text, variants as Z85.
+        max_values: Upper bounds, with the same types.
+        null_count: Number of nulls of each column except structs, lists and maps. Rows with a null parent struct count.
+        tight_bounds: Whether every bound is a value of its column, except for truncated strings and timestamps.
+        size: Size of the file in bytes.
     """
 
     num_records: int
@@ -233,9 +236,9 @@ class _Statistics:
                     self._put(into, names, None if bound is None else encode_z85(bound))
                 self.tight = self.tight and (self.columns.exact or not paths)
             elif summary.nan_count == 0 and node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
-                self._bounds(node, summary)
+                self._add_bounds(node, summary)
 
-    def _bounds(self, leaf: SchemaNode, summary: ColumnSummary) -> None:
+    def _add_bounds(self, leaf: SchemaNode, summary: ColumnSummary) -> None:
         for into, bound, upper in ((self.minimum, summary.minimum, False), (self.maximum, summary.maximum, True)):
             converted = None if bound is None else json_value(leaf.leaf_type, bound, upper=upper)
             if converted is not None:
@@ -249,7 +252,7 @@ class _Statistics:
             target = target.setdefault(name, {})
         if not isinstance(target, dict) or path[-1] in target:
             raise UnsupportedError(
-                f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support",
+                f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support; rename one of them",
                 feature="repeated column names", path=self.columns.file.path, column=".".join(path),
             )
         target[path[-1]] = value

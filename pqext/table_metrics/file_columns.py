@@ -59,7 +59,7 @@ class FileColumns:
         return summarize_footer(self.file, leaf)
 
     def box(self, leaf: SchemaNode) -> BoundingBox | None:
-        """Return the bounding box of all values of a GEOMETRY or GEOGRAPHY column."""
+        """Return the bounding box of all values of a GEOMETRY or GEOGRAPHY column; None if it is unknown."""
         if self._reads([leaf]):
             return geo_bounds.box_of_data(self.file, self._shape(leaf))
         return geo_bounds.box_of_footer(self.file, leaf)

@@ -38,7 +38,7 @@ def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | Non
 
 
 def box_of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
-    """Return the union of the boxes of all column chunks, or None if a chunk has no reliable box.
+    """Return the union of the boxes of all column chunks; None if there is no valid box, or if a chunk has none.
 
     Z or M is omitted if a chunk may have geometries with this dimension but its box has no range for it.
     """
@@ -68,7 +68,7 @@ def _merge_boxes(parts: Sequence[GeospatialStatistics], type: GeospatialType) ->
             absent = bool(codes) and not any(code // 1000 in thousands for code in codes)
             if _range_of(part_box, name) is None and not absent:
                 box = _drop_dimension(box, name)
-    return _valid(box, type)
+    return _restrict_box(box, type)
 
 
 def _drop_dimension(box: BoundingBox, name: str) -> BoundingBox:
@@ -76,7 +76,7 @@ def _drop_dimension(box: BoundingBox, name: str) -> BoundingBox:
 
 
 def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
-    """Return the range of the box in Z or M, or None if it is invalid."""
+    """Return the range of the box in Z or M; None if the range is missing or invalid."""
     low, high = getattr(box, f"{name}min"), getattr(box, f"{name}max")
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
         return None
@@ -84,7 +84,7 @@ def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
 
 
 def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
-    """Return the box of all geometries, including their edges if these are not planar; see :func:`box_of_footer`.
+    """Return the box of all geometries, including edges that are not planar; None if there is no valid box.
 
     Raises ``GeometryError`` with file, column and row for invalid WKB.
     """
@@ -112,11 +112,11 @@ def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
                     boxes = [total]
                 row += column.rows
         except ParquetError as error:
-            raise _in_file(error, file, leaf.node, group.index, row) from None
+            raise _locate_error(error, file, leaf.node, group.index, row) from None
     if not type.planar:
-        return _valid(boxes[0], type) if boxes else None
+        return _restrict_box(boxes[0], type) if boxes else None
     planar = _box(ranges)
-    return planar and _valid(planar, type)
+    return planar and _restrict_box(planar, type)
 
 
 _Ranges = tuple[float | None, ...]
@@ -132,7 +132,7 @@ def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
 
 
 def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
-    """Return the planar box, or None if there is no X or Y, or if either is infinite."""
+    """Return the planar box of the ranges; None without X or Y. Z or M is omitted if its range is not valid."""
     xmin, xmax, ymin, ymax, *others = _merge_ranges(parts)
     if xmin is None or xmax is None or ymin is None or ymax is None:
         return None
@@ -143,14 +143,14 @@ def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
     return box
 
 
-def _valid(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
-    """Return the box if it is allowed in a table, or None if it is invalid."""
+def _restrict_box(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
+    """Return the box, for a geography within the valid longitudes and latitudes; None if the box is not valid."""
     if not box.usable:
         return None
     return box if type.planar else box_within_range(box)
 
 
-def _in_file(
+def _locate_error(
     error: ParquetError, file: ParquetFile, leaf: SchemaNode, row_group: int, first_row: int
 ) -> ParquetError:
     if isinstance(error, GeometryError) and error.row is not None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pqext.core.base.errors import CorruptFileError, ErrorPathContext
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
@@ -64,12 +64,12 @@ class _Field:
 
 
 def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
-    """Return the primitive and variant columns of ``file`` that belong to a table with ``schema``; all if it is None.
+    """Return the primitive and variant columns of ``file`` by ascending id; with ``schema`` only those in the table.
 
     ``schema`` is a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` and ``ValueError`` for other values, and
     ``CorruptFileError`` if two columns of the file have the same id.
     """
-    table = None if schema is None else _table(schema)
+    table = None if schema is None else _parse_schema(schema)
     top = [_field(shape.from_node(node), node.name) for node in file.schema.root.children]
     if not any(each.id is not None for each in _walk(top)):
         if table is None:
@@ -156,7 +156,7 @@ def _members(type: Any) -> list[Mapping[str, Any]]:
 
 
 def _types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
-    """Yield the types of all primitive fields by id."""
+    """Yield the id and the type of each field at any depth. The type of a nested field is None."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the schema is nested more than {MAX_DEPTH} levels deep")
     for member in _members(type):
@@ -172,8 +172,8 @@ def _is_geospatial(type: Any) -> bool:
     return isinstance(type, str) and type.startswith(("geometry", "geography"))
 
 
-def _table(schema: Any) -> Mapping[str, Any]:
-    """Parse a schema to Python objects."""
+def _parse_schema(schema: Any) -> Mapping[str, Any]:
+    """Parse and check a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` or ``ValueError`` if it is invalid."""
     if hasattr(schema, "model_dump_json"):
         schema = schema.model_dump_json()
     if isinstance(schema, str | bytes):
@@ -200,14 +200,19 @@ MODE = "truncate(16)"
 class IcebergMetrics:
     """Metrics of one data file. Maps have field ids as keys and omit unknown metrics.
 
-    record_count: Number of rows. file_size_in_bytes: Size of the file in bytes. column_sizes: Stored bytes of all pages
-    of a column; for a variant, of all columns that store it. value_counts: Number of values of a column, including
-    nulls and NaN; within lists and maps the number of Parquet entries, where an empty or null list has one.
-    null_value_counts: Number of nulls. A variant null is not null. nan_value_counts: Number of NaN in ``float`` and
-    ``double`` columns. lower_bounds: Serialised lower bounds of the values except nulls and NaN. upper_bounds:
-    Serialised upper bounds of the values except nulls and NaN. split_offsets: Offsets of the row groups in bytes,
-    ascending. names: Column names in Iceberg's notation, such as ``points.element.x``. types: Column types used to
-    serialise bounds; ``None`` for types that Iceberg does not support.
+    Args:
+        record_count: Number of rows.
+        file_size_in_bytes: Size of the file in bytes.
+        column_sizes: Stored bytes of all pages of a column; for a variant, of all columns that store it.
+        value_counts: Number of values of a column, including nulls and NaN. Within lists and maps, the number of
+            Parquet entries, where an empty or null list has one.
+        null_value_counts: Number of nulls. A variant null is not null.
+        nan_value_counts: Number of NaN in ``float`` and ``double`` columns.
+        lower_bounds: Serialised lower bounds of the values except nulls and NaN.
+        upper_bounds: Serialised upper bounds of the values except nulls and NaN.
+        split_offsets: Offsets of the row groups in bytes, ascending.
+        names: Column names in Iceberg's notation, such as ``points.element.x``.
+        types: Column types used to serialise bounds; None for types that Iceberg does not support.
     """
 
     record_count: int
@@ -329,8 +334,9 @@ def iceberg(
         fields = table_fields(opened, schema)
         unknown = column_modes.keys() - {column.name for column in fields}
         if unknown:
-            name = min(unknown)
-            raise ValueError(f"unknown column {name!r}{did_you_mean(name, [column.name for column in fields])}")
+            name, known = min(unknown), [column.name for column in fields]
+            hint = did_you_mean(name, known) or f"; the columns are {join_names(known)}"
+            raise ValueError(f"unknown column {name!r}{hint}")
         maps = _Maps(FileColumns(opened, exact))
         for column in fields:
             maps.add(column, column_modes.get(column.name, default))
@@ -402,7 +408,7 @@ def _put(target: dict[int, _T], id: int, value: _T | None) -> None:
 
 
 def split_offsets(file: ParquetFile) -> tuple[int, ...]:
-    """Return the offsets of the non-empty row groups; empty if the footer lacks an offset or has an invalid one."""
+    """Return the ascending offsets of the row groups with rows; empty if an offset is missing, invalid or repeated."""
     offsets: set[int] = set()
     groups = [group for group in file.row_groups if group.num_rows and file.schema.leaves]
     for group in groups:

@@ -97,7 +97,7 @@ _MICROSECONDS = frozenset({"time", "timestamp", "timestamptz"})
 def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | None:
     """Serialise a bound for the type ``table``.
 
-    Returns None if the type cannot represent it, or it cannot be truncated.
+    Return None if the type cannot represent the bound, or if the bound cannot be truncated.
 
     ``value`` is in the representation used for comparisons: times in nanoseconds, rounded outward to microseconds.
     """
@@ -123,7 +123,8 @@ def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
     """Return UUID bounds that are valid in unsigned byte order and if UUIDs are compared as two signed 64-bit integers.
 
     Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight are
-    irrelevant. Returns None if the orders differ, because the first bit is set in some UUIDs but not in all.
+    irrelevant. Return None if that is not possible, or if the first bit of the bounds differs, as the orders then
+    differ.
     """
     first, last = (int.from_bytes(bound[:8], "big") for bound in (low, high))
     if first >> 63 != last >> 63 or first in _HALVES or last + 1 in _HALVES:
@@ -157,7 +158,7 @@ def _decimal(value: Value, scale: int) -> bytes | None:
 
 
 def unscaled_value(value: Value, scale: int) -> int | None:
-    """Return the unscaled integer of a decimal with ``scale`` fractional digits, or None if it needs more."""
+    """Return the unscaled integer of a number with ``scale`` fractional digits; None if there are more digits."""
     if not isinstance(value, (Decimal, int)):
         return None
     sign, digits, exponent = Decimal(value).as_tuple()
@@ -172,7 +173,10 @@ LAST = "\U0010ffff"
 
 
 def lower_text(raw: bytes, length: int | None) -> str | None:
-    """Truncate a lower bound to ``length`` code points. ``raw`` is UTF-8 that may end within a character."""
+    """Truncate a lower bound to ``length`` code points. Return None if ``raw`` is not UTF-8.
+
+    ``raw`` may end within a character, which is omitted.
+    """
     text = raw.decode("utf-8", "ignore") if _is_truncated_text(raw) else _text(raw)
     return text if text is None or length is None else text[:length]
 
@@ -196,7 +200,8 @@ def _is_truncated_text(raw: bytes) -> bool:
 def upper_text(raw: bytes, length: int | None) -> str | None:
     """Truncate an upper bound to ``length`` code points, rounded up.
 
-    The last code point that is not the maximum is incremented. Returns None for strings of maximum code points.
+    The last code point that is not the maximum is incremented. Return None if all code points are the maximum, or if
+    ``raw`` is not UTF-8.
     """
     text = _text(raw)
     if text is None or length is None or len(text) <= length:
@@ -212,7 +217,7 @@ def upper_text(raw: bytes, length: int | None) -> str | None:
 def upper_text_with_tie_breaker(raw: bytes, length: int) -> str | None:
     """Truncate an upper bound to ``length`` code points followed by the maximum code point, like Delta's writers.
 
-    The result is longer if the string continues with maximum code points.
+    The result is longer if the string continues with maximum code points. Return None if ``raw`` is not UTF-8.
     """
     text = _text(raw)
     if text is None or len(text) <= length:
@@ -228,7 +233,7 @@ def lower_bytes(raw: bytes, length: int | None) -> bytes:
 
 
 def upper_bytes(raw: bytes, length: int | None) -> bytes | None:
-    """Truncate an upper bound to ``length`` bytes, rounded up. Returns None if all of them are 0xff."""
+    """Truncate an upper bound to ``length`` bytes, rounded up. Return None if all of these bytes are 0xff."""
     if length is None or len(raw) <= length:
         return raw
     head = raw[:length].rstrip(b"\xff")

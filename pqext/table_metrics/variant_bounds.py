@@ -4,7 +4,7 @@ The lower or upper bounds are stored as a variant: an object whose keys are norm
 ``$['a']['b']``) and whose values are primitives. Paths select object members only, so elements of arrays have no
 bounds.
 
-A path has bounds if a shredded column contains all its values except nulls, which means that its ``value`` column is
+A path has bounds if a shredded column contains all of its values except nulls. The ``value`` column of the path is then
 empty, or contains only variant nulls. :mod:`pqext.variant.pruning` explains why this suffices, whatever the residuals
 above contain. NaN, which is unordered, removes the bounds of its path.
 
@@ -93,9 +93,9 @@ class PathBounds:
         return normalized_path(self.path)
 
     def encode(self, length: int | None, *, upper: bool) -> bytes | None:
-        """Encode one side as a variant value.
+        """Encode the minimum or, with ``upper``, the maximum as a variant value.
 
-        Returns None if a string or binary value cannot be truncated to ``length``.
+        Return None if a string or binary value cannot be truncated to ``length``.
         """
         value = self.maximum if upper else self.minimum
         type, data = self.type, _data(self.type, value, self.scale)
@@ -124,7 +124,7 @@ def _data(type: PrimitiveType, value: Value, scale: int) -> object:
 def path_bounds(
     paths: Sequence[TypedPath], get_summary: Callable[[SchemaNode], ColumnSummary]
 ) -> list[PathBounds]:
-    """Return the bounds of those ``paths`` that have bounds, from the summaries of their columns."""
+    """Return the bounds of ``paths`` from the summaries of their columns. Paths without bounds are omitted."""
     bounds = []
     for path in paths:
         type = _primitive_type(path.typed)
@@ -167,7 +167,7 @@ def _scale(leaf: SchemaNode) -> int:
 
 
 def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LENGTH) -> bytes | None:
-    """Encode one side of all paths as the metadata of a variant and its object. Returns None if no path has a bound."""
+    """Encode the lower or upper bounds of all paths as variant metadata and an object; None without bounds."""
     encoded = ((path.key.encode(), path.encode(length, upper=upper)) for path in bounds)
     fields = {key: value for key, value in encoded if value is not None}
     if not fields:

@@ -187,7 +187,7 @@ def test_spark_reader_and_duckdb_match(demo: Demo) -> None:
     pytest.importorskip("duckdb")
     assert len(demo.record.agreements) == 4
     for agreement in demo.record.agreements:
-        assert agreement.agrees or (SPARK_4_1 and "reads no geometries" in agreement.note), agreement
+        assert agreement.agrees or (SPARK_4_1 and "does not read geometries" in agreement.note), agreement
 
 
 def test_both_schemas_are_reported_with_sizes_and_origin(demo: Demo) -> None:
