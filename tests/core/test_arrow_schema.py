@@ -341,7 +341,7 @@ def test_arrow_schema_that_pyarrow_does_not_read_is_ignored_for_any_single_colum
 def test_column_that_does_not_fit_the_arrow_schema_warns_and_reads_plainly() -> None:
     data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
     wrong = relabel(data, encode_schema(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
-    with pytest.warns(AnnotationWarning, match="column 'a' .*ignored: 'a' holds bytes"):
+    with pytest.warns(AnnotationWarning, match="column 'a' .*ignored: 'a' contains bytes"):
         found = read(wrong)
     assert found.schema.types == [pa.string(), pa.duration("s")]
 
