@@ -33,7 +33,7 @@ def generic_path() -> Iterator[None]:
             yield from starmap(encode_chunk, split(field, top, column))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_group_writer, "_in_place", in_place)
+        patch.setattr(row_group_writer, "_encode_serially", in_place)
         yield
 
 
@@ -41,7 +41,7 @@ def generic_path() -> Iterator[None]:
 def counted() -> Iterator[list[bool]]:
     """Whether each chunk was encoded in one call, in the order of the chunks."""
     found: list[bool] = []
-    encode = row_group_writer._in_place
+    encode = row_group_writer._encode_serially
 
     def in_place(*arguments: Any) -> Iterator[Any]:
         for chunk in encode(*arguments):
@@ -49,7 +49,7 @@ def counted() -> Iterator[list[bool]]:
             yield chunk
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_group_writer, "_in_place", in_place)
+        patch.setattr(row_group_writer, "_encode_serially", in_place)
         yield found
 
 

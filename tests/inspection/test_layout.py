@@ -91,7 +91,7 @@ def test_parts_are_contiguous_and_match_pyarrow(data: bytes) -> None:
 def test_page_headers_provide_the_facts_of_an_offset_index(monkeypatch: pytest.MonkeyPatch) -> None:
     data = written(write_page_index=True)
     by_index = pages(layout(data))
-    monkeypatch.setattr(parts._Finder, "_by_index", lambda *_: None)
+    monkeypatch.setattr(parts._Finder, "_pages_by_index", lambda *_: None)
     assert pages(layout(data)) == by_index
     assert len(by_index[0, 0]) > 2
 
