@@ -188,7 +188,7 @@ def test_offset_index_with_wrong_rows_is_detected(column: int) -> None:
     data = rewritten(stored(), column, shift)
     with pqext.open(data, strict=True) as file:
         name = "il"[column // 3]
-        with pytest.raises(CorruptFileError, match="the offset index (declares|states)") as caught:
+        with pytest.raises(CorruptFileError, match=r"the offset index (declares|states)") as caught:
             file.read([name], rows={0: [range(PAGE, PAGE + 3)]})
         assert caught.value.column in ("i", "l.list.element")
         assert file.read([name]).num_rows == ROWS
