@@ -67,7 +67,10 @@ _REPEATS = 1_000
 
 @dataclass(slots=True)
 class Evidence:
-    """Candidate row groups, their origin, and bytes that could not be assigned."""
+    """Candidate row groups, their origin, losses and notes.
+
+    ``segments`` contains the pages that were located by their headers, and ``metadata`` the footer, if one was used.
+    """
 
     candidates: Candidates
     origin: str
@@ -91,10 +94,10 @@ class Hints:
 
 
 def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
-    """Collect the row groups of a footer, at its offsets or shifted by the bytes that are missing before it.
+    """Collect the row groups of a footer, at their stated offsets or shifted by the bytes missing before the footer.
 
-    Bytes before the footer that it does not cover may be abandoned row groups, or not be pages. If they are other
-    pages, or if chunks are not at their offsets, bytes may have been inserted before them.
+    Bytes before the footer that it does not list may be abandoned row groups, or not be pages. If these bytes are
+    other pages, or if chunks are not at their stated offsets, bytes may have been inserted before the chunks.
     """
     corrected = correct_schema(footer.metadata, limits)
     evidence = _choose_distances(source, footer, limits)
@@ -136,7 +139,7 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
         without_value_metadata(metadata.key_value_metadata),
         metadata.created_by,
     )
-    candidates.pairs = _readable(source, candidates, limits)
+    candidates.pairs = _readable_pairs(source, candidates, limits)
     if len(candidates.pairs or ()) < len(without_value_metadata(metadata.key_value_metadata) or ()):
         notes.append("the ARROW:schema metadata entry cannot be read and is ignored")
     leaves = list(from_elements(metadata.schema, limits).leaves)
@@ -195,7 +198,7 @@ def _resolve_locations(
 
 
 def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
-    """Count the rows of row groups with a page header at the offset of one of the first chunks."""
+    """Count the rows of row groups in which one of the first ``_FIRST`` chunks starts with a page header."""
     distances = _distances(footer)
     return sum(
         max(group.num_rows, 0)
@@ -210,7 +213,7 @@ def _distances(footer: FooterCandidate) -> list[int]:
     return [0, moved] if moved else [0]
 
 
-def _readable(source: Source, candidates: Candidates, limits: Limits) -> Sequence[KeyValue] | None:
+def _readable_pairs(source: Source, candidates: Candidates, limits: Limits) -> Sequence[KeyValue] | None:
     """Return the key-value metadata, without an ARROW:schema entry that pqext or Arrow cannot read."""
     with catch_warnings():
         simplefilter("error")
@@ -231,7 +234,7 @@ def count_located_rows(evidence: Evidence) -> int:
 
 
 def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hints: Hints, limits: Limits) -> Evidence:
-    """Collect row groups from the pages in a byte range, which a schema assigns to columns."""
+    """Collect row groups from the pages in a byte range, and assign the pages to the columns of ``schema``."""
     tree = from_elements(schema.elements, limits)
     leaves = list(tree.leaves)
     # The hints apply to the schema argument; a footer in the file may have a different schema.
@@ -242,12 +245,12 @@ def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hin
     at = start
     for segment in segments:
         if segment.start > at:
-            losses.append(Loss("no pages are recognised there", at, segment.start))
+            losses.append(Loss("no pages are recognised in these bytes", at, segment.start))
         at = segment.stop
     if at < stop and not (segments and segments[-1].at_end):
-        losses.append(Loss("no pages are recognised there", at, stop))
+        losses.append(Loss("no pages are recognised in these bytes", at, stop))
     groups, unplaced = assignment.group(segments, leaves, chunks, hints.row_group_rows)
-    losses += [Loss(_reason(pages.reason, hints), pages.start, pages.stop) for pages in unplaced]
+    losses += [Loss(_loss_reason(pages.reason, hints), pages.start, pages.stop) for pages in unplaced]
     mismatched = {
         number
         for number, leaf in enumerate(leaves)
@@ -258,7 +261,7 @@ def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hin
     return Evidence(candidates, "pages", losses, notes, segments)
 
 
-def _reason(reason: str, hints: Hints) -> str:
+def _loss_reason(reason: str, hints: Hints) -> str:
     rows = hints.row_group_rows
     if reason == GIVEN_UP and rows is None:
         return f"{reason}; pass row_group_rows to shorten it"
@@ -286,7 +289,7 @@ def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[Unpla
     if len(groups) < 2:
         return []
     if len({*chunks.types}) == 1:
-        return ["all columns of the schema have the same type: if it has too many or too few, values are mixed up"]
+        return ["all columns of the schema have the same type: if columns are missing or extra, values are mixed up"]
     if sum(pages.reason == assignment.MISMATCH for pages in unplaced_pages) >= len(groups):
         return ["as many pages fit no column as there are row groups: if the schema lacks columns, values are mixed up"]
     return []
@@ -314,12 +317,15 @@ def _candidate(
 
 
 def end_of_candidates(evidence: Evidence) -> int:
-    """Return the end offset of the last located chunk."""
+    """Return the end offset of the last located chunk; the length of the magic number if there is none."""
     return max((end_of(chunk) for group in evidence.candidates.groups for chunk in group.chunks if chunk), default=4)
 
 
 def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
-    """Return the chunk at the first distance with a page header at its start, or None if there is none."""
+    """Return the chunk, shifted by the first of ``distances`` at which it starts with a page header.
+
+    Returns None if there is no such distance, or if the chunk is encrypted, in another file, or of invalid size.
+    """
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or chunk.crypto_metadata is not None:
         return None
@@ -388,10 +394,10 @@ def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> No
 
 
 def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
-    """Remove row groups that repeat the bytes of others if there are very many, and return the loss.
+    """Remove row groups that repeat the bytes of others, if there are too many. Returns the rest and the loss.
 
-    Each repetition is written with its own copy of the bytes. Legitimate files have few, so the copies and their values
-    are limited to ``max_bytes`` in total.
+    Each repetition is written with its own copy of the bytes. Legitimate files have few repetitions, so their number is
+    limited to ``_REPEATS``, and the size of their bytes or values to ``max_bytes``.
     """
     firsts = first_equal_groups(groups)
     numbers = [number for number, first in enumerate(firsts) if number != first and any(groups[number].chunks)]

@@ -57,7 +57,7 @@ class TemporaryFiles:
         self._count = 0
 
     def create_path(self) -> str:
-        """Return the path of a new file."""
+        """Return an unused path in the folder, without creating the file."""
         if self._folder is None:
             self._folder = TemporaryDirectory(prefix="pqext-recover-")
         self._count += 1
@@ -144,8 +144,9 @@ class NullFiller:
     def fill(self, assessment: Assessment) -> CandidateGroup | None:
         """Return the row group with nulls in place of lost columns.
 
-        Returns None if nothing is lost, every column is lost, or a lost column is required. A required column is
-        recorded.
+        Returns None if rows can be recovered without nulls, no column or every column is lost, column names are not
+        unique, a chunk has too few values, or a lost column is required. The reasons in ``assessment.damaged`` mention
+        required columns.
         """
         group = assessment.group
         missing = [name for name, node in self._columns.items() if None in group.chunks[_leaves(node)]]
@@ -164,15 +165,15 @@ class NullFiller:
         chunks = list(group.chunks)
         for name in lost:
             node = self._columns[name]
-            chunks[_leaves(node)] = [self._chunk(leaf, group.rows) for leaf in node.leaves()]
+            chunks[_leaves(node)] = [self._add_null_chunk(leaf, group.rows) for leaf in node.leaves()]
         reasons = {name: assessment.lost_columns[name] for name in lost}
         return replace(group, chunks=chunks, nulls={**group.nulls, **reasons})
 
-    def _chunk(self, leaf: SchemaNode, rows: int) -> ColumnMetaData:
+    def _add_null_chunk(self, leaf: SchemaNode, rows: int) -> ColumnMetaData:
         start = self._source.size + len(self._null_pages)
         sizes = [min(_PAGE_ROWS, rows - at) for at in range(0, rows, _PAGE_ROWS)]
         for size in sizes:
-            self._null_pages += _page(leaf, size)
+            self._null_pages += _encode_null_page(leaf, size)
         stored = self._source.size + len(self._null_pages) - start
         return ColumnMetaData(
             type=leaf.leaf_type.physical,
@@ -190,10 +191,10 @@ def _leaves(node: SchemaNode) -> slice:
     return slice(node.leaf_start, node.leaf_stop)
 
 
-def _page(leaf: SchemaNode, rows: int) -> bytes:
-    """Encode a data page of ``rows`` nulls: a single run of levels 0 of each type, and no values."""
+def _encode_null_page(leaf: SchemaNode, rows: int) -> bytes:
+    """Encode a data page of ``rows`` nulls: one run of zeros for each type of level, and no values."""
     levels = [highest for highest in (leaf.max_repetition_level, leaf.max_definition_level) if highest]
-    body = b"".join(_zeros(rows, highest) for highest in levels)
+    body = b"".join(_encode_zeros(rows, highest) for highest in levels)
     header = DataPageHeader(
         num_values=rows,
         encoding=Encoding.PLAIN,
@@ -214,8 +215,8 @@ def _to_signed(checksum: int) -> int:
     return checksum - (1 << 32) if checksum >> 31 else checksum
 
 
-def _zeros(count: int, highest: int) -> bytes:
-    """Encode ``count`` levels of 0 as a run with its length."""
+def _encode_zeros(count: int, highest: int) -> bytes:
+    """Encode ``count`` levels of 0 as one run, preceded by the length of its bytes."""
     run, remaining = bytearray(), count << 1
     while remaining >= 0x80:
         run.append(remaining & 0x7F | 0x80)
@@ -228,7 +229,7 @@ def _zeros(count: int, highest: int) -> bytes:
 def rewritten_groups(
     path: str, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits
 ) -> list[tuple[Source, CandidateGroup]]:
-    """Return the row group of each assessment in a rewritten file, or an empty list if schema or row groups differ."""
+    """Return each assessment's row group in a rewritten file; an empty list if its schema or row counts differ."""
     source = PathSource(path)
     footer = read_footer(source, limits).metadata
     groups = footer.row_groups

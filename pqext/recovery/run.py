@@ -180,7 +180,7 @@ class _Recovery:
         self._footers: list[footers.FooterCandidate] = []
 
     def run(self, dest: Any, *, drop_columns: bool, null_columns: bool) -> Recovery:
-        """Recover to ``dest``."""
+        """Recover the file to ``dest``, and return the report."""
         evidence = self._gather()
         if evidence is None:
             head = self._source.read(0, min(4, self._source.size)).tobytes()
@@ -303,7 +303,7 @@ class _Recovery:
         return evidence, assessments
 
     def _with_explanation(self, evidence: Evidence, assessments: list[Assessment]) -> tuple[Evidence, list[Assessment]]:
-        """Add to the losses where the schema does not match."""
+        """Add the column and page at which the schema does not match to the losses."""
         candidates, losses = evidence.candidates, evidence.losses
         extents = [item.group.extent for item in assessments if item.group.extent is not None]
         # Intact pages whose row groups cannot be read do not form these row groups.
@@ -315,7 +315,7 @@ class _Recovery:
             vary=self._hints.is_logical, by_values=not is_wrong,
         )  # fmt: skip
         if self._hints.codec is not None and self._source.size and evidence.segments:
-            evidence.notes.append(f"codec {self._hints.codec} was passed; without it all codecs are tried")
+            evidence.notes.append(f"codec {self._hints.codec} was passed; omit codec= to try all codecs")
         if described == losses:
             if not _any_recoverable(assessments):
                 add_schema_hint(assessments)

@@ -358,4 +358,4 @@ def test_possibly_incomplete_schema_is_reported() -> None:
     table = pa.table({name: [float(place * 1000 + row) for row in range(COUNT)] for place, name in enumerate("abcd")})
     report, found = without_footer(by_pyarrow(table, row_group_size=100), schema="a DOUBLE, b DOUBLE, c DOUBLE")
     assert found is not None
-    assert [note for note in report.notes if "if it has too many or too few, values are mixed up" in note]
+    assert [note for note in report.notes if "if columns are missing or extra, values are mixed up" in note]

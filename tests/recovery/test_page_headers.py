@@ -12,7 +12,7 @@ import pqext
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import ColumnChunk, DataPageHeaderV2, Encoding, PageHeader, PageType
 from pqext.core.io.source import MemorySource
-from pqext.recovery.detection.pages import _content
+from pqext.recovery.detection.pages import _entries_and_encoding
 from pqext.recovery.evidence import _locate
 
 SOUND: dict[str, int] = {
@@ -31,20 +31,20 @@ def header(sizes: tuple[int, int] = (40, 40), **changes: int) -> PageHeader:
 
 def test_plausible_header_states_entries_and_encoding() -> None:
     for is_told in (False, True):
-        assert _content(header(), in_footer=is_told) == (10, int(Encoding.PLAIN))
-        assert _content(header((5, 5)), in_footer=is_told) == (10, int(Encoding.PLAIN))
+        assert _entries_and_encoding(header(), in_footer=is_told) == (10, int(Encoding.PLAIN))
+        assert _entries_and_encoding(header((5, 5)), in_footer=is_told) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("sizes", [(4, 40), (40, 4)])
 def test_levels_longer_than_their_page_are_not_a_page(sizes: tuple[int, int]) -> None:
     for is_told in (False, True):
-        assert _content(header(sizes), in_footer=is_told) is None
+        assert _entries_and_encoding(header(sizes), in_footer=is_told) is None
 
 
 @pytest.mark.parametrize("changes", [{"num_nulls": 11}, {"num_nulls": -2}, {"num_rows": 11}, {"num_rows": -1}])
 def test_wrong_header_counts_are_accepted_only_for_pages_in_a_footer(changes: dict[str, int]) -> None:
-    assert _content(header(**changes), in_footer=False) is None
-    assert _content(header(**changes), in_footer=True) == (10, int(Encoding.PLAIN))
+    assert _entries_and_encoding(header(**changes), in_footer=False) is None
+    assert _entries_and_encoding(header(**changes), in_footer=True) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("changes", [{}, {"file_path": "other.parquet"}])

@@ -48,10 +48,11 @@ _MOST_DAMAGES = 20_000
 
 @dataclass(slots=True)
 class Assessment:
-    """Result of checking a row group. ``damaged`` maps invalid top-level columns to the reason.
+    """Result of checking a row group.
 
-    ``recoverable_rows`` is the number of rows outside damaged pages. ``lost_columns`` are columns without any readable
-    rows. ``misstated`` lists columns with readable values whose pages have wrong headers.
+    ``damaged`` maps each unreadable or invalid top-level column to the reason, ``lost_columns`` each column without
+    any readable rows, and ``misstated`` each readable column whose pages have wrong headers. ``recoverable_rows`` is
+    the number of rows outside damaged pages.
     """
 
     group: CandidateGroup
@@ -74,7 +75,7 @@ class Assessment:
 def assess(
     source: Source, candidates: Candidates, limits: Limits, progress: Progress | None = None
 ) -> list[Assessment]:
-    """Check each candidate row group, and report the number of checked row groups to ``progress``."""
+    """Check each candidate row group by reading its pages. ``progress`` counts groups whose chunks are all located."""
     schema = from_elements(candidates.elements, limits)
     assessments = [Assessment(group) for group in candidates.groups]
     damages = DamageReport(_MOST_DAMAGES)
@@ -102,13 +103,13 @@ def open_candidates(
 
 
 def remove_columns(candidates: Candidates, dropped_columns: Sequence[str], limits: Limits) -> Candidates:
-    """Return the candidates without some top-level columns."""
+    """Return the candidates without the top-level columns ``dropped_columns``."""
     schema = from_elements(candidates.elements, limits)
     elements: list[SchemaElement] = []
     retained: list[int] = []
     at, children = 1, 0
     for node in schema.root.children:
-        size = _size(node)
+        size = _count_elements(node)
         if node.name not in dropped_columns:
             elements += list(candidates.elements)[at : at + size]
             retained += range(node.leaf_start, node.leaf_stop)
@@ -119,8 +120,8 @@ def remove_columns(candidates: Candidates, dropped_columns: Sequence[str], limit
     return replace(candidates, elements=[root, *elements], groups=groups)
 
 
-def _size(node: SchemaNode) -> int:
-    return 1 + sum(map(_size, node.children))
+def _count_elements(node: SchemaNode) -> int:
+    return 1 + sum(map(_count_elements, node.children))
 
 
 def _has_meaning(leaf: SchemaNode) -> bool:
@@ -135,7 +136,7 @@ def _has_annotation(node: SchemaNode) -> bool:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings, which the report covers."""
+    """Suppress warnings in a ``with`` block, because the report covers them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -152,7 +153,7 @@ def _read_all(
                     pass
             except ParquetError:
                 for top in file.shapes:
-                    if (reason := _fault(file, top, index)) is not None:
+                    if (reason := _read_error(file, top, index)) is not None:
                         assessment.damaged[top.node.name] = reason
                 if not assessment.damaged:  # each column is within the limits, but not all together
                     for top in file.shapes:
@@ -160,7 +161,7 @@ def _read_all(
             steps.advance(1)
 
 
-def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
+def _read_error(file: ParquetFile, top: Shape, group: int) -> str | None:
     try:
         for _ in file.iter_storage_arrays(top, group, _BATCH):
             pass
@@ -174,8 +175,9 @@ def _verify(
 ) -> None:
     """Add the faults that verification finds in readable row groups.
 
-    For columns whose logical type reading does not check, all faults are added. For other columns, only faults around
-    the values are added, because no checksum covers the header of a V2 page, and empty decimals are invalid.
+    If a column has a logical type that reading does not check (JSON, VARIANT or geometries), all faults are added.
+    Otherwise, only faults around the values are added: no checksum covers the header of a V2 page, and empty decimals
+    are invalid.
     """
     has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _has_annotation(schema.root)
     is_checked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
@@ -205,7 +207,7 @@ def _verify(
 
 
 def _top(column: str, names: Sequence[str]) -> str:
-    """Return the top-level column of a dotted path."""
+    """Return the longest of ``names`` that is a prefix of the dotted path ``column``; ``column`` if there is none."""
     prefixes = [name for name in names if column == name or column.startswith(f"{name}.")]
     return max(prefixes, key=len, default=column)
 
@@ -213,7 +215,7 @@ def _top(column: str, names: Sequence[str]) -> str:
 def _count_recoverable(
     source: Source, candidates: Candidates, assessment: Assessment, limits: Limits, damages: DamageReport
 ) -> None:
-    """Count the rows outside damaged pages."""
+    """Set the number of rows outside damaged pages, and the columns without any readable rows."""
     group = assessment.group
     with open_candidates(source, candidates, [group], limits, _LENIENT) as file:
         file.damage = damages
@@ -221,18 +223,18 @@ def _count_recoverable(
         if not assessment.damaged.keys() <= set(names) or len(set(names)) < len(names):
             assessment.lost_columns.update(assessment.damaged)
             return
-        assessment.recoverable_rows = _count(file, None)
+        assessment.recoverable_rows = _count_rows(file, None)
         if assessment.recoverable_rows == group.rows:
             # A value is stored correctly but invalid, so no row is marked as damaged.
             assessment.recoverable_rows = 0
             assessment.lost_columns.update(assessment.damaged)
         elif not assessment.recoverable_rows:
             for name, reason in assessment.damaged.items():
-                if not _count(file, [name]):
+                if not _count_rows(file, [name]):
                     assessment.lost_columns[name] = reason
 
 
-def _count(file: ParquetFile, columns: list[str] | None) -> int:
+def _count_rows(file: ParquetFile, columns: list[str] | None) -> int:
     try:
         return sum(batch.num_rows for batch in file.iter_batches(_BATCH, columns, row_groups=[0]))
     except ParquetError:
@@ -242,7 +244,7 @@ def _count(file: ParquetFile, columns: list[str] | None) -> int:
 def _assess_incomplete(
     source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits
 ) -> None:
-    """Check a row group in which the location of some chunks is unknown."""
+    """Check a row group whose chunks are not all located, by reading the columns whose chunks are located."""
     missing = [
         node.name for node in schema.root.children if None in assessment.group.chunks[node.leaf_start : node.leaf_stop]
     ]

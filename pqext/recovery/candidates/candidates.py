@@ -22,12 +22,13 @@ Assigned = Literal["footer", "moved", "contradicted", "only", "regular", "row_gr
 
 @dataclass(slots=True)
 class CandidateGroup:
-    """Row group of ``rows`` rows with a chunk for each leaf, or None if the location of the chunk is unknown.
+    """Row group of ``rows`` rows. ``chunks`` has an entry for each leaf: None if the location of the chunk is unknown.
 
-    ``checksums`` means that every page has a checksum, so recovered pages are unmodified. ``intact`` means that all
-    checksums match, if the row group was located by its pages. ``may_count_rows`` means that a page is a V2 page, or
-    unknown. ``assigned`` is the basis of the assignment of pages to columns. ``extent`` is the byte range of its pages,
-    if it was located by them. ``nulls`` maps top-level columns whose lost chunks were replaced with nulls to the reason
+    ``number`` is the position of the row group in the footer, or None if it was located by its pages. ``checksums``
+    means that every page has a checksum, so recovered pages are unmodified. ``intact`` means that all checksums match,
+    if the row group was located by its pages. ``may_count_rows`` means that a page is or may be a V2 page. ``assigned``
+    is the basis of the assignment of pages to columns. ``extent`` is the byte range of the pages, if the row group was
+    located by its pages. ``nulls`` maps top-level columns whose lost chunks were replaced with nulls to the reason
     of the loss. ``rejected`` maps columns with a located chunk that is not used to the reason.
     """
 
@@ -45,13 +46,13 @@ class CandidateGroup:
 
     @property
     def offset(self) -> int:
-        """Offset of the first page."""
+        """Offset of the first page; 0 if no chunk is located."""
         return min((start_of(chunk) for chunk in self.chunks if chunk is not None), default=0)
 
 
 @dataclass(slots=True)
 class Candidates:
-    """Schema, and row groups in the order of their rows."""
+    """Schema and its origin, key-value metadata, writer, and candidate row groups in row order."""
 
     elements: Sequence[SchemaElement]
     schema_from: str
@@ -132,7 +133,10 @@ def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
 
 
 def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] | None:
-    """Remove the boxes and types of geometries from key-value metadata, because recovered rows may contradict them."""
+    """Return key-value metadata without the boxes and types of geometries, which recovered rows may contradict.
+
+    An invalid ``geo`` entry is removed. Returns None if ``pairs`` is None.
+    """
     if pairs is None:
         return None
     result = []
@@ -153,7 +157,7 @@ def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] |
 def without_columns(
     metadata: FileMetaData, elements: Sequence[SchemaElement], dropped_columns: Collection[str]
 ) -> FileMetaData:
-    """Return a footer without some top-level columns. ``elements`` is the schema without these columns."""
+    """Return the footer without the top-level ``dropped_columns``. ``elements`` is the schema without these columns."""
     tops = from_elements(metadata.schema).root.children
     retained = [leaf.leaf_start for top in tops if top.name not in dropped_columns for leaf in top.leaves()]
     orders = metadata.column_orders

@@ -24,8 +24,8 @@ from pqext.verification import verify
 class MovedChunk:
     """Chunk of leaf number ``leaf`` in a row group with ``rows`` rows.
 
-    ``schema`` is a schema with only this leaf. ``by_distance`` contains the chunk for each distance at which there is a
-    page header.
+    ``stated`` is the chunk's metadata in the footer. ``schema`` is a schema with only this leaf. ``by_distance`` maps
+    the distances at which a page header starts the chunk to the shifted metadata.
     """
 
     stated: ColumnMetaData
@@ -83,10 +83,7 @@ def resolve(
 def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[
     list[int], list[int]
 ]:
-    """Return the distances at which pages and statistics match the chunk.
-
-    Also returns those that statistics contradict.
-    """
+    """Return the distances at which pages and statistics match the chunk, and those that statistics contradict."""
     fitting, contradicted = [], []
     for distance, located in chunk.by_distance.items():
         pages = pages_of(source, located, limits)
@@ -112,7 +109,7 @@ def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, l
 
 
 def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
-    """Return the pages of a chunk, or None if they do not fill the chunk or its value count differs."""
+    """Return the pages of a chunk. None if pages do not fill the byte range, or contain another number of values."""
     try:
         pages = chain(source, start_of(chunk), end_of(chunk), limits)
     except ParquetError:

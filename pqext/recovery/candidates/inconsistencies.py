@@ -1,6 +1,6 @@
 """Detect inconsistencies between a footer and the data, and correct them if possible.
 
-Candidates are marked as contradicted by statistics that do not bound the values, wrong counts, or extra bytes in pages.
+Row groups are marked as contradicted if statistics do not bound their values, counts are wrong, or pages are too long.
 A field that the rest of the footer contradicts, for example after a bit flip, is corrected, and its rows are recovered.
 """
 
@@ -52,19 +52,19 @@ SAMPLE = 4
 def flag_contradictions(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
-    """Mark row groups whose values contradict the statistics, or leave extra bytes in all pages of a column.
+    """Mark row groups that contradict the footer's statistics or encodings, or a column with extra bytes in all pages.
 
-    Chunks may have been swapped, or a column may have a different type. Chunks whose pages all have extra bytes,
-    although no levels precede their values, are rejected.
+    Chunks may have been swapped, or a column may have a different type. Chunks of required columns without lists are
+    rejected if all their sampled pages have extra bytes.
     """
-    _reject_incomplete(source, metadata, groups, limits)
+    _reject_oversized_chunks(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     stated = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
         replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
         for group, columns in zip(complete, stated, strict=True)
     ]
-    contradicted = _with_extra_bytes(source, metadata, complete, limits)
+    contradicted = _find_extra_bytes(source, metadata, complete, limits)
     for number, columns in enumerate(stated):
         group = complete[number]
         both = zip(group.chunks, columns, strict=True)
@@ -74,7 +74,7 @@ def flag_contradictions(
             contradicted.setdefault(number, []).extend(names)
     chunks = (chunk for group in with_statistics for chunk in group.chunks if chunk is not None)
     has_statistics = any(chunk.statistics or chunk.size_statistics for chunk in chunks)
-    for fault in _faults(source, metadata, with_statistics, limits) if has_statistics else ():
+    for fault in _verify_chunks(source, metadata, with_statistics, limits) if has_statistics else ():
         if fault.rule in _VALUE_RULES and fault.row_group is not None and fault.column is not None:
             names = contradicted.setdefault(fault.row_group, [])
             names += [fault.column] * (fault.column not in names)
@@ -86,10 +86,10 @@ def flag_contradictions(
         complete[number].assigned = "contradicted"
 
 
-def _faults(
+def _verify_chunks(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> Sequence[Fault]:
-    """Verify the chunks of ``groups`` with the statistics of the footer."""
+    """Verify the chunks of ``groups`` against the statistics of the footer, and return the faults."""
     candidates = Candidates(list(metadata.schema), "", created_by=metadata.created_by)
     footer = file_metadata(candidates, groups)
     footer.column_orders = metadata.column_orders
@@ -115,14 +115,14 @@ def _with_bounds(
 
 
 def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
-    """Return whether the encodings of measured pages differ from the footer; generated nulls do not count."""
+    """Return whether the encodings of measured pages differ from those in the footer. False for generated nulls."""
     if chunk is None or metadata_chunk.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
     return not has_matching_counts(metadata_chunk.meta_data, counts)
 
 
-def _reject_incomplete(
+def _reject_oversized_chunks(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
     tree = from_elements(metadata.schema, limits)
@@ -142,15 +142,15 @@ def _reject_incomplete(
 
 
 def _has_extra_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
-    """Return whether a page without levels has extra bytes; for fixed-size values, the header shows it."""
+    """Return whether a page without levels has bytes after its values. Fixed-size values need only the header."""
     width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
     return page.uncompressed_bytes > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
 
 
-def _with_extra_bytes(
+def _find_extra_bytes(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> dict[int, list[str]]:
-    """Return the leaves whose pages all have extra bytes, by the position of each row group in ``groups``."""
+    """Map each position in ``groups`` to the leaves whose sampled pages have extra bytes; empty if there are none."""
     sample = groups[:SAMPLE]
     if not sample:
         return {}
@@ -166,7 +166,10 @@ def _with_extra_bytes(
 
 
 def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
-    """Return whether all sampled pages of a leaf have values of another type, which leave extra bytes."""
+    """Return whether the sampled pages of a leaf have values of another type.
+
+    At least one page must have bytes after its values, and all others must have such bytes or be unreadable.
+    """
     is_mismatch = False
     for pages in leaf_pages:
         for page in [page for page in pages if not is_type_unknown(page)][:SAMPLE]:
@@ -178,10 +181,10 @@ def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chun
 
 
 def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> int:
-    """Return the rows of a row group: the value count shared by all columns without lists, if the stated count differs.
+    """Return the row count of a row group: the value count that all columns without lists share, or the stated count.
 
-    The count of a single column is used only if the total of the file confirms it. ``extra_rows`` is the number of rows
-    of the file minus the total of its row groups.
+    The value count of a single column is used only if the total of the file confirms it. ``extra_rows`` is the number
+    of rows of the file minus the total of its row groups.
     """
     counts = [
         chunk.meta_data.num_values
@@ -194,7 +197,7 @@ def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> i
 
 
 def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
-    """Correct the value counts of chunks without lists if their pages confirm the row count. Returns these leaves."""
+    """Correct value counts of chunks without lists if pages confirm the row count. Returns the corrected paths."""
     corrected = []
     for leaf, chunk in zip(leaves, group.chunks, strict=True):
         if chunk is None or leaf.max_repetition_level or chunk.num_values == group.rows:
@@ -244,10 +247,10 @@ def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterato
                 schema[number].name = name
 
 def correct_path(group: CandidateGroup, leaves: Sequence[SchemaNode]) -> str | None:
-    """Correct the path of the only chunk in a row group whose path differs from its column. Returns its leaf.
+    """Correct the path of the only chunk in a row group whose path differs from its column, and return the new path.
 
-    If all chunks of a column differ, the schema is wrong. With a single row group, it is unknown which of them is
-    wrong.
+    Returns None if nothing is corrected: no path or several paths differ, the type differs too, or the schema has a
+    single column.
     """
     others = [
         (leaf, chunk)

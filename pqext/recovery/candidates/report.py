@@ -26,7 +26,7 @@ class RecoveredRowGroup:
     end of the file (``"moved"``), or a footer that values ``"contradicted"``, through its statistics or by extra bytes
     in pages. Otherwise, the pages were assigned by the schema: by the ``"only"`` split that fits, by the only
     ``"regular"`` split, with pages of equal size, or by the argument ``"row_group_rows"``. ``null_columns`` lists the
-    top-level columns whose lost chunks were replaced with nulls. ``is_certified`` means that every recovered page has a
+    top-level columns whose lost chunks were replaced with nulls. ``certified`` means that every recovered page has a
     matching checksum, a footer assigned the pages, and no lost values were replaced with nulls.
     """
 
@@ -44,7 +44,8 @@ class RecoveredRowGroup:
 class Loss:
     """Byte range from ``start`` to ``stop`` of the damaged file that was not recovered, and the reason.
 
-    ``rows`` is ``None`` if the number of lost rows is unknown. ``column`` is a dotted path.
+    ``start`` and ``stop`` are None if the byte range is unknown, and ``rows`` is None if the number of lost rows is.
+    ``column`` is a dotted path, or None if the loss affects all columns.
     """
 
     reason: str
@@ -73,7 +74,7 @@ class Recovery:
 
     ``written`` is false if nothing could be recovered and no file was written. ``evidence`` describes how the layout
     was determined, and ``schema_from`` describes the origin of the schema. ``dropped_columns`` lists omitted top-level
-    columns. ``notes`` lists hints that do not match the file, and corrections.
+    columns. ``notes`` lists corrections, guesses, and hints that the file contradicts or does not need.
     """
 
     path: str | None
@@ -94,12 +95,12 @@ class Recovery:
 
     @property
     def is_certified(self) -> bool:
-        """Whether every value is certain: checksums match, and footers assign pages to columns and types."""
+        """Whether rows were written and are certain: checksums match, and footers assign pages to columns and types."""
         return self.written and all(group.certified for group in self.row_groups)
 
     @property
     def checksums(self) -> bool:
-        """Whether every recovered page has a matching checksum; without one, damage may go undetected."""
+        """Whether rows were written and every page has a matching checksum. Otherwise, damage may go undetected."""
         return self.written and all(group.checksums for group in self.row_groups)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +131,7 @@ class Recovery:
                 lines.append(f"{certain}{scope}: {reason}")
         return lines
 
-    def _nulls(self) -> list[str]:
+    def _null_lines(self) -> list[str]:
         """Describe the columns with nulls in place of lost values, with one line for each row group."""
         first, lines = 0, []
         for number, group in enumerate(self.row_groups):
@@ -159,13 +160,13 @@ class Recovery:
         lines += [f"note       {escape_text(note)}" for note in self.notes]
         if self.dropped_columns:
             lines.append(f"omitted    {escape_text(', '.join(self.dropped_columns))}")
-        lines += [f"nulls      {escape_text(line)}" for line in self._nulls()]
+        lines += [f"nulls      {escape_text(line)}" for line in self._null_lines()]
         lines += [f"lost       {loss}" for loss in self.losses]
         return "\n".join(lines)
 
 
 def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
-    """Return the losses of row groups."""
+    """Return the lost rows of each damaged column, and the columns of recovered row groups replaced with nulls."""
     losses = []
     for item in assessments:
         lost = [(name, reason, item.group.rows - item.recoverable_rows) for name, reason in item.damaged.items()]
@@ -178,7 +179,7 @@ def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
 
 
 def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
-    """Describe columns whose rows are rewritten although no row is lost."""
+    """Describe columns whose values are rewritten because of wrong page headers, with one note for each column."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:
         for name, reason in item.misstated.items() if item.recoverable_rows else ():

@@ -31,7 +31,10 @@ class Codecs:
         self._cache: dict[tuple[int, ...], int | None] = {}
 
     def detect(self, pages: Sequence[Page], likely_codec: int | None = None) -> int | None:
-        """Return the codec of a chunk from its first pages, or None if no codec can decompress them."""
+        """Return the codec that decompresses the most of a chunk's first pages, or None if no codec decompresses any.
+
+        ``likely_codec`` is tried first. The codec of pages without compressed bytes is UNCOMPRESSED.
+        """
         tried = self._tried if likely_codec is None else [
             likely_codec, *(codec for codec in self._tried if codec != likely_codec)
         ]
@@ -60,7 +63,7 @@ class Codecs:
 
 
 def raw(source: Source, page: Page) -> RawPage:
-    """Read a page."""
+    """Read the body of a page, and return it with the header, the number of entries and the offset."""
     body = source.read(page.offset + page.head, page.body_bytes)
     return RawPage(page.header, page.count, body, page.offset)
 
@@ -71,7 +74,7 @@ def _is_compressed(page: Page) -> bool:
 
 
 def _compressed_bytes(raw: RawPage) -> tuple[Bytes, int]:
-    """Return the compressed part of a page, and its uncompressed size."""
+    """Return the bytes of a page after the uncompressed levels of V2 pages, and their size after decompression."""
     second = raw.header.data_page_header_v2
     levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
     return raw.body[levels:], raw.header.uncompressed_page_size - levels

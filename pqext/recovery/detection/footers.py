@@ -1,6 +1,6 @@
 """Find footers in a damaged file: at its end, inside it, without length and magic number, or truncated.
 
-There is a function for each type of footer and checkpoint, which yields :class:`FooterCandidate` values.
+A generator function for each type of footer, or of checkpoint, yields :class:`FooterCandidate` values.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ class Effort:
         self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
 
     def spend(self, size: int) -> bool:
-        """Spend ``size`` bytes. Returns False if the budget is exhausted."""
+        """Spend ``size`` bytes. Returns False if this exceeds the budget."""
         self.remaining -= size
         return self.remaining >= 0
 
 
 def find(source: Source, limits: Limits) -> list[FooterCandidate]:
-    """Return all readable footers, starting with the last."""
+    """Return the readable footers, starting with the last, within the limits for each type and for parsing."""
     effort = Effort(source.size)
     framed = {footer.offset: footer for footer in islice(_iter_framed_footers(source, limits, effort), _MAX_FOOTERS)}
-    framed |= {footer.offset: footer for footer in islice(_checkpoints(source, limits), _CHECKPOINTS)}
-    framed |= {footer.offset: footer for footer in islice(_flat(source, limits, effort), _MAX_FOOTERS)}
+    framed |= {footer.offset: footer for footer in islice(_iter_checkpoints(source, limits), _CHECKPOINTS)}
+    framed |= {footer.offset: footer for footer in islice(_iter_flatbuffers(source, limits, effort), _MAX_FOOTERS)}
     loose = {
         footer.offset: footer for footer in islice(_iter_damaged(source, limits, effort, set(framed)), _MAX_FOOTERS)
     }
@@ -111,14 +111,14 @@ def find(source: Source, limits: Limits) -> list[FooterCandidate]:
 
 
 def is_encrypted(source: Source) -> bool:
-    """Return whether the file ends with an encrypted footer."""
+    """Return whether the file starts or ends with the magic number of encrypted footers."""
     tail = source.read(max(source.size - 4, 0), min(4, source.size)).tobytes()
     head = source.read(0, min(4, source.size)).tobytes()
     return ENCRYPTED_MAGIC in (head, tail)
 
 
-def _matches(source: Source, pattern: re.Pattern[bytes], overlap: int, first: int = 0) -> Iterator[int]:
-    """Yield the offsets at which ``pattern`` matches, from the end of the file to ``first``."""
+def _iter_matches(source: Source, pattern: re.Pattern[bytes], overlap: int, first: int = 0) -> Iterator[int]:
+    """Yield offsets of matches of ``pattern``, from the last to ``first``. A match has at most ``overlap`` bytes."""
     stop = source.size
     while stop > first:
         start = max(stop - WINDOW, first)
@@ -135,7 +135,7 @@ def _literal(mark: bytes) -> re.Pattern[bytes]:
 def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield footers followed by their length and magic number."""
     tried = set()
-    for magic_at in _matches(source, _literal(MAGIC), len(MAGIC)):
+    for magic_at in _iter_matches(source, _literal(MAGIC), len(MAGIC)):
         if magic_at < 4:
             continue
         if not effort.spend(_MATCH_COST):
@@ -152,17 +152,17 @@ def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iter
             yield FooterCandidate("end" if is_last else "inside", offset, length, metadata, offset, is_own)
 
 
-def _checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidate]:
+def _iter_checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidate]:
     """Yield checkpoints, which a writer stores before it finishes."""
     for saved in find_checkpoints(source, limits):
         with suppress(ParquetError):
             yield FooterCandidate("checkpoint", saved.offset, saved.length, _validate(saved.metadata, limits))
 
 
-def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
+def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield FlatBuffers footers, alone or next to a Thrift footer."""
     marks = (FLATBUFFERS.bytes, FLAT_MAGIC)  # separately: a search for either takes ten times as long
-    matches = ((at, mark) for mark in marks for at in _matches(source, _literal(mark), len(mark), TAIL_BYTES))
+    matches = ((at, mark) for mark in marks for at in _iter_matches(source, _literal(mark), len(mark), TAIL_BYTES))
     for mark_at, mark in matches:
         if not effort.spend(_MATCH_COST):
             return
@@ -201,7 +201,7 @@ def _decode_complete(source: Source, offset: int, length: int, limits: Limits, e
 
 
 def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
-    """Return ``metadata``. Raises ``ParquetError`` unless its schema is valid and all its structures can be read."""
+    """Return ``metadata``, without invalid column orders. Raises ``ParquetError`` if another structure is invalid."""
     resolve_columns(from_elements(metadata.schema, limits))
     for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for at in range(len(group.columns)):
@@ -216,7 +216,7 @@ def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
 def _iter_damaged(source: Source, limits: Limits, effort: Effort, offsets: set[int]) -> Iterator[FooterCandidate]:
     """Yield footers with a damaged or missing length or magic number, and truncated footers."""
     first = max(source.size - limits.footer_bytes, 0)
-    for offset in _matches(source, _BEGINNING, _BEGINNING_BYTES, first):
+    for offset in _iter_matches(source, _BEGINNING, _BEGINNING_BYTES, first):
         if offset in offsets:
             continue
         for size in _SIZES:
@@ -231,7 +231,10 @@ def _iter_damaged(source: Source, limits: Limits, effort: Effort, offsets: set[i
 
 
 def _decode_prefix(data: Bytes, offset: int, limits: Limits) -> tuple[FooterCandidate | None, bool]:
-    """Return the footer at the start of ``data`` as far as it is readable, and whether ``data`` ends within it."""
+    """Return the footer at the start of ``data``, and whether ``data`` may end within it.
+
+    A truncated footer has only its complete row groups. The footer is None if its schema cannot be read.
+    """
     try:
         metadata, end = decode(FileMetaData, data, limits=limits)
         return FooterCandidate("without its frame", offset, end, _validate(metadata, limits), offset), False
@@ -242,12 +245,15 @@ def _decode_prefix(data: Bytes, offset: int, limits: Limits) -> tuple[FooterCand
 
 
 def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
-    """Return the schema and the complete row groups of a truncated footer, and their end."""
+    """Return the schema and the complete row groups of a truncated footer, and the position after them.
+
+    Returns None and the position of the error if the schema is incomplete or invalid.
+    """
     elements: list[SchemaElement] = []
     groups: list[RowGroup] = []
     at = 2
     try:
-        count, at = _list(data, at)
+        count, at = _parse_list_header(data, at)
         missing = 1  # elements that complete the tree
         for _ in range(count):
             element, at = decode(SchemaElement, data, at, limits)
@@ -264,8 +270,8 @@ def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, 
         return None, at
     try:
         if data[at] == 0x16:  # the number of rows
-            at = _varint(data, at + 1)[1]
-            count, at = _list(data, at)
+            at = _parse_varint(data, at + 1)[1]
+            count, at = _parse_list_header(data, at)
             for _ in range(count):
                 group, end = decode(RowGroup, data, at, limits)
                 if len(list(group.columns)) != leaves:
@@ -278,17 +284,20 @@ def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, 
     return FileMetaData(version=2, schema=elements, num_rows=rows, row_groups=groups), at
 
 
-def _list(data: Bytes, position: int) -> tuple[int, int]:
-    """Return the count and the end of the header of a field that is a list of structures."""
+def _parse_list_header(data: Bytes, position: int) -> tuple[int, int]:
+    """Parse the header of a field that is a list of structures.
+
+    Returns the number of structures and the end of the header. Raises ``IndexError`` for other fields.
+    """
     if data[position] & 0x0F != 9:
         raise IndexError
     head = int(data[position + 1])
     if head & 0x0F != 0x0C:
         raise IndexError
-    return (head >> 4, position + 2) if head >> 4 != 15 else _varint(data, position + 2)
+    return (head >> 4, position + 2) if head >> 4 != 15 else _parse_varint(data, position + 2)
 
 
-def _varint(data: Bytes, position: int) -> tuple[int, int]:
+def _parse_varint(data: Bytes, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         byte = int(data[position])

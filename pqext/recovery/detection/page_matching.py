@@ -1,4 +1,4 @@
-"""Match pages with leaves: determine whether a page can belong to a leaf, and how many rows it contains.
+"""Match pages with leaves: determine whether a page can belong to a leaf, and how many rows the page contains.
 
 The number of values in a page must match its levels, because readers ignore remaining bytes.
 """
@@ -37,7 +37,7 @@ _PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
 
 
 def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
-    """Return whether ``page`` can belong to a chunk of ``leaf``, judging by its header."""
+    """Return whether ``page`` can belong to a chunk of ``leaf``, judging by the page header."""
     type, count = leaf.leaf_type.physical, page.count
     width = None if type == Type.BOOLEAN else leaf.leaf_type.width
     if page.is_dictionary:
@@ -107,7 +107,10 @@ class Chunks:
         return self._codecs.detect(pages, self._leaf_codecs[leaf])
 
     def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
-        """Return the rows that start in ``page`` and whether it starts with a row, or None if it cannot be opened."""
+        """Return the number of rows that start in ``page``, and whether its first entry starts a row.
+
+        Returns None if the page cannot be opened.
+        """
         if page.is_dictionary:
             return 0, True
         if not leaf.max_repetition_level:
@@ -121,16 +124,16 @@ class Chunks:
         return self._rows[key]
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
-        """Return whether the values of ``page`` can belong to ``leaf``.
+        """Return whether the values of ``page`` can belong to ``leaf`` and end with the page.
 
         True for dictionary indices and for damaged pages.
         """
         return self.trailing_bytes(leaf, page) == 0
 
     def trailing_bytes(self, leaf: SchemaNode, page: Page) -> int | None:
-        """Return the bytes in ``page`` after its values, decoded as ``leaf``, or None if it cannot be decoded.
+        """Return the number of bytes in ``page`` after its values if decoded as ``leaf``; None if decoding fails.
 
-        Returns 0 for dictionary indices and for damaged pages.
+        Returns 0 for dictionary indices, for damaged pages, and for decodable pages with other encodings than PLAIN.
         """
         if is_type_unknown(page):
             return 0
@@ -146,11 +149,11 @@ class Chunks:
             return None
         try:
             count, stored = open_dictionary(raw(self._source, page), codec)
-            return self._bytes_after(stored, count, leaf)
+            return self._count_trailing_bytes(stored, count, leaf)
         except (ParquetError, ValueError):
             return None
 
-    def _bytes_after(self, values: Bytes, count: int, leaf: SchemaNode) -> int:
+    def _count_trailing_bytes(self, values: Bytes, count: int, leaf: SchemaNode) -> int:
         """Return the number of bytes after ``count`` PLAIN values of ``leaf``."""
         type = leaf.leaf_type
         return plain.count_trailing_bytes(
@@ -173,14 +176,14 @@ class Chunks:
             values = len(column.array) - column.array.null_count
             if column.definition is not None:
                 values = int((column.definition == highest).sum())
-            return 0 if page.encoding != _PLAIN else self._bytes_after(opened.values.pages[0], values, leaf)
+            return 0 if page.encoding != _PLAIN else self._count_trailing_bytes(opened.values.pages[0], values, leaf)
         except (ParquetError, ValueError):
             return None
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Return whether ``page`` can belong to ``leaf``, the last of ``path``.
+        """Return whether values, levels and number of values of ``page`` can belong to ``leaf``, the end of ``path``.
 
-        Also checks levels and their value count.
+        True for damaged pages.
         """
         if page.checked is False:
             return True
@@ -199,7 +202,7 @@ class Chunks:
             return False
 
     def definition(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
-        """Return the definition levels of readable ``pages``."""
+        """Return the definition levels of the data pages in ``pages``, which must be readable."""
         highest = leaf.max_repetition_level, leaf.max_definition_level
         levels = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
         codec, at = self.codec(leaf.leaf_start, pages), 0
@@ -232,7 +235,7 @@ class Chunks:
 
 
 def is_type_unknown(page: Page) -> bool:
-    """Return whether the bytes of a page do not depend on its type, because they are dictionary indices or damaged."""
+    """Return whether a page does not reveal the type of its values, because it is damaged or has dictionary indices."""
     return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
 
 
@@ -268,8 +271,8 @@ def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode],
     The number of values, of ``width`` bytes each, must equal the number of entries with a value.
     """
     leaf = path[-1]
-    definition = _levels(pages.definition, leaf.max_definition_level, count)
-    repetition = _levels(pages.repetition, leaf.max_repetition_level, count)
+    definition = _decode_levels(pages.definition, leaf.max_definition_level, count)
+    repetition = _decode_levels(pages.repetition, leaf.max_repetition_level, count)
     if definition is None or repetition is None:
         return False
     repeated = [node.max_definition_level for node in path if node.repetition is FieldRepetitionType.REPEATED]
@@ -278,29 +281,29 @@ def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode],
         if (definition[repetition == level] < least).any():
             return False
     values = int((definition == leaf.max_definition_level).sum())
-    return _are_values(int(pages.encoding), pages.values.pages[0], values, width)
+    return _has_value_count(int(pages.encoding), pages.values.pages[0], values, width)
 
 
-def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
-    """Return whether the bytes are ``values`` values, as far as the encoding reveals their number."""
+def _has_value_count(encoding: int, data: Bytes, count: int, width: int | None) -> bool:
+    """Return whether ``data`` can encode exactly ``count`` values. True if the encoding does not reveal the number."""
     if encoding in DICTIONARY_ENCODINGS:
-        return _are_indices(data, values)
+        return _has_index_count(data, count)
     if encoding == Encoding.RLE:
-        return len(data) >= 4 and hybrid_runs.has_exact_length(data[4:], 1, values, _GROUP)
+        return len(data) >= 4 and hybrid_runs.has_exact_length(data[4:], 1, count, _GROUP)
     if encoding in _DELTAS:
         if not len(data):
-            return not values
+            return not count
         at, numbers = 0, []
         raw = data[:40].tobytes()
         for _ in range(3):  # block size, miniblocks, value count
             number, at = read_uleb(raw, at)
             numbers.append(number)
-        return numbers[2] == values
-    return encoding != Encoding.BYTE_STREAM_SPLIT or width is None or len(data) == values * width
+        return numbers[2] == count
+    return encoding != Encoding.BYTE_STREAM_SPLIT or width is None or len(data) == count * width
 
 
-def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
-    """Decode the levels of a page; return None if they exceed ``highest``."""
+def _decode_levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
+    """Decode the levels of a page. Returns zeros if the leaf has none, and None if a level exceeds ``highest``."""
     levels = allocate(count * 2).view("int16")
     if run is None or not highest:
         levels[:] = 0
@@ -309,10 +312,10 @@ def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
     return levels if count == 0 or int(levels.max()) <= highest else None
 
 
-def _are_indices(data: Bytes, values: int) -> bool:
-    if not values or not len(data):
-        return len(data) <= 1 and not values
+def _has_index_count(data: Bytes, count: int) -> bool:
+    if not count or not len(data):
+        return len(data) <= 1 and not count
     width = int(data[0])
     if width > 32:
         return False
-    return (not width and len(data) == 1) or hybrid_runs.has_exact_length(data[1:], width, values, _GROUP)
+    return (not width and len(data) == 1) or hybrid_runs.has_exact_length(data[1:], width, count, _GROUP)

@@ -66,10 +66,9 @@ _ENCODINGS = frozenset(int(encoding) for encoding in Encoding)
 class Page:
     """Page at ``offset`` with a header of ``head`` bytes.
 
-    ``count`` is its number of entries, or of dictionary values.
-
-    ``checked`` is whether its checksum matches, or None if it has none. ``confirmed`` means that its end is confirmed
-    by the checksum or by the following bytes.
+    ``count`` is its number of entries, or of dictionary values. ``checked`` is whether its checksum matches, or None if
+    it has none or the checksum was not compared. ``confirmed`` means that the end of the page is confirmed by the
+    checksum or by the following bytes.
     """
 
     offset: int
@@ -105,7 +104,7 @@ class Page:
 class Segment:
     """Consecutive pages.
 
-    ``at_start`` means that no pages are missing before them, and ``at_end`` that none are missing after.
+    ``at_start`` means that no pages are missing before the segment, and ``at_end`` that none are missing after it.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -146,7 +145,7 @@ def page_at(source: Source, offset: int, limits: Limits) -> Page | None:
 
 
 def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
-    """Find the pages in a byte range; the data pages of the file start at ``start``."""
+    """Find the segments of pages in a byte range. ``start`` must be an offset at which the file's pages can start."""
     if stop <= start:
         return []
     segments = list(_PageScanner(source, stop, limits).segments(start))
@@ -201,7 +200,7 @@ class _PageScanner:
             is_found = False
             if not self._effort.spend(_RESUME_COST):
                 return
-            for candidate in self._candidates(at + (not segment.pages)):
+            for candidate in self._iter_candidates(at + (not segment.pages)):
                 if self._is_confirmed(candidate):
                     at, is_found = candidate, True
                     break
@@ -211,7 +210,7 @@ class _PageScanner:
         return offset > len(MAGIC) or (offset == len(MAGIC) and self._source.read(0, offset).tobytes() == MAGIC)
 
     def page(self, offset: int, *, check: bool = True) -> Page | None:
-        """Return the page whose header is at ``offset``, or None if the header is implausible."""
+        """Return the page at ``offset``. None if its header is implausible, or no effort remains to read the page."""
         if offset >= self._stop:
             return None
         length = min(_HEADER, self._stop - offset)
@@ -227,7 +226,7 @@ class _PageScanner:
                 header, end = decode(PageHeader, self._source.read(offset, length), 0, self._limits)
             except ParquetError:
                 return None
-        content = _content(header, in_footer=self._in_footer)
+        content = _entries_and_encoding(header, in_footer=self._in_footer)
         stored, unpacked = header.compressed_page_size, header.uncompressed_page_size
         if content is None or not 0 <= stored <= self._stop - offset - end:
             return None
@@ -243,8 +242,8 @@ class _PageScanner:
             checked = isal_zlib.crc32(body) == header.crc & 0xFFFFFFFF
         return Page(offset, end, header, content[0], content[1], checked)
 
-    def _candidates(self, offset: int) -> Iterator[int]:
-        """Yield offsets from ``offset`` on that look like page headers."""
+    def _iter_candidates(self, offset: int) -> Iterator[int]:
+        """Yield the offsets, from ``offset`` on, of bytes that look like page headers."""
         while offset < self._stop and self._effort.remaining > 0:
             start, stop, data = self._window
             if not start <= offset < stop:  # one window serves all searches within it
@@ -299,7 +298,7 @@ class _PageScanner:
         return None
 
 
-def _content(header: PageHeader, *, in_footer: bool) -> tuple[int, int] | None:
+def _entries_and_encoding(header: PageHeader, *, in_footer: bool) -> tuple[int, int] | None:
     """Return the number of entries and the encoding of a page with a plausible header, or None for other pages."""
     type = header.type
     if type == _DATA and header.data_page_header is not None:

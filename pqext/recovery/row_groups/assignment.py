@@ -36,7 +36,7 @@ _OPEN_COST = 100
 def group(
     segments: Sequence[Segment], leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None = None
 ) -> tuple[list[PageGroup], list[UnplacedPages]]:
-    """Split ``segments`` into row groups; return them and the remaining pages."""
+    """Split ``segments`` into row groups. Returns the row groups and the remaining pages."""
     groups: list[PageGroup] = []
     unplaced: list[UnplacedPages] = []
     effort, checks = Effort(0), Effort(0)
@@ -64,7 +64,7 @@ def _split(
     effort: Effort,
     checks: Effort,
 ) -> Split:
-    """Split ``segment`` into row groups; return them, with the reason for each split, and the remaining pages.
+    """Split ``segment`` into row groups. Returns the row groups, each with its split reason, and the remaining pages.
 
     A unique split is accepted even if it contradicts ``row_group_rows``.
     """
@@ -103,7 +103,7 @@ def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
 def _split_at_mismatches(
     segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
 ) -> tuple[list[Segment], list[UnplacedPages]]:
-    """Split a segment at damaged pages, which match no leaf; return the resulting segments and these pages."""
+    """Split a segment at pages that match no leaf. Returns the segments between them, and the mismatching pages."""
     parts: list[Segment] = []
     mismatches: list[UnplacedPages] = []
     begin = 0

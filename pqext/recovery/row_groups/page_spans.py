@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Count = Callable[[int, bool], int | None]
-"""Function that returns the rows of a page by its number, or None if it does not match.
+"""Function of a page number and a flag that returns the rows of the page, or None if the page does not match the leaf.
 
-The flag requires adjacent pages.
+If the flag is set, the page must also be adjacent to the preceding page.
 """
 
 
 @dataclass(slots=True)
 class _PageSpan:
-    """Span of pages.
+    """Span of consecutive pages.
 
     ``rows`` contains the rows before each page from ``begin`` on. If ``is_ended``, no page of the leaf follows.
     """
@@ -33,10 +33,10 @@ class PageSpans:
         self._spans: dict[int, _PageSpan] = {}
 
     def end(self, start: int, rows: int, count: Count) -> int | None:
-        """Return the end of the pages that start at ``start`` and contain ``rows`` rows; at least one page.
+        """Return the page after the pages that start at ``start`` and contain ``rows`` rows.
 
-        Returns -1 if the end is beyond all pages, and None if no page ends there. Following pages without rows are not
-        included.
+        The span has at least one page, and excludes following pages without rows. Returns -1 if the span extends beyond
+        all pages, and None if no page ends after ``rows`` rows or a page does not match.
         """
         span = self._spans.get(start)
         if span is None:

@@ -15,7 +15,7 @@ from pqext.recovery.detection.page_matching import Chunks, can_belong
 from pqext.recovery.detection.pages import Page
 
 _SIZES = 4096
-"""Maximum number of pages in a row group's first chunk after which the chunk may end."""
+"""Maximum number of pages in the first chunk of a row group."""
 _OPEN_COST, _BYTES = 100, 1000
 """Steps to open a page, and bytes per additional step. Inspecting a page takes one step."""
 _COUNT_COST = 3
@@ -30,11 +30,10 @@ _MAX_GROUPS = 64
 class PhysicalLeaf:
     """Leaf with one of its physical types: ``node`` in a schema of its own, ``elements``.
 
-    ``chunks`` decodes the leaf.
-
-    ``path`` is the path from its column. ``type`` is equal for leaves that accept the same pages. ``changed`` maps
-    element numbers to elements that differ from the provided schema. ``contradicts`` contains the groups, and groups of
-    leaves, that differ from the schema.
+    ``chunks`` decodes the leaf. ``path`` contains the nodes from the top-level column to the leaf. ``type`` is equal
+    for leaves that accept the same pages. ``changed`` maps element numbers to elements that differ from the provided
+    schema. ``contradicts`` contains ``(number, False)`` for each group whose nullability differs from the schema, and
+    ``(number, True)`` for the parent of a leaf whose nullability differs.
     """
 
     node: SchemaNode
@@ -78,8 +77,8 @@ class MatchedGroup:
 class SchemaMatcher:
     """Matcher of ``pages`` with columns that have several physical types.
 
-    ``furthest`` is the last mismatch. ``breaks_off`` means that pages matched up to the end, which is within a row
-    group.
+    ``furthest`` is the mismatch with the highest page number. ``breaks_off`` means that the pages end within a row
+    group and match the columns up to their end.
     """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
@@ -95,7 +94,7 @@ class SchemaMatcher:
         self.breaks_off = False
 
     def groups(self, page: int) -> Iterator[MatchedGroup]:
-        """Yield the row groups that can start at page ``page``, judging by headers."""
+        """Yield the row groups that can start at page ``page``."""
         for rows in self._sizes(page):
             group = self._group(page, rows)
             if group is not None:
@@ -124,9 +123,9 @@ class SchemaMatcher:
         return False
 
     def reach(self) -> list[MatchedGroup]:
-        """Return row groups from the first page, if a sequence of them ends with the last page, or an empty list.
+        """Return row groups reached from the first page; an empty list if no sequence of them ends at the last page.
 
-        If the list is empty, :attr:`furthest` contains the mismatch.
+        At most ``_MAX_GROUPS`` are returned. If the list is empty, :attr:`furthest` contains the mismatch.
         """
         pending, seen = [0], {0}
         matched: list[MatchedGroup] = []
@@ -142,7 +141,7 @@ class SchemaMatcher:
         return matched if fits else []
 
     def _sizes(self, page: int) -> list[int]:
-        """Return the possible rows of a row group at page ``page``, from the pages that match its first leaf."""
+        """Return the possible row counts of a row group at page ``page``, from the pages that match its first leaf."""
         sizes: dict[int, None] = {}
         has_dictionary = self._pages[page].is_dictionary
         for leaf in (leaf for shape in self._columns[0] for leaf in shape[0]()):
@@ -188,7 +187,7 @@ class SchemaMatcher:
         return chunks
 
     def _end(self, type: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
-        """Return the end of the chunk of a physical type that starts at page ``page``."""
+        """Return the page after the chunk of ``rows`` rows that starts at ``page``; None if the pages do not match."""
         size = len(self._pages)
         if page >= size:
             self.breaks_off = True
@@ -280,7 +279,7 @@ class SchemaMatcher:
             self._record_page(page, leaf, type, has_dictionary)
 
     def _record_page(self, position: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool) -> None:
-        """Record the mismatch between page ``position`` and ``type``, if there is one."""
+        """Record a mismatch between page ``position`` and ``type``, if it is further than the recorded mismatch."""
         if not self._is_further(position):
             return
         page = self._pages[position]

@@ -109,7 +109,7 @@ class Search:
         self._reaches_end: dict[Any, bool] = {}
 
     def run(self, regularity: Sequence[bool] = (True, False)) -> Split:
-        """Return the row groups of the segment and the remaining pages, with regular pages if possible."""
+        """Return row groups and remaining pages. Tries ``regularity`` in order; True requires pages of equal size."""
         best: Split = [], [self._add_unplaced(0, len(self._pages), UNPLACED)]
         for regular in regularity:
             # Opening pages is more precise than reading headers, but slower.
@@ -136,12 +136,12 @@ class Search:
         return UnplacedPages(self._pages[first].offset, self._pages[stop - 1].end, reason)
 
     def _split_from_start(self) -> Split | None:
-        """Split the segment starting at its first page, which starts a row group."""
+        """Split the segment from its first page, which starts a row group. None if no row groups reach its end."""
         self._explore([0])
         return self._follow(0, 0) if self._reaches_end[0] else None
 
     def _split_remainder(self) -> Split | None:
-        """Split the segment from any page at which row groups can start, after an incomplete row group."""
+        """Split the segment after an incomplete row group. None if row groups reach its end from no page."""
         size = len(self._pages)
         self._explore(range(size))
         begins = [at for at in range(size + 1) if self._reaches_end[at] and self._can_be_rest(at)]
@@ -257,10 +257,10 @@ class Search:
         """Return the row groups that may start at page ``page``, and whether the pages may end within one."""
         options = self._options_at.get(page)
         if options is None:
-            options = self._options_at[page] = self._find(page) if page < len(self._pages) else ([], False)
+            options = self._options_at[page] = self._find_options(page) if page < len(self._pages) else ([], False)
         return options
 
-    def _find(self, position: int) -> tuple[list[_Group], bool]:
+    def _find_options(self, position: int) -> tuple[list[_Group], bool]:
         options: list[_Group] = []
         may_break_off = False
         first, rows, sizes = self._leaves[0], 0, 0
@@ -378,7 +378,7 @@ class Search:
         return page
 
     def _span_rows(self, leaf: int, has_dictionary: bool, number: int, follows: bool) -> int | None:
-        """Return the rows of page ``number``, decoded as a leaf. If ``follows``, it must be an adjacent page."""
+        """Return the rows of page ``number``; None for a mismatch. If ``follows``, the page must be adjacent."""
         self._take_step(_OF_LISTS)
         page = self._pages[number]
         if follows and page.offset != self._ends[number - 1]:
@@ -389,7 +389,7 @@ class Search:
         return None if page_rows is None else page_rows[0]
 
     def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Return the end of a chunk for a leaf without lists, whose rows are the entries of its pages."""
+        """Return the end of a chunk of a leaf without lists: -1 beyond the pages, None if they do not match."""
         self._take_step()
         target = self._counts[page] + rows
         if target > self._counts[-1]:

@@ -87,7 +87,7 @@ def iter_likely(
             starting: Iterable[MatchedGroup] = matcher.groups(at)
             if readable_offset is None:
                 starting = _continuable_groups(starting, ahead, may_break_off=not segment.at_end)
-            read = (_readable(source, segment.pages, group, effort, limits) for group in starting)
+            read = (_find_readable(source, segment.pages, group, effort, limits) for group in starting)
             changes = [
                 {number: element for leaf in leaves for number, element in leaf.changed.items()}
                 for leaves in islice((leaves for leaves in read if leaves is not None), _READABLE)
@@ -107,7 +107,7 @@ def iter_likely(
 def _continuable_groups(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
-    """Return the row groups that others can follow, or all if there are none. A long sequence never fits by chance."""
+    """Return the row groups that other row groups can follow up to the last page, or all if there are none."""
     every = list(groups)
     if len(every) == 1:
         return every
@@ -117,7 +117,7 @@ def _continuable_groups(
 def columns_of(
     source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, effort: Effort, *, vary: bool
 ) -> list[Column]:
-    """Return the top-level columns of a schema. If ``vary``, they can have other physical types, created on demand."""
+    """Return the top-level columns of a schema. If ``vary``, alternative physical types are created on demand."""
     created: dict[tuple[int, ...], PhysicalLeaf] = {}
     types: dict[Hashable, int] = {}
 
@@ -233,7 +233,7 @@ def _width(precision: int) -> int:
     return int(10**precision - 1).bit_length() // 8 + 1
 
 
-def _readable(
+def _find_readable(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> list[PhysicalLeaf] | None:
     """Return, for each leaf, a physical type that can decode the pages of its chunk.
@@ -252,7 +252,7 @@ def _readable(
             readable = [leaf for leaf in read if leaf is not None]
             if len(readable) < len(read):
                 continue
-            contradictions = _contradictions(readable, [pages[start:stop] for _, start, stop in chunks])
+            contradictions = _count_contradictions(readable, [pages[start:stop] for _, start, stop in chunks])
             if contradictions is not None and (best is None or contradictions < best[0]):
                 best = contradictions, readable
             if best is not None and not best[0]:
@@ -263,7 +263,7 @@ def _readable(
     return result
 
 
-def _contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Page]]) -> int | None:
+def _count_contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Page]]) -> int | None:
     """Count the contradictions between the leaves of a column and the schema.
 
     Returns None if leaves contradict each other.
@@ -290,7 +290,7 @@ def _contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Pa
 def first_readable(
     source: Source, types: Sequence[PhysicalLeaf], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> PhysicalLeaf | None:
-    """Return the first physical type with which pages can be read, or None."""
+    """Return the first physical type that can decode the pages; None if there is none or no effort remains."""
     for leaf in types:
         entries, unpacked = sum(page.count for page in pages), sum(page.uncompressed_bytes for page in pages)
         if not effort.spend(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):

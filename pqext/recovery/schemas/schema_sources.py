@@ -44,7 +44,7 @@ _CRS84 = 4326
 
 
 def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
-    """Read a schema, and the codec of each leaf if the source states it.
+    """Read a schema, and the codec of each leaf if the source is a Parquet file.
 
     ``schema`` is a Parquet file, an Arrow schema, or DDL, which may be in a text file. Raises ``ValueError`` for text
     that is neither a file nor DDL.
@@ -100,7 +100,7 @@ def _text_of(schema: Any) -> str | None:
 
 def _of_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
     if not schema.names:
-        raise ValueError("schema has no columns")
+        raise ValueError("schema has no columns: pass the columns of the file")
     sink = io.BytesIO()
     try:
         write_table(schema.empty_table(), sink)
