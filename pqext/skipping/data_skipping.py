@@ -39,14 +39,14 @@ IN_TABLE = "_skipping"
 class DataSkipping:
     """A table and its data-skipping store.
 
-    The store is located at ``store``; or, as in xskipper, in the folder below ``base`` whose name is the SHA-256 of the
-    table's identifier; or in the folder ``_skipping`` of the table itself.
+    The store is located at ``store``, or in the folder ``_skipping`` of the table by default. With ``base``, it is
+    located in the folder below ``base`` whose name is the SHA-256 of the table's identifier, as in xskipper.
 
     Args:
         path: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         store: The folder of the store, a path or a URL.
         base: A folder of stores, a path or a URL.
-        encryption: Keys to encrypt a new store; they are also used to decrypt it.
+        encryption: Keys to encrypt a new store, and to decrypt it unless ``decryption`` is passed.
         decryption: Keys of an encrypted store, by their labels.
         on_foreign: ``"raise"``, or ``"ignore"`` to read every file if the store belongs to another table.
         options: Options to read files (:class:`pqext.ReadOptions`) when indexing them.
@@ -106,7 +106,7 @@ class DataSkipping:
         """The store, to be passed as ``skipping=`` to :func:`pqext.scan`."""
 
     def _options_of(self, location: Any) -> Mapping[str, Any] | None:
-        """Return the storage options for a location; None for a local path, to which they do not apply."""
+        """Return the storage options for a URL; None for other locations."""
         return self._storage_options if isinstance(location, str) and ":/" in location else None
 
     def __repr__(self) -> str:
@@ -184,11 +184,11 @@ class IndexBuilder:
         return self.add_custom_index(MinMax(column))
 
     def add_value_list_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """Add an index of distinct values (:class:`ValueList`)."""
+        """Add an index of distinct values (:class:`ValueList`). ``settings`` may contain ``max_values``."""
         return self.add_custom_index(ValueList(column, **settings))
 
     def add_bloom_filter_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """Add a Bloom filter (:class:`BloomFilter`), with ``fpp`` and ``ndv``."""
+        """Add an index with Bloom filters (:class:`BloomFilter`). ``settings`` may contain ``fpp`` and ``ndv``."""
         return self.add_custom_index(BloomFilter(column, **settings))
 
     def add_box_index(self, column: str | Base) -> IndexBuilder:
@@ -198,10 +198,14 @@ class IndexBuilder:
     def add_variant_index(
         self, column: str, path: str, type: str, index_type: str = "minmax", **settings: Any
     ) -> IndexBuilder:
-        """Add an index on the value at a path within a VARIANT column; ``index_type`` is its type name in stores."""
+        """Add an index on the value at ``path`` within a VARIANT column.
+
+        ``index_type`` is the name of the index type in stores, and ``settings`` are the arguments of this type. Raises
+        ``ValueError`` if the type is not registered.
+        """
         index = index_type_named(index_type)
         if index is None:
-            raise ValueError(f"unknown index type {index_type!r}")
+            raise ValueError(f"unknown index type {index_type!r}: register it with register_index")
         return self.add_custom_index(index(col(column).variant(path, type), **settings))
 
     def add_variant_paths_index(self, column: str | Base) -> IndexBuilder:
@@ -209,7 +213,7 @@ class IndexBuilder:
         return self.add_custom_index(VariantPaths(column))
 
     def add_prefix_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """Add an index of distinct string prefixes (:class:`Prefix`)."""
+        """Add an index of prefixes (:class:`Prefix`). ``settings`` may contain ``length`` and ``max_values``."""
         return self.add_custom_index(Prefix(column, **settings))
 
     def add_null_count_index(self, column: str | Base) -> IndexBuilder:

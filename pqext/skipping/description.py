@@ -34,11 +34,11 @@ class IndexDescription:
     """The indexed column; for a value within a VARIANT also its path and type."""
     params: Mapping[str, str]
     key: str | None
-    """Label of the key that encrypts it."""
+    """Label of the key that encrypts the index; None if the index is not encrypted."""
     is_understood: bool
     """Whether queries use the index; index types that are not registered are ignored."""
     is_original: bool
-    """Whether other readers of the format can use it."""
+    """Whether other readers of the format can use the index."""
 
     def __str__(self) -> str:
         text = f"{self.name} of {' '.join(self.columns)}"
@@ -220,7 +220,7 @@ def _bytes(part: Any) -> int:
 
 
 def _folders(base: Any) -> list[Any]:
-    """Return the folders directly below a folder."""
+    """Return the folders directly below the folder ``base``, sorted by name."""
     if not isinstance(base, Location):
         return [entry.path for entry in sorted(os.scandir(base), key=lambda entry: entry.name) if entry.is_dir()]
     prefix = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key

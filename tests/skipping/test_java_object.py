@@ -94,7 +94,7 @@ HOSTILE = {
         CorruptFileError,
         "is not a class",
     ),
-    "deep classes": (HEADER + b"s" + described("A", 2, (), b"") * 40, UnsupportedError, "more than 16 above"),
+    "deep classes": (HEADER + b"s" + described("A", 2, (), b"") * 40, UnsupportedError, "more than 16 superclasses"),
     "deep objects": (HEADER + (b"s" + described("A", 2, [LONG_FIELD])) * 40, UnsupportedError, "deeper than 16"),
     "field type": (HEADER + b"s" + described("A", 2, [b"?" + utf("f")]), CorruptFileError, "has the type 0x3f"),
     "field class": (
@@ -126,5 +126,5 @@ def test_classes_that_grow_by_references_are_rejected() -> None:
         above = b"p" if at == 0 else b"q" + struct.pack(">I", handle - 2)
         objects += b"s" + described("A", 2, (), above)
         handle += 2
-    with pytest.raises(UnsupportedError, match="more than 16 above"):
+    with pytest.raises(UnsupportedError, match="more than 16 superclasses"):
         find_own_bytes(HEADER + b"s" + described("Root", 2, fields) + objects)

@@ -119,7 +119,7 @@ def test_version_must_be_a_natural_number(version: Any) -> None:
     [
         ([], "column 'obj_name' is missing"),
         (store() * 2, "two columns with the same name"),
-        ([SparkField("obj_name", "binary", True, {})], "not strings"),
+        ([SparkField("obj_name", "binary", True, {})], "must be strings"),
         (store(tableIdentifier=None), "'tableIdentifier', the table of the store, is missing"),
         (store(tableIdentifier=7), "'tableIdentifier' is not a string"),
         (store(4, ("minmax",)), "'index' is not an object"),  # type: ignore[arg-type]
@@ -159,7 +159,7 @@ def test_key_listed_for_other_columns_is_rejected() -> None:
     agreeing = ({**MINMAX, "key_metadata": "k1"}, {**MINMAX, "key_metadata": "k2"})
     assert [one.key for one in from_spark(store(4, agreeing, encryption=keys)).indexes] == ["k1", "k2"]
     for wrong in ("k2", "k3"):
-        with pytest.raises(CorruptFileError, match="assigns elsewhere"):
+        with pytest.raises(CorruptFileError, match="does not assign"):
             from_spark(store(4, ({**MINMAX, "key_metadata": wrong},), encryption=keys))
 
 

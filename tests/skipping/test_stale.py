@@ -129,9 +129,9 @@ def test_files_with_non_text_paths_are_read_but_not_indexed(tmp_path: Path, stor
     assert scanned(tmp_path, C == 101, store) == ([101], 1)
     ((name, reason),) = skipping.refresh(tmp_path / "table", store).failed
     assert name.endswith(odd)
-    assert "not Unicode text and cannot be stored: rename the file" in reason
+    assert "not valid Unicode and cannot be stored: rename the file" in reason
     (tmp_path / "table").rename(tmp_path / odd)
-    with pytest.raises(ValueError, match="not Unicode text and cannot name a store: rename the folder"):
+    with pytest.raises(ValueError, match="not valid Unicode and cannot identify a store: rename the folder"):
         skipping.build(tmp_path / odd, [MinMax("c")], tmp_path / "other")
 
 

@@ -1,4 +1,4 @@
-"""Parse and write serialised Java objects as far as entries with Bloom filters require it.
+"""Parse and write serialised Java objects, with the features that entries with Bloom filters require.
 
 Class descriptions may have any names, fields and serial version UIDs; no class is looked up. The grammar is defined in
 the "Java Object Serialization Specification", section 6.4.
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1024
 
 @dataclass(frozen=True)
 class Description:
-    """Serialised description of a class: the types of its fields by name, and the description of its superclass."""
+    """Serialised description of a class, with its fields as pairs of name and type, and with its superclass."""
 
     name: str
     serial: int
@@ -37,7 +37,10 @@ class Description:
 
 @dataclass
 class OwnBytes:
-    """Data written by a class's own ``writeObject``: its blocks, as offsets from ``start`` and sizes."""
+    """Data from offset ``start`` to ``stop`` of a cell, written by the ``writeObject`` of class ``name``.
+
+    ``blocks`` contains the offset in the cell and the size of each block.
+    """
 
     name: str
     start: int
@@ -45,7 +48,7 @@ class OwnBytes:
     stop: int = 0
 
     def join(self, cell: bytes | memoryview) -> bytes:
-        """Return the contents of all blocks."""
+        """Return the joined contents of all blocks in ``cell``."""
         return b"".join(cell[at : at + size] for at, size in self.blocks)
 
 
@@ -68,12 +71,12 @@ class _Stream:
 
     def find(self) -> OwnBytes:
         if self._read(4, "the header") != _HEADER:
-            self._wrong("not a serialised Java object", 0)
+            self._raise_corrupt("not a serialised Java object", 0)
         own_bytes = self._object(0)
         if own_bytes is None:
             raise UnsupportedError("the object in the cell has no custom serialised data", feature="Java serialisation")
         return own_bytes
-    def _wrong(self, message: str, position: int | None = None) -> NoReturn:
+    def _raise_corrupt(self, message: str, position: int | None = None) -> NoReturn:
         raise CorruptFileError(message, offset=self.at if position is None else position)
 
     def _raise_unsupported(self, message: str) -> NoReturn:
@@ -84,7 +87,7 @@ class _Stream:
     def _read(self, size: int, label: str) -> memoryview:
         if size > len(self.cell) - self.at:
             remaining = len(self.cell) - self.at
-            self._wrong(f"the cell is cut off in {label}: {size} bytes are needed, {remaining} remain")
+            self._raise_corrupt(f"the cell is cut off in {label}: {size} bytes are needed, {remaining} remain")
         self.at += size
         return self.cell[self.at - size : self.at]
 
@@ -98,11 +101,11 @@ class _Stream:
     def _reference(self) -> Description | str | None:
         index = self._number(4, "a reference") - _FIRST_HANDLE
         if not 0 <= index < len(self.known):
-            self._wrong("a reference has no preceding target")
+            self._raise_corrupt("a reference has no preceding target")
         return self.known[index]
 
     def _object(self, depth: int) -> OwnBytes | None:
-        """Parse an object, a string or null; return the first custom data of an object in it, or None."""
+        """Parse an object, a string or null. Return the first custom data of the object or its fields, or None."""
         if depth > _MOST_CLASSES:
             self._raise_unsupported(f"objects nest deeper than {_MOST_CLASSES}")
         mark = self._number(1, "an object")
@@ -113,7 +116,7 @@ class _Stream:
         elif mark == _OBJECT:
             description = self._class(0)
             if description is None:
-                self._wrong("an object has no class")
+                self._raise_corrupt("an object has no class")
             self.known.append(None)
             return self._values(description, depth)
         elif mark != _NULL:
@@ -121,16 +124,16 @@ class _Stream:
         return None
 
     def _class(self, depth: int) -> Description | None:
-        """Parse the description of a class and its superclasses."""
+        """Parse the description of a class and its superclasses. Returns None for null."""
         if depth > _MOST_CLASSES:
-            self._raise_unsupported(f"a class has more than {_MOST_CLASSES} above it")
+            self._raise_unsupported(f"a class has more than {_MOST_CLASSES} superclasses")
         mark = self._number(1, "the description of a class")
         if mark == _NULL:
             return None
         if mark == _REFERENCE:
             target = self._reference()
             if not isinstance(target, Description):
-                self._wrong("a reference is not a class")
+                self._raise_corrupt("a reference is not a class")
             return target
         if mark != _CLASS:
             self._raise_unsupported(f"unexpected type code {mark:#04x} instead of a class description")
@@ -153,25 +156,25 @@ class _Stream:
         if code in _PRIMITIVES:
             return name, chr(code)
         if code not in b"[L":
-            self._wrong(f"a field has the type {code:#04x}")
+            self._raise_corrupt(f"a field has the type {code:#04x}")
         mark = self._number(1, "the type of a field")
         type = self._reference() if mark == _REFERENCE else None
         if mark == _STRING:
             type = self._text("the type of a field")
             self.known.append(type)
         if not isinstance(type, str) or len(type) < 2 or ord(type[0]) != code:
-            self._wrong("a field's type is not the name of a class or array")
+            self._raise_corrupt("a field's type is not the name of a class or array")
         return name, type
 
     def _values(self, description: Description, depth: int) -> OwnBytes | None:
-        """Parse the field values of an object, starting with its topmost superclass; return the first custom data."""
+        """Parse the field values of an object, from its topmost superclass. Returns the first custom data or None."""
         lineage = []
         ancestor: Description | None = description
         while ancestor is not None:
             lineage.append(ancestor)
             ancestor = ancestor.above
             if len(lineage) > _MOST_CLASSES:
-                self._raise_unsupported(f"a class has more than {_MOST_CLASSES} above it")
+                self._raise_unsupported(f"a class has more than {_MOST_CLASSES} superclasses")
         for ancestor in reversed(lineage):
             if ancestor.flags & _WRITES_ITSELF:
                 return self._own_bytes(ancestor.name)
@@ -194,7 +197,7 @@ class _Stream:
             result.blocks.append((self.at, size))
             self._read(size, "a block of data")
             if len(result.blocks) > max_blocks:
-                self._raise_unsupported("the data is in very many small blocks")
+                self._raise_unsupported(f"the data has more than {max_blocks} small blocks")
         result.stop = self.at
         return result
 
@@ -202,8 +205,8 @@ class _Stream:
 def write_object(lineage: Sequence[Description], own_bytes: Sequence[Description], data: bytes) -> bytes:
     """Serialise an object whose only value is a field with an inner object that writes ``data`` itself.
 
-    ``lineage`` is the outer object's class with its superclasses, ``own_bytes`` that of the inner object. Field types
-    that are objects are written in full at their first use.
+    ``lineage`` contains the descriptions of the outer object's class and its superclasses, ``own_bytes`` those of the
+    inner object. Field types that are objects are written in full at their first use.
     """
     return b"".join([_HEADER, *_object_of(lineage), *_object_of(own_bytes), *_blocks(data), bytes([_END])])
 

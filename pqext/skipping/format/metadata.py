@@ -60,11 +60,10 @@ class IndexColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoreEncryption:
-    """Key labels of an encrypted store. ``column_keys`` has the format of key tools:
+    """Key labels of an encrypted store.
 
-    ``label:column,column;label:column``.
-
-    ``footer_key`` encrypts the footer and ``obj_name``; with ``plaintext_footer`` it signs the footer.
+    ``column_keys`` has the format of key tools, ``label:column,column;label:column``. The key labelled ``footer_key``
+    encrypts ``obj_name`` and the footer. With ``plaintext_footer``, this key signs the footer instead.
     """
 
     column_keys: str
@@ -114,7 +113,8 @@ class StoreMetadata:
     def with_key_list(self, schema: pa.Schema) -> StoreMetadata:
         """Return the metadata with the list of column keys, which is derived from the keys of the indexes.
 
-        Raises ``ValueError`` if an index has a key and the store has no footer key, or vice versa.
+        Raises ``ValueError`` if an index has a key and the store has no footer key, if no index of a store with a
+        footer key has a key, or if a label or a column contains a delimiter.
         """
         encrypted = [column for column in self.indexes if column.key is not None]
         if self.encryption is None:
@@ -135,18 +135,21 @@ class StoreMetadata:
         return replace(self, encryption=replace(self.encryption, column_keys=text))
 
 def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMetadata:
-    """Parse the metadata of a part. For later versions, it is parsed as far as it is supported.
+    """Parse the metadata of a part. For later versions, invalid indexes are omitted.
 
     Raises ``CorruptFileError``, with the part's ``path``, for invalid metadata.
     """
     by_name = {field.name: field for field in fields}
     if len(by_name) < len(fields):
-        raise CorruptFileError("the store has two columns with the same name", path=path)
+        names = [field.name for field in fields]
+        name = next(name for name in by_name if names.count(name) > 1)
+        raise CorruptFileError(f"the store has two columns with the same name {name!r:.100}", path=path)
     about = by_name.get(OBJECT_NAME)
     if about is None:
         raise CorruptFileError(f"not a part of a data-skipping store: column {OBJECT_NAME!r} is missing", path=path)
     if about.type != "string":
-        raise CorruptFileError("object names are not strings", path=path, column=OBJECT_NAME)
+        reason = f"object names must be strings, not {about.type!r:.100}"
+        raise CorruptFileError(reason, path=path, column=OBJECT_NAME)
     version = about.metadata.get("version")
     if version is not None and (type(version) is not int or version < 0):
         raise CorruptFileError(f"the version {version!r:.40} is not a natural number", path=path)
@@ -211,7 +214,7 @@ def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | N
     stored = _mapping(field.metadata["encryption"], "encryption", OBJECT_NAME, path)
     flag = stored.get("encryption.plaintext.footer", "false")
     if not isinstance(flag, str) or flag.lower() not in ("true", "false"):
-        raise _wrong("'encryption.plaintext.footer' is neither 'true' nor 'false'", OBJECT_NAME, path)
+        raise _wrong(f"'encryption.plaintext.footer' is {flag!r:.40}, neither 'true' nor 'false'", OBJECT_NAME, path)
     encryption = StoreEncryption(
         _string(stored, "encryption.column.keys", OBJECT_NAME, path),
         _string(stored, "encryption.footer.key", OBJECT_NAME, path),
@@ -224,7 +227,8 @@ def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | N
         raise
     for index in indexes:
         if index.key is not None and not any(_is_below(column, index.name) for column in labels.get(index.key, ())):
-            raise _wrong("'key_metadata' has a key that the list of column keys assigns elsewhere", index.name, path)
+            reason = f"the list of column keys does not assign {index.key!r:.100} of 'key_metadata' to this column"
+            raise _wrong(reason, index.name, path)
     return encryption
 
 
@@ -238,7 +242,7 @@ def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True)
     """Return the columns of a part, in order, in the layout of the store's version, 1 to 4, with types from ``schema``.
 
     If the part is not ``for_spark``, entries of types that Spark lacks are declared as binary. Raises ``ValueError``
-    for another version, and ``KeyError`` if ``schema`` lacks a column.
+    for another version, ``KeyError`` if ``schema`` lacks a column, and ``UnsupportedError`` for types that Spark lacks.
     """
     version = metadata.version
     if version is None or not metadata.is_usable:
@@ -281,7 +285,7 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark
 def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
     """Merge the metadata of several parts, each with its path: all their partition columns and indexes.
 
-    Raises ``CorruptFileError`` if two parts are inconsistent. Its message names the first part, its path is the second.
+    Raises ``CorruptFileError`` if two parts are inconsistent. The message names the first part, the path is the second.
     """
     first_path, first = parts[0]
     partitions = dict.fromkeys(first.partitions)
@@ -317,7 +321,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
 
 
 def _merge_keys(first: StoreEncryption, other: StoreEncryption) -> str:
-    """Merge two lists of column keys."""
+    """Return the list of column keys of two encryptions, merged by label."""
     if first.column_keys == other.column_keys:
         return first.column_keys
     paths_by_label = first.labels()

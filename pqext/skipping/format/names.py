@@ -50,7 +50,7 @@ def partition_column(name: str) -> str:
 
 
 def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` if column names are ambiguous; names are case-insensitive.
+    """Raise ``ValueError`` if column names are ambiguous. Names are case-insensitive.
 
     ``partitions`` are the dataset's partition columns. ``indexes`` maps each index column to a description of the index
     for errors. Names are ambiguous if two columns share a name, or if the name of an index column is a prefix of
@@ -96,7 +96,7 @@ def path_of(dotted_path: str) -> tuple[str, ...]:
         return tuple(dotted_path.split("."))
     matches = list(_NAMES.finditer(dotted_path))
     if "".join(match[0] for match in matches) != dotted_path or not matches or matches[-1][2]:
-        raise ValueError(f"unmatched backticks in the column name {format_path!r}")
+        raise ValueError(f"unmatched backticks in the column name {dotted_path!r}")
     return tuple(match[1][1:-1].replace("``", "`") if match[1][:1] == "`" else match[1] for match in matches)
 
 
@@ -129,7 +129,7 @@ def parse_object_name(text: str) -> tuple[str, int]:
 
 
 def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Split many object names into paths and times; see :func:`parse_object_name`.
+    """Split an array of object names into paths and times; see :func:`parse_object_name`.
 
     Raises ``CorruptFileError``, with the name or row, if a name is null or has no time.
     """
@@ -164,11 +164,11 @@ def table_identifier(uri: str) -> str:
     scheme, separator, rest = uri.partition("://")
     if not separator:
         scheme, colon, path = uri.partition(":")
-        return _unquote(path if colon and scheme == "file" else uri)
+        return _strip_slashes(path if colon and scheme == "file" else uri)
     host, slash, path = rest.partition("/")
     if scheme.lower() == "cos":
-        return _unquote((host.rpartition(".")[0] or host) + slash + path)
-    return _unquote(slash + path)
+        return _strip_slashes((host.rpartition(".")[0] or host) + slash + path)
+    return _strip_slashes(slash + path)
 
 
 def default_location(base: Any, identifier: str) -> Any:
@@ -179,5 +179,5 @@ def default_location(base: Any, identifier: str) -> Any:
     return posixpath.join(base, name)
 
 
-def _unquote(path: str) -> str:
+def _strip_slashes(path: str) -> str:
     return path.rstrip("/")

@@ -47,8 +47,8 @@ class Parts:
 def part_files(folder: Any) -> list[Any]:
     """Return the files of the store in ``folder``, a local path or a :class:`Location`, sorted by name.
 
-    These are the Parquet files directly in the folder, without names that start with ``_`` or ``.``, which Spark skips;
-    names that start with :data:`UNSEEN` are included. The list is empty if the folder does not exist.
+    These are the Parquet files directly in the folder. Files whose names start with ``_`` or ``.`` are omitted, as in
+    Spark, unless their names start with :data:`UNSEEN`. The list is empty if the folder does not exist.
     """
     if isinstance(folder, Location):
         prefix = folder.key.rstrip("/") + "/" if folder.key.strip("/") else folder.key
@@ -66,7 +66,7 @@ def _is_part(name: str) -> bool:
 
 
 def part_metadata(file: ParquetFile) -> StoreMetadata:
-    """Return the metadata of an open part. Raises ``CorruptFileError`` if it is not a part of a store."""
+    """Return the metadata of an open part. Raises ``CorruptFileError`` if metadata or a column is missing."""
     pairs = {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}
     text = pairs.get(spark_schema.KEY)
     if text is None:
@@ -89,13 +89,13 @@ def read_parts(
 ) -> Parts:
     """Read a store from its ``parts``: paths, Locations or other sources of :func:`pqext.open`.
 
-    ``columns`` are names of the store's columns, or a function that returns them for the metadata of a part; all
-    columns are read if it is None. ``obj_name`` is always included. A column that a part lacks is null in its rows. For
-    a store that is not usable, only ``obj_name`` is read. ``decryption`` may be a mapping from key labels to keys.
-    Without ``rows``, only footers are read.
+    ``columns`` are names of the store's columns, or a function that returns the names for the metadata of a part. All
+    columns are read if ``columns`` is None. ``obj_name`` is always included. A column that a part lacks is null in the
+    rows of this part. For a store that is not usable, only ``obj_name`` is read. ``decryption`` may be a mapping from
+    key labels to keys. Without ``rows``, only footers are read.
 
-    Raises ``CorruptFileError`` for files that are not parts of the same store, ``LimitError`` if the rows exceed the
-    memory limit, and ``KeyError`` for a column that no part has.
+    Raises ``ValueError`` if ``parts`` is empty, ``CorruptFileError`` for files that are not parts of the same store,
+    ``LimitError`` if the rows exceed the memory limit, and ``KeyError`` for a column that no part has.
     """
     if not parts:
         raise ValueError("parts must not be empty")
@@ -161,7 +161,7 @@ def _select_columns(metadata: StoreMetadata, columns: Sequence[str] | ColumnChoi
 
 
 def _concatenate(tables: Sequence[tuple[str | None, pa.Table]]) -> pa.Table:
-    """Concatenate tables; a column that a table lacks is null in its rows."""
+    """Concatenate tables. Rows of a table without a column are null in this column."""
     seen: dict[str, tuple[pa.DataType, str | None]] = {}
     for path, table in tables:
         for field in table.schema:
@@ -187,7 +187,7 @@ def write_part(
     dest: Any, table: pa.Table, metadata: StoreMetadata, encryption: Keys | None = None, *,
     compression: Literal["snappy", "zstd"] = "snappy", for_spark: bool = True,
 ) -> StoreMetadata:
-    """Write one part of a store to ``dest``, as for :func:`pqext.write_table`; return the metadata in its footer.
+    """Write one part of a store to ``dest``, as for :func:`pqext.write_table`, and return its metadata.
 
     A missing local folder of ``dest`` is created. ``table`` has the columns that ``metadata`` describes, in any order.
     They are written in the order ``obj_name``, partition columns, indexes, and all of them are optional. If indexes
@@ -203,7 +203,9 @@ def write_part(
         raise ValueError("the metadata lacks the table_identifier")
     described = {column.name: f"the index {column.index} of {', '.join(column.columns)}" for column in metadata.indexes}
     if len(described) < len(metadata.indexes):
-        raise ValueError("two indexes of the store have the same column")
+        names = [column.name for column in metadata.indexes]
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two indexes of the store have the same column {duplicate!r}: remove one")
     check_names(metadata.partitions, described)
     order = [OBJECT_NAME, *map(partition_column, metadata.partitions), *described]
     if sorted(table.column_names) != sorted(order):

@@ -26,7 +26,7 @@ _LONG = range(-(1 << 63), 1 << 63)
 _MOST_BYTES = 128 << 20
 """Maximum size of a new filter."""
 _MOST_FUNCTIONS = 1024
-"""Maximum bits per value; the kernel treats filters with more as corrupt."""
+"""Maximum number of hash functions. The kernel treats filters with more as corrupt."""
 _MOST_PREFIXES = 8
 """Maximum number of entry prefixes to match against all entries together; a writer uses one prefix."""
 _WRAPPER = (
@@ -55,7 +55,8 @@ def build_bloom(values: pa.Array | pa.ChunkedArray, expected: int, fpp: float) -
 class BloomBuilder:
     """Builder of a filter for ``expected`` distinct values with a false positive probability of ``fpp``.
 
-    Raises ``ValueError`` if ``fpp`` is not between 0 and 1, or if the filter would exceed 128 MiB.
+    Raises ``ValueError`` if ``expected`` is below 1, if ``fpp`` is not between 0 and 1, or if the filter would exceed
+    128 MiB or :data:`_MOST_FUNCTIONS`.
     """
 
     def __init__(self, expected: int, fpp: float) -> None:
@@ -69,11 +70,14 @@ class BloomBuilder:
             raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; the maximum is {limit:,}")
         self.functions = max(1, math.floor(bits / expected * math.log(2) + 0.5))
         if self.functions > _MOST_FUNCTIONS:
-            raise ValueError(f"fpp {fpp} needs {self.functions} bits per value; the maximum is {_MOST_FUNCTIONS}")
+            raise ValueError(f"fpp {fpp} needs {self.functions} hash functions; the maximum is {_MOST_FUNCTIONS}")
         self._words = np.zeros(-(-bits // 64), np.uint64)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Add all values but nulls. Raises ``TypeError`` for types other than integers, strings and binary."""
+        """Add all non-null values.
+
+        Raises ``TypeError`` for uint64, and for types other than integers, strings, binary and null.
+        """
         if isinstance(values, pa.ChunkedArray):
             for chunk in values.chunks:
                 self.add(chunk)
@@ -95,7 +99,7 @@ class BloomBuilder:
             raise TypeError(f"a Bloom filter needs signed integers, strings or binary, not {type}")
 
     def merge(self, other: BloomBuilder) -> None:
-        """Add the values of ``other``. Raises ``ValueError`` if the sizes of the filters differ."""
+        """Add the values of ``other``. Raises ``ValueError`` if sizes or numbers of hash functions differ."""
         if (len(self._words), self.functions) != (len(other._words), other.functions):
             raise ValueError("filters must have equal expected and fpp to be merged")
         self._words |= other._words
@@ -138,7 +142,7 @@ def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | by
 
 
 class _Query:
-    """The values to look up, in the layout that the kernel requires."""
+    """Values to look up in filters, in the layout that the kernel requires."""
 
     def __init__(self, longs: list[int], texts: list[bytes]) -> None:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -168,7 +172,7 @@ class _Query:
         return may_contain
 
     def _evaluate_cell(self, cell: Bytes) -> bool:
-        """Return whether an entry may match. It is parsed by the grammar of Java objects, not by its prefix."""
+        """Return whether the filter in ``cell``, parsed by the grammar of Java objects, may contain a value."""
         payload = unwrap(cell.tobytes())
         return payload is None or spark_bloom.ask_payload(view(payload), *self._values)
 
@@ -183,7 +187,7 @@ def unwrap(cell: bytes) -> bytes | None:
 
 
 def _prefix(cell: Bytes) -> bytes | None:
-    """Return the bytes of an entry before its filter; None if it has no known filter."""
+    """Return the bytes of an entry before its filter; None if the entry has no known filter."""
     raw = cell.tobytes()
     try:
         own_bytes = find_own_bytes(raw)

@@ -23,7 +23,7 @@ MOST_CHARACTERS = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class SparkField:
-    """A column of the schema:
+    """Column of the schema.
 
     ``type`` is a name such as ``"string"``, or the JSON object of a nested or user-defined type.
     """

@@ -30,10 +30,10 @@ _CELL = pa.struct([(end, pa.float64()) for end in _ENDS])
 
 @dataclass(frozen=True, init=False)
 class Box(Index):
-    """Bounding box of the geometries of each object, with Z if all geometries have it; ``xmin > xmax`` wraps around.
+    """Bounding box of the geometries of each object, with Z if all geometries have Z.
 
-    It excludes objects for spatial conditions, using the edges of the column. It is built from footers that contain
-    boxes.
+    If ``xmin`` exceeds ``xmax``, the box crosses the antimeridian. The index excludes objects for spatial conditions,
+    using the edges of the column. It is built from footers if these contain boxes.
     """
 
     name = "box"
@@ -43,7 +43,7 @@ class Box(Index):
     def __init__(self, operand: str | Base, type: GeospatialType | None = None) -> None:
         Index.__init__(self, operand)
         if not isinstance(self.operand, Column):
-            raise TypeError("a Box index needs a column of geometries")
+            raise TypeError(f"a Box index needs a column of geometries, not {self.operand}")
         object.__setattr__(self, "type", type)
 
     @property
@@ -98,7 +98,7 @@ class Box(Index):
 
 
 def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
-    """Return the bounding box that the statistics of a row group prove, or None."""
+    """Return the bounding box that the statistics of a row group prove; None if there is no such box."""
     statistics = group.chunk(node).geospatial_statistics
     if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None
@@ -142,7 +142,7 @@ class _Boxes:
 
 
 def _cell(boxes: list[BoundingBox], type: GeospatialType) -> pa.Array:
-    """Return the union of boxes as an entry, null if it is unknown."""
+    """Return the union of ``boxes`` as an entry, null if there are no boxes or their union is unusable."""
     total = union(boxes, type.geographic) if boxes else None
     if total is None or not total.usable:
         return pa.nulls(1, _CELL)

@@ -19,8 +19,9 @@ _CELL = pa.struct([("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.int6
 class NullCount(Index):
     """Numbers of rows, nulls and NaN of each object.
 
-    It excludes objects without nulls for ``is_null``, objects with only nulls for every other condition, and objects
-    without NaN for equality with NaN. It is built from footers with null counts.
+    The index excludes objects without nulls for ``is_null``, objects with only nulls for every other condition, and
+    objects without NaN for conditions that only NaN can match. It is built from footers if these state the null counts
+    and prove that there is no NaN.
     """
 
     name = "nulls"

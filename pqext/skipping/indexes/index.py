@@ -1,4 +1,6 @@
-"""Base class of indexes. An index stores a fact about one operand for each object, which can exclude the object.
+"""Base class of data-skipping indexes.
+
+For each object, an index stores an entry that summarises the values of one operand. Scans use entries to skip objects.
 
 An index type is a subclass of :class:`Index` registered with :func:`register_index`. Third parties may add types.
 """
@@ -36,10 +38,10 @@ from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
-    """Interface that computes the entry of one object from the values of its rows."""
+    """Interface of collectors, which compute the entry of one object from the values in its rows."""
 
     def add(self, values: pa.Array) -> None:
-        """Add the operand's values in further rows."""
+        """Add the operand's values in the next rows of the object."""
 
     def cell(self) -> pa.Array:
         """Return the entry, an array of length 1."""
@@ -71,7 +73,7 @@ class Index(ABC):
 
     @property
     def stored_name(self) -> str:
-        """The type name in stores, which differs for indexes on a value within a VARIANT."""
+        """The type name in stores, with the prefix ``variant_`` for an index on a value within a VARIANT."""
         return f"variant_{self.name}" if isinstance(self.operand, VariantField) else self.name
 
     @property
@@ -96,12 +98,12 @@ class Index(ABC):
         return other
 
     def for_field(self, field: pa.Field) -> Index:
-        """Return the index for a field, with settings from its metadata. Raises ``TypeError`` if unsupported."""
+        """Return the index with the settings of a field. Raises ``TypeError`` if the field is not supported."""
         return self
 
     @abstractmethod
     def cell_type(self, values: pa.DataType) -> pa.DataType:
-        """Return the Arrow type of entries for values of a type. Raises ``TypeError`` if it is not supported."""
+        """Return the Arrow type of entries for the type ``values``. Raises ``TypeError`` for unsupported types."""
 
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         """Return the entry of an object, an array of length 1, if its footer proves it; None if rows must be read."""
@@ -138,7 +140,7 @@ def is_on(leaf: Expression, operand: Base) -> bool:
 
 
 def is_plain(leaf: Expression, operand: Base) -> bool:
-    """Return whether ``leaf`` is a condition on the values of ``operand`` itself, not on values computed from it."""
+    """Return whether ``leaf`` is a condition on the values of ``operand`` itself, not on computed values."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     return isinstance(inner, OneOperand) and inner.operand.equals(operand)
 
@@ -154,9 +156,10 @@ IndexType = TypeVar("IndexType", bound=type["Index"])
 
 
 def register_index(index_type: IndexType) -> IndexType:
-    """Register an index type by its ``name``, so that stores with it can be used, and return it.
+    """Register an index type by its ``name``, so that queries use the indexes of this type, and return the type.
 
-    Raises ``ValueError`` if the name is used by another type, or is not a word of lower-case letters, digits and ``_``.
+    Raises ``ValueError`` if another type has the name, or if the name starts with ``variant_`` or is not an identifier
+    in lower case.
 
     Example:
         >>> from pqext.skipping import Index, register_index
@@ -167,7 +170,7 @@ def register_index(index_type: IndexType) -> IndexType:
     """
     name = index_type.name
     if not name.isidentifier() or name != name.lower() or name.startswith("variant_"):
-        raise ValueError(f"invalid name {name!r} for an index type: use a lower-case word")
+        raise ValueError(f"invalid name {name!r} for an index type: use a lower-case word without the prefix variant_")
     known = _registered.get(name, index_type)
     if name in _BUILT_IN or (known.__module__, known.__qualname__) != (index_type.__module__, index_type.__qualname__):
         raise ValueError(f"another index type is named {name!r}")
@@ -189,7 +192,7 @@ def built_in_types() -> list[str]:
 
 
 def restore_index(name: str, columns: Sequence[str], params: Mapping[str, str]) -> Index | None:
-    """Create an index from its stored metadata; return None if its type is unknown."""
+    """Create an index from its stored metadata. Returns None if the type is unknown or the settings are invalid."""
     index_type = index_type_named(name.removeprefix("variant_"))
     if index_type is None:
         return None

@@ -23,16 +23,16 @@ SHOWS_NAN = "io.pqext.nan"
 
 @dataclass(frozen=True, init=False)
 class MinMax(Index):
-    """Minimum and maximum value of each object; the maximum is NaN if the object contains NaN.
+    """Minimum and maximum value of each object. The maximum is NaN if the object contains NaN.
 
-    It excludes objects for comparisons, ``isin``, and patterns with a prefix. It is built from footers if their
+    The index excludes objects for comparisons, ``isin``, and patterns with a prefix. It is built from footers if their
     statistics suffice.
     """
 
     name = "minmax"
     is_original = True
     shows_nan: bool = field(default=True, compare=False)
-    """Whether the maximum is NaN if there is a NaN; false for stores of other writers."""
+    """Whether the maximum is NaN if a value is NaN; false for stores of other writers."""
 
     def __init__(self, operand: str | Base, shows_nan: bool = True) -> None:
         Index.__init__(self, operand)

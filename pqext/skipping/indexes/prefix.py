@@ -22,7 +22,7 @@ _LENGTH, _MOST = 4, 10_000
 class Prefix(Index):
     """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``max_values``.
 
-    It excludes objects for patterns with a prefix, equality, ``isin`` and comparisons; each prefix represents a range.
+    The index excludes objects for patterns with a prefix, ``isin`` and comparisons. Each prefix represents a range.
     """
 
     name = "prefix"

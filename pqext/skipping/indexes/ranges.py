@@ -38,7 +38,7 @@ _RANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """For each object, the range from ``low`` to ``high`` of its values except NaN and null; a null end is unknown."""
+    """For each object, the range from ``low`` to ``high`` of its values except NaN and null. Null ends are unknown."""
 
     low: pa.Array
     high: pa.Array
@@ -66,7 +66,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class _ComparableRanges:
-    """Ranges in the representation that core's rules evaluate; the ends are null if unknown or NaN."""
+    """Ranges in the representation that core's rules evaluate. The ends are null if they are unknown or NaN."""
 
     minimum: pa.Array
     maximum: pa.Array
@@ -109,7 +109,7 @@ def _may_be(result: pa.Array) -> NDArray[np.bool_]:
 
 
 def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
-    """Return the column's leaf with one value per row; None if it is missing or of another type."""
+    """Return the leaf of a column with one plain value per row; None if the column is missing, nested or annotated."""
     try:
         node = find(file.schema, column)
     except (TypeError, ValueError):
@@ -119,7 +119,10 @@ def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
 
 
 def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
-    """Return the bounds of each non-empty row group; None for a column that does not have one value per row."""
+    """Return the bounds of each non-empty row group.
+
+    Returns None if :func:`flat_leaf` does, or if statistics are not trusted.
+    """
     node = flat_leaf(file, column)
     if node is None or not file.options.trust_statistics:
         return None
@@ -129,7 +132,7 @@ def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
 def known_range(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
     """Return bounds of all values as two arrays of length 1; None if they are not proved.
 
-    The upper bound is NaN if there is a NaN.
+    Both bounds are null if all values are null. The upper bound is NaN if a value is NaN.
     """
     bounds = all_bounds(file, column)
     if bounds is None:

@@ -19,10 +19,10 @@ _MOST = 10_000
 
 @dataclass(frozen=True, init=False)
 class ValueList(Index):
-    """Distinct values of each object without nulls, if there are at most ``max_values``.
+    """Distinct non-null values of each object, if there are at most ``max_values``.
 
-    It excludes objects for every condition on the operand except ``is_null``, by evaluating the condition on the
-    values.
+    The index excludes objects for every condition on the operand except ``is_null``, by evaluating the condition on
+    the values.
     """
 
     name = "valuelist"

@@ -30,7 +30,7 @@ _MOST = 10_000
 class VariantPaths(Index):
     """Paths of object fields in the values of a VARIANT column in each object.
 
-    It excludes objects for conditions, except ``is_null``, on a value within the column whose path does not occur.
+    The index excludes objects for conditions, except ``is_null``, on a value whose path does not occur.
     """
 
     name = "paths"
@@ -38,11 +38,11 @@ class VariantPaths(Index):
     def __init__(self, operand: str | Base) -> None:
         Index.__init__(self, operand)
         if not isinstance(self.operand, Column):
-            raise TypeError("a VariantPaths index needs a VARIANT column, not a value within one")
+            raise TypeError(f"a VariantPaths index needs a VARIANT column, not the value {self.operand}")
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         if not is_variant_type(values):
-            raise TypeError(f"{self.operand} is not VARIANT but of type {values}")
+            raise TypeError(f"a VariantPaths index needs a VARIANT column; {self.operand} has type {values}")
         return pa.list_(pa.string())
 
     def collector(self, values: pa.DataType) -> Collector:

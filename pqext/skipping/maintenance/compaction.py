@@ -53,7 +53,7 @@ def compact(
     dropped, and so are rows of objects that were deleted from their folders. ``decryption`` contains the keys of an
     encrypted store, by their labels. Concurrent readers see either the old parts or the new one.
 
-    Returns the number of dropped rows; each belongs to one object. Raises the errors of :func:`refresh`.
+    Returns the number of dropped rows. Each row describes one object. Raises the errors of :func:`refresh`.
 
     Example:
         >>> import pqext, pyarrow
@@ -77,7 +77,9 @@ def drop(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drop ``indexes`` of a store, or the complete store; ``decryption`` contains the keys of an encrypted store.
+    """Drop ``indexes`` of a store, or the complete store if ``indexes`` is None.
+
+    ``decryption`` contains the keys of an encrypted store, by their labels.
 
     Raises ``ValueError`` for an index that the store does not have, and the errors of :func:`refresh`.
 
@@ -115,7 +117,7 @@ def is_indexed(store: Any, *, filesystem: Any = None, storage_options: Mapping[s
 
 
 def upgrade(store: Store) -> Store:
-    """Prepare a store for writing: upgrade older versions, and complete an interrupted replacement.
+    """Prepare a store for writing, and return it: upgrade older versions, or complete an interrupted replacement.
 
     Raises ``FileNotFoundError`` if there is no store, and ``UnsupportedError`` for an unsupported version.
     """
@@ -136,8 +138,8 @@ def upgrade(store: Store) -> Store:
 def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], bool] = lambda column: True) -> int:
     """Merge the parts of a store, retaining current rows and the indexes that ``keep`` selects.
 
-    Return the number of dropped rows. If several versions of an object have the same modification time, its own rows
-    cannot be attributed to a version and are dropped.
+    Return the number of dropped rows. If several versions of an object have the same modification time, its rows in
+    the store's own parts cannot be attributed to a version and are dropped.
     """
     extra = join_location(store.location, EXTRA)
     has_extra = store.extra_metadata is not None
@@ -157,7 +159,7 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
 
 
 def withdraw(location: Any, identifier: str, keys: Any) -> bool:
-    """Remove the parts of the table ``identifier`` if other tables have parts in the folder; return whether they do.
+    """Remove the parts of the table ``identifier`` if the folder has parts of other tables. Returns whether it does.
 
     Stores of two tables that are built concurrently in one folder are inconsistent. A builder that detects this
     withdraws, so at most one store remains.
@@ -178,7 +180,7 @@ def withdraw(location: Any, identifier: str, keys: Any) -> bool:
 
 
 def _ambiguous(extra: pa.Table, table: Table | None) -> pa.Array:
-    """Return the names of objects with rows for several versions."""
+    """Return the names of objects with rows for several or outdated versions; all names if versions are unknown."""
     if VERSION not in extra.column_names:
         return extra.column(OBJECT_NAME).combine_chunks()
     names, (sizes, etags) = extra.column(OBJECT_NAME).combine_chunks(), versions_of(extra).flatten()

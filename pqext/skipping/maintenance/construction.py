@@ -1,6 +1,6 @@
 """Build stores, and refresh them with new and changed objects.
 
-Both add parts with the new entries. A store that replaces another is first written next to it.
+Both operations add parts with the new entries. A store that replaces another store is first written next to it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def build(
         sources: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         indexes: The indexes to build, such as ``MinMax("temp")`` or ``Box("geometry")``.
         store: The folder of the store, a path or a URL; it is created.
-        data: False to read only footers; entries that they do not prove remain unknown.
+        data: False to read only footers. Entries that footers do not prove remain unknown.
         overwrite: Replace an existing store. It serves queries until the new store is complete.
         encryption: Keys to encrypt the store (:class:`pqext.skipping.StoreKeys`).
         options: Options to read the files, including keys.
@@ -94,9 +94,9 @@ def build(
         A :class:`Summary`.
 
     Raises:
-        FileExistsError: If a store exists already.
+        FileExistsError: If a store exists and ``overwrite`` is false.
         FileNotFoundError: If a source does not exist.
-        ValueError: If a column does not exist, or if two indexes are equal.
+        ValueError: If ``indexes`` is empty, a column does not exist, or two indexes are equal.
         TypeError: If an index does not support the type of its column.
 
     Example:
@@ -180,7 +180,7 @@ def create_store(
     if old and not overwrite:
         raise FileExistsError(f"{source_name(location)} already has a store: refresh it, or pass overwrite=True")
     if not indexes:
-        raise ValueError("a store needs at least one index")
+        raise ValueError("a store needs at least one index: pass indexes, such as [MinMax('temp')]")
     resolved = resolve_any(indexing, indexes, table.files)
     complete = [
         item or indexing.resolve([index], table.files[0])[0] for index, item in zip(indexes, resolved, strict=True)
@@ -224,7 +224,7 @@ def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
 
 
 def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
-    """Resolve the indexes against sampled files. The result is None for an index whose column no sampled file has."""
+    """Resolve the indexes against the first files. The result is None for an index that no file can resolve."""
     resolved: list[TypedIndex | None] = [None] * len(indexes)
     for source in files[:_TRIED]:
         for at, index in enumerate(indexes):
@@ -250,7 +250,7 @@ class LocalIndexing:
         return resolve(indexes, source, self.options, self.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
-        """Index ``files`` concurrently, each in one thread."""
+        """Index ``files`` concurrently, each in one thread, and write their rows in order."""
         indexer = Indexer(layout.indexed, self.options, self.limits, self.data)
         failed: list[tuple[str, str]] = []
         read = 0

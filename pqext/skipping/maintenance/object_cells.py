@@ -45,7 +45,7 @@ class TypedIndex:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a store for one object: its name and version, and an entry of each index, each an array of length 1."""
+    """Row of a store for one object: its path and version, and for each index an entry, an array of length 1."""
 
     path: str
     modified_ms: int
@@ -74,10 +74,10 @@ class Indexer:
             row = self.row(source)
         except (OSError, ParquetError, ValueError, TypeError) as error:
             return str(error)
-        return "it changed while it was indexed" if row is None else row
+        return "the file changed during indexing, or its modification time is unknown" if row is None else row
 
     def row(self, source: Any) -> Row | None:
-        """Return the row of an object; None if it changes while it is read or if its modification time is unknown."""
+        """Return the row of an object; None if it changes while it is indexed or its modification time is unknown."""
         before = version_of(source)
         if before is None:
             return None
@@ -149,7 +149,7 @@ class Indexer:
 def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
     """Resolve the indexes against the schema of an object, with the types of their operands.
 
-    Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support its type.
+    Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support an operand's type.
     """
     columns = parse_columns({str(at): index.operand for at, index in enumerate(indexes)})
     planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))

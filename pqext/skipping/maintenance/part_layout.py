@@ -71,7 +71,7 @@ class Layout:
 
     @classmethod
     def of_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
-        """Return the layout of an existing store; ``resolve`` returns the types of its indexes in the objects to add.
+        """Return the layout of an existing store. ``resolve`` returns the types of its indexes in the objects to add.
 
         An index whose column is missing, or has another type than in the store, is omitted.
         """
@@ -92,9 +92,9 @@ class Layout:
         return cls(own, extra, indexed, columns, store.partition_types(), store.decryption, lacks)
 
     def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch, name: str | None = None) -> None:
-        """Write rows as parts called ``name``, an own part and an extra part;
+        """Write ``rows`` as an own part and an extra part with the file name ``name``.
 
-        ``partitions`` has their partition values.
+        ``partitions`` contains the partition values of the rows.
         """
         name = name or part_name()
         names = pa.array([object_name(row.path, row.modified_ms) for row in rows], pa.string())
@@ -124,7 +124,7 @@ class Layout:
 
 @dataclass
 class PartWriter:
-    """Writer of rows as parts of a store. It writes one part at a time, so that memory is bounded."""
+    """Write rows to the parts of a store, buffering at most one part to bound memory."""
 
     layout: Layout
     location: Any
@@ -145,7 +145,7 @@ class PartWriter:
             self.finish()
 
     def finish(self) -> int:
-        """Write the remaining rows; return the total number of rows."""
+        """Write the buffered rows as a part. Returns the number of rows in all parts."""
         if self._pending:
             values = self.partitions.values([source for source, _ in self._pending])
             name = part_name(self.task, self.job, self._parts)
@@ -158,7 +158,7 @@ class PartWriter:
 def write_merged(
     parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None, keys: Any
 ) -> int:
-    """Write the rows of ``parts`` without duplicates as one part of the latest version; return their number.
+    """Write the rows of ``parts`` without duplicates as one part of the latest version. Returns the number of rows.
 
     If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes.
     """
@@ -178,7 +178,7 @@ def put(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: 
     """Write a part into a folder atomically.
 
     xskipper interprets a null entry as a proof that an object has no values. Rows with null entries are therefore
-    written to a separate part that it does not see, so that it reads their objects.
+    written to a separate part that xskipper does not see, so that xskipper reads the objects of these rows.
     """
     name, labels = name or part_name(), label_keys(keys, metadata.encryption)
     unknown = _has_unknown(table, metadata)
@@ -212,7 +212,7 @@ def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> 
 
 
 def _distinct(table: pa.Table) -> pa.Array:
-    """Return the positions of the first of equal rows. (Concurrent writers leave duplicates.)"""
+    """Return the positions of the rows without duplicates, which concurrent writers leave."""
     names = table.column(OBJECT_NAME).combine_chunks()
     counts = names.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))

@@ -36,7 +36,7 @@ def variant_indexes(
     """Return indexes on the common paths of a VARIANT column, for use with :func:`build`.
 
     The paths are those outside arrays that :func:`pqext.variant.infer_schema` would shred. Numbers with a fraction are
-    indexed as ``double``; a filter uses an index of the type that it requests.
+    indexed as ``double``. A filter uses the indexes of the type that the filter requests.
 
     Args:
         sources: The Parquet files, as for :func:`build`; eight of them, evenly spread, are sampled.
@@ -65,7 +65,7 @@ def variant_indexes(
     types = {kind: index_type_named(kind) for kind in index_types}
     for kind, index_type in types.items():
         if index_type is None:
-            raise ValueError(f"unknown index type {kind!r}")
+            raise ValueError(f"unknown index type {kind!r}: register it with register_index")
     files = find_sources(sources, filesystem, storage_options)
     step = -(-len(files) // _FILES)
     sample = files[::step]

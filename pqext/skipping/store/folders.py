@@ -53,7 +53,7 @@ def parts_of(folder: Any) -> list[Any]:
 
 
 def all_parts(location: Any) -> list[Any]:
-    """Return all parts of a store. Extra parts are last, because their rows distinguish versions."""
+    """Return all parts of a store, including pending parts. Extra parts are last: their rows distinguish versions."""
     extra = join_location(location, EXTRA)
     return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
 

@@ -1,4 +1,4 @@
-"""Keys of encrypted stores, which are identified by labels; a store contains only the labels."""
+"""Keys of encrypted stores. Labels identify the keys, and a store contains only the labels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StoreKeys:
 
 
 def label_keys(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
-    """Return a mapping of labels to keys from the ``decryption`` argument ``keys``.
+    """Return a mapping of labels to keys from the ``decryption`` argument ``keys``; None if ``labels`` is None.
 
     Raises ``EncryptionError`` if the store needs keys and none are passed.
     """

@@ -83,13 +83,13 @@ class ObjectVersion:
 def version_of(source: Any) -> ObjectVersion | None:
     """Return the current version of one file; None if its time, size or name is unknown.
 
-    Raises ``ValueError`` for a path that is not text.
+    Raises ``ValueError`` for a path that is not valid Unicode.
     """
     name = _name(source)
     if name is None:
         return None
     if not is_text(name):
-        raise ValueError(f"the path {name!r} is not Unicode text and cannot be stored: rename the file")
+        raise ValueError(f"the path {name!r} is not valid Unicode and cannot be stored: rename the file")
     if isinstance(source, Location):
         listed = source.listed
         if listed is None or listed.modified_ms is None or listed.size is None:
@@ -119,7 +119,7 @@ def _names(names: list[str | None]) -> pa.Array:
 
 
 def is_text(name: str) -> bool:
-    """Return whether a name is Unicode text. (Local paths may contain any bytes.)"""
+    """Return whether a name is valid Unicode. Local paths may contain any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -128,7 +128,7 @@ def is_text(name: str) -> bool:
 
 
 def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
-    """Query the file system for the versions of files, with several threads if there are many."""
+    """Store sizes and times of files in ``stamps``, with several threads for more than ``_TOGETHER`` files."""
     if len(paths) <= _TOGETHER:
         stamp_files(paths, *stamps)
         return
@@ -140,7 +140,7 @@ def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
 
 
 def _stat_in_python(paths: Sequence[str], stamps: NDArray[np.int64]) -> None:
-    """Query through Python those files for which the first query has no result."""
+    """Store sizes and times of the files whose size in ``stamps`` is negative, using :func:`os.stat`."""
     for at in np.flatnonzero(stamps[0] < 0).tolist():
         try:
             stat = os.stat(paths[at])

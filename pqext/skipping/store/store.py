@@ -58,7 +58,7 @@ class Store(PickledByFields):
     total: SkippingStatistics = field(default=SkippingStatistics(0, 0, 0, 0, 0), repr=False)
     """Statistics of all queries."""
     _cache: dict[bool, _Rows] = field(default_factory=dict, init=False, repr=False)
-    """Rows read last, of the store's own parts and of the extra parts."""
+    """Rows read last, of the own parts (key False) and of the extra parts (key True)."""
 
     @cached_property
     def metadata(self) -> StoreMetadata:
@@ -67,7 +67,7 @@ class Store(PickledByFields):
 
     @cached_property
     def extra_metadata(self) -> StoreMetadata | None:
-        """Metadata of the folder with extra indexes; None if there is none."""
+        """Metadata of the extra parts; None if there are no extra parts."""
         folder = join_location(self.location, EXTRA)
         return self.list_parts(folder, (), rows=False)[1].metadata if parts_of(folder) else None
 
@@ -96,7 +96,7 @@ class Store(PickledByFields):
         *,
         rows: bool = True,
     ) -> tuple[list[Any], Parts]:
-        """List and read the parts of a folder. If a part is replaced in the meantime, try again."""
+        """Return the files of the parts in a folder, and their contents. Tries again if parts are being replaced."""
         selected = columns if columns is None or callable(columns) else list(columns)
         for remaining in reversed(range(_LISTINGS)):
             files = parts_of(folder)
@@ -238,7 +238,7 @@ class Store(PickledByFields):
         return exclusions(filter, evidence, len(objects))
 
     def _is_of(self, sources: Sequence[Any]) -> bool:
-        """Return whether the store belongs to the table of these files."""
+        """Return whether the store belongs to the table of ``sources``. Raises ``ValueError`` by ``on_foreign``."""
         identifier = self.metadata.table_identifier
         if identifier is None:
             return True
@@ -343,7 +343,7 @@ def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tup
 
 
 def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows with the modification times of ``objects``, and the number of the object of each row."""
+    """Return the rows that match an object by path and modification time, and the number of each row's object."""
     return _fresh_rows(*named_objects(table), objects)
 
 
@@ -374,7 +374,7 @@ def rows_of_objects(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
 def same_version(
     table: pa.Table, objects: Objects, rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Filter rows, and the numbers of their objects, by the size and etag of the object."""
+    """Filter rows, and the numbers of their objects, by size and etag. Returns no rows if versions are missing."""
     if VERSION not in table.column_names:
         return rows[:0], numbers[:0]
     versions = versions_of(table).take(pa.array(rows))
@@ -396,7 +396,7 @@ def versions_of(table: pa.Table) -> pa.StructArray:
 def _evidence(
     table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[Evidence]:
-    """Return the entries in ``rows`` of a table; ``numbers`` are the numbers of their objects."""
+    """Return the entries in ``rows`` of a table for each index. ``numbers`` contains the object number of each row."""
     entries = table.select([column.name for column, _ in indexes if column.name in table.column_names])
     if len(rows) < len(table):  # otherwise all rows in order
         entries = entries.take(pa.array(rows))

@@ -70,7 +70,7 @@ class Table:
         return replace(self, partitions=self.partitions.cast(types))
 
     def is_current(self, record: pa.Table) -> NDArray[np.bool_]:
-        """Return a mask of store rows that describe current versions of these files, or other existing files."""
+        """Return a mask of rows for current versions of these files, or for files outside ``complete_folders``."""
         objects = objects_of(self.files)
         now = np.zeros(len(record), bool)
         now[rows_of_objects(record, objects)] = True
@@ -94,7 +94,7 @@ def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
     folder: Any = root if first is None else first.with_key(root.strip("/") if first.key[:1] != "/" else root)
     identifier = table_identifier(canonical(source_name(folder)))
     if not is_text(identifier):
-        raise ValueError(f"the folder {identifier!r} is not Unicode text and cannot name a store: rename the folder")
+        raise ValueError(f"the path {identifier!r} is not valid Unicode and cannot identify a store: rename the folder")
     return folder, identifier
 
 
