@@ -246,7 +246,7 @@ def _refused(path: Path, columns: Any = None, condition: Any = None, **options: 
 def test_each_obstacle_to_the_native_engine_is_named(spark: Any, folder: Path, tmp_path: Path) -> None:
     path = folder / "whole"
     text = _refused(path, [(col("id") * 2).alias("twice")], schema="union")
-    assert 'schema="union" is made by pqext; column twice is computed by pqext' in text
+    assert 'schema="union" is applied by pqext; column twice is computed by pqext' in text
     for options, message in (
         ({"metrics_path": str(tmp_path)}, "metrics_path"),
         ({"memory_bytes": 1 << 30}, "memory_bytes"),

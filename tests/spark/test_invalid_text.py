@@ -62,7 +62,7 @@ def test_errors_name_the_column_and_the_row(spark: Any, invalid: tuple[str, Any]
     with pytest.raises(Exception, match=r"column 's', row 1 of the row group: a string is not UTF-8"):
         write(theirs.select("id", "s").coalesce(1), str(tmp_path / "w"))
     plan = explain_read(path, engine="auto", spark=spark, invalid_utf8="replace")
-    assert (plan.engine, plan.reasons) == ("python", ("invalid_utf8 is followed by pqext",))
+    assert (plan.engine, plan.reasons) == ("python", ("invalid_utf8 is applied by pqext",))
 
 
 def test_invalid_option_error_lists_the_values(spark: Any, invalid: tuple[str, Any]) -> None:

@@ -252,7 +252,7 @@ def test_options_and_columns_of_other_apis_get_hints(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=told):
             Query.from_options({"path": path, "columns": json.dumps(names)}).schema()
     for name, text in (("shredding", "infer"), ("geometry", "{'at': 'EPSG:4326'}"), ("key_value_metadata", "a=b")):
-        with pytest.raises(ValueError, match=rf"option {name} is JSON text, as in \{{.*\}}, not "):
+        with pytest.raises(ValueError, match=rf"option {name} must be JSON text, as in \{{.*\}}, not "):
             write_options({name: text})
 
 

@@ -57,7 +57,10 @@ def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
 
 
 def variant_from_spark(values: pa.Array) -> pa.Array:
-    """Convert a variant from Spark, unshredded or shredded, to the Arrow type of its storage struct."""
+    """Convert an array of variants from Spark, unshredded or shredded, to the Arrow type of their storage struct.
+
+    Raises ``TypeError`` for other types than null and structs with ``metadata``.
+    """
     if pa.types.is_null(values.type):
         return values.cast(variant_type())
     if not pa.types.is_struct(values.type) or values.type.get_field_index("metadata") < 0:

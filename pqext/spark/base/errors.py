@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``method`` to remove stack frames below it from errors about options, paths and files."""
+    """Wrap ``method`` to raise errors without stack frames below it, and with Spark's names for options."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -121,5 +121,5 @@ def list_sources(
 
 
 def slice_bytes(total: int, upper: int) -> int:
-    """Return the bytes to read in one task: at least 1 MiB, at most ``upper``, with work for every processor."""
+    """Return the bytes to read in one task: half of ``total`` per processor, at most ``upper``, at least 1 MiB."""
     return max(1 << 20, min(upper, total // (2 * (os.cpu_count() or 1))))

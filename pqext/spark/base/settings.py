@@ -54,7 +54,7 @@ def session_setting(spark: SparkSession) -> Setting:
 
 
 def task_setting() -> Setting:
-    """Return a function that looks up settings of the current task's session; all are None outside a task."""
+    """Return a function that looks up settings of the current task's session. It returns None outside a task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -158,7 +158,7 @@ def _spatial_type(field: pa.Field) -> T.DataType:
 
 
 def srid_of_crs(crs: str | None) -> int | None:
-    """Return Spark's SRID for the CRS of a file, or None if there is none.
+    """Return Spark's SRID for the CRS of a file; None if the CRS has no SRID.
 
     PROJJSON definitions are recognized for the systems that PySpark supports.
     """
@@ -173,7 +173,7 @@ def srid_of_crs(crs: str | None) -> int | None:
 
 
 def crs_of_srid(srid: int) -> str | None:
-    """Return the CRS to write for a Spark SRID, as Spark itself writes it; None for the default of the format."""
+    """Return the CRS that Spark writes for an SRID; None for the default CRS of the format."""
     return {4326: None, 0: geo_crs.UNKNOWN_TO_SPARK}.get(srid, f"EPSG:{srid}")
 
 
@@ -221,7 +221,7 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
 
 
 def _nullable_field(name: str, type: pa.DataType, is_nullable: bool) -> pa.Field:
-    """Return a field. It is always nullable if it is VOID, because that type has only nulls."""
+    """Return a field. A VOID field is always nullable, because its type has only nulls."""
     return pa.field(name, type, is_nullable or pa.types.is_null(type))
 
 
@@ -253,12 +253,12 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
 
 
 def is_marked_struct(type: T.DataType) -> bool:
-    """Return whether ``type`` is the struct of a shredded VARIANT, with a mark on its ``metadata`` child."""
+    """Return whether ``type`` is the struct of a shredded VARIANT, with :data:`MARK` in its child's metadata."""
     return isinstance(type, T.StructType) and any(MARK in (field.metadata or {}) for field in type)
 
 
 def marked_struct(type: pa.StructType) -> T.StructType:
-    """Return the Spark struct, with a mark, for the Arrow storage struct of a VARIANT."""
+    """Return the Spark struct, with :data:`MARK`, for the Arrow storage struct of a VARIANT."""
     struct = _spark_struct(type, "$", is_marked=False)
     if isinstance(struct, T.VariantType):
         fields = [T.StructField("metadata", T.BinaryType(), True), T.StructField("value", T.BinaryType(), True)]

@@ -51,7 +51,7 @@ def compares_local_times(where: Expression) -> bool:
 
 
 def with_instants(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
-    """Return ``where`` with local times replaced by instants if they are compared with INT96 columns of a file."""
+    """Return ``where`` with instants in place of local times that are compared with INT96 columns of a file."""
     if not compares_local_times(where):
         return where
     with ParquetFile(location, options, limits=limits) as file:
@@ -82,7 +82,7 @@ def _has_local_time(leaf: Expression) -> bool:
 
 
 def _instant(literal: Any) -> Any:
-    """Convert a local time to an instant in UTC; return other literals unchanged."""
+    """Convert a local time to an instant in UTC. Other literals are returned unchanged."""
     nanoseconds: int | None = None
     if isinstance(literal, str):
         with suppress(ValueError):

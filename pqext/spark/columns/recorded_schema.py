@@ -1,6 +1,6 @@
 """Spark schema recorded in the metadata of files, for types that Parquet cannot express.
 
-Spark records the schema of each file that it writes under :data:`KEY`, and applies it when reading. It contains
+Spark records the schema of each file that it writes under :data:`KEY`, and applies it when reading. The schema has
 collations, intervals, comments and other field metadata, and user-defined types, such as the vectors of Spark ML. pqext
 applies a recorded schema if it is consistent with the columns of the file, and records one if Parquet cannot express
 the schema.
@@ -38,7 +38,7 @@ class RecordedField:
 
 
 def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
-    """Return the top-level columns of a recorded schema by name; empty if Spark cannot parse it."""
+    """Return the top-level columns of a recorded schema by name; empty if Spark cannot parse the schema."""
     try:
         columns = {}
         for data in json.loads(text or "{}").get("fields", ()):
@@ -216,7 +216,7 @@ def has_collation(column: T.StructField) -> bool:
 
 
 def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
-    """Return the field at a path within a column, with the path as its name. The path ends at the last struct."""
+    """Return the field at a path within a column, named by the path. Steps after the last struct are ignored."""
     type = field.dataType
     for step in path[1:]:
         if not isinstance(type, T.StructType) or step not in type.names:

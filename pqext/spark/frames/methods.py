@@ -20,9 +20,9 @@ _NARROWING = ("where", "filter", *_VIEWS)
 
 
 def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
-    """Replace ``df.count`` with the function that ``counter`` returns, unless it returns None.
+    """Make ``df.count`` call the result of ``counter``. Spark counts if the result is None or ``df`` is cached.
 
-    The function is created once. Like ``df``, it retains its plan and raises an error for changed files.
+    ``counter`` is called once. Like ``df``, its result retains a plan and raises an error for changed files.
     """
     made = cache(counter)
 
@@ -44,7 +44,7 @@ def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
 
 
 def replace_narrowing(df: DataFrame) -> None:
-    """Log once that Spark's filters and views of ``df`` do not skip data."""
+    """Make Spark's filters and views of ``df`` log, once per process, that they do not skip data."""
     for name in _NARROWING:
         setattr(df, name, partial(_with_hint, getattr(df, name)))
 

@@ -1,4 +1,4 @@
-"""Read data frames with data source ``pqext``, and filter them using the statistics of the files."""
+"""Read Parquet files into data frames through data source ``pqext``, and filter them using file statistics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class _Read:
-    """Arguments of a read. ``again`` repeats it with a different ``where``."""
+    """Arguments of a read. ``again`` repeats the read with a different ``where``."""
 
     again: Callable[..., DataFrame]
     where: Expression | None
@@ -212,7 +212,7 @@ def _counter_of(
     """Return a function that counts the rows of a read on the driver or in tasks, or None if Spark should count.
 
     The function reads the same columns, so that the same schema errors are raised. ``files`` are the files at the time
-    of the read. If they have changed, Spark counts, because it may have planned the data frame before.
+    of the read. If the files have changed, Spark counts, because Spark may have planned the data frame before.
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options(aggregation=aggregation)}
@@ -317,7 +317,7 @@ def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBat
     """Read the columns of ``schema`` of a result of :func:`read` on the driver, in Spark's exchange types.
 
     Returns None if Spark should read them: for other or cached data frames, on Spark Connect, with ``metrics_path``,
-    and for many rows.
+    and for more rows than :func:`read_few_rows` reads.
     """
     known = _reads.get(df)
     if known is None or not known.is_found_here or is_cached(df) or has_months(schema):

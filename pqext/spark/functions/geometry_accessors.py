@@ -96,14 +96,15 @@ def st_length(geometry: ColumnOrName) -> Column:
 
 
 def st_perimeter(geometry: ColumnOrName) -> Column:
-    """Return the length of polygon boundaries, in units of the CRS or in metres; 0 for other geometries."""
+    """Return the length of polygon boundaries, in units of the CRS or in metres; 0 for other types, null for null."""
     return PERIMETER(geometry)
 
 
 def st_azimuth(geometry: ColumnOrName, other: ColumnOrName) -> Column:
     """Return the direction from one point to another, in radians clockwise from north.
 
-    For GEOGRAPHY, it is the direction of the geodesic at its start. Null for equal points and for other geometries.
+    For GEOGRAPHY, it is the direction of the geodesic at its start. Null for null, for equal points and for geometries
+    that are not points.
     """
     return AZIMUTH(geometry, other)
 

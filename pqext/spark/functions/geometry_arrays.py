@@ -47,7 +47,7 @@ class Geometries(GeometryColumn):
 
 
 def geometry_array(wkb: pa.Array, srid: pa.Array | int | None) -> pa.Array:
-    """Convert WKB to a column of GEOMETRY(ANY). If ``srid`` is None, the CRS is unknown, SRID 0."""
+    """Convert WKB to a column of GEOMETRY(ANY). If ``srid`` is None or null, SRID 0 states an unknown CRS."""
     if srid is None or isinstance(srid, int):
         srid = pa.repeat(pa.scalar(srid or 0, pa.int32()), len(wkb))
     elif srid.null_count:
@@ -64,9 +64,9 @@ def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
 
 
 def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
-    """Parse two columns, and return them and whether they are planar.
+    """Parse two arrays of geometries. Returns the parsed arrays and whether the geometries are planar.
 
-    Raises ``TypeError`` for a GEOMETRY and a GEOGRAPHY.
+    Raises ``TypeError`` if one array is planar and the other is GEOGRAPHY.
     """
     left, right = Geometries.from_arrow(array), Geometries.from_arrow(other)
     if left.type.planar != right.type.planar:

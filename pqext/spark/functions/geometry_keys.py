@@ -23,12 +23,12 @@ _BASE4 = np.frombuffer(b"0123", np.uint8)
 
 
 def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float] = WORLD) -> Column:
-    """Return the position of each geometry's centre on a Hilbert curve through ``bounds``, as BIGINT.
+    """Return the position of the centre of each geometry's bounding box on a Hilbert curve, as BIGINT.
 
     Neighbours on the curve are neighbours on the map, so row groups of sorted rows have small bounding boxes. Order a
     data frame with ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``, or with
     :func:`pqext.spark.layout`. The writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task only.
-    Centres outside ``bounds`` are moved to their border. Null for null and for empty geometries.
+    The curve fills ``bounds``; centres outside are moved to the border. Null for null and for empty geometries.
     """
     return HILBERT(geometry, bounds=tuple(map(float, bounds)))
 
@@ -42,7 +42,7 @@ def st_geohash(geometry: ColumnOrName, precision: int = 9) -> Column:
 
 
 def st_quadkey(geometry: ColumnOrName, zoom: int = 14) -> Column:
-    """Return the quadkey of the Web Mercator tile at ``zoom``, 1 to 29, that contains each geometry's centre.
+    """Return the quadkey of the Web Mercator tile at ``zoom``, 1 to 29, of the centre of each bounding box.
 
     Coordinates must be longitude and latitude. Latitudes beyond 85.05 degrees are in the outermost tiles. Null as in
     :func:`st_geohash`.

@@ -177,7 +177,10 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
 
 
 def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
-    """Transform each geometry to the CRS of its row, from the CRS of ``sources`` or its own."""
+    """Transform each geometry to the CRS in ``targets``, from the CRS in ``sources`` or of its SRID.
+
+    Rows without a geometry or a CRS become null. Raises ``TypeError`` for BINARY without ``sources``.
+    """
     column = Geometries.from_arrow(array)
     if sources is None:
         if column.srid is None:
@@ -202,7 +205,7 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
 
 
 def _crs(array: pa.Array, column: Geometries) -> str | None:
-    """Return the CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
+    """Return the CRS of the column's type or of all its rows. Raises ``TypeError`` without a unique CRS."""
     if column.srid is None:
         raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:

@@ -46,14 +46,14 @@ def register_functions(spark: SparkSession) -> list[str]:
     fails when the query runs.
     """
     names = []
-    for name, type, evaluate, returns in _all():
+    for name, type, evaluate, returns in _iter_functions():
         spark.udf.register(f"pq_{name}", arrow_udf(array_function(evaluate), type, f"pq_{name}", returns))
         names.append(f"pq_{name}")
     return names
 
 
-def _all() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
-    """Yield the name and type of each function, its implementation on Arrow arrays, and the return type of that."""
+def _iter_functions() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
+    """Yield the SQL name, the Spark type, the implementation and its annotated return type of each function."""
     functions = {function.name: function for module in _MODULES for function in _functions(module)}
     for function in [*functions.values(), *geometry_predicates.PAIRS.values()]:
         if function.name not in _SQL_FUNCTIONS:
@@ -70,12 +70,13 @@ class _WithDoubles:
     """Function wrapper that converts numeric arguments to doubles."""
 
     def __init__(self, function: ArrowFunction) -> None:
+        self.name = function.name
         self.numbers = [takes is NUMBER for takes in function.takes]
         self.evaluate = function.evaluate
 
     def __call__(self, *arrays: pa.Array) -> pa.Array:
         if len(arrays) != len(self.numbers):
-            raise TypeError(f"the function takes {len(self.numbers)} arguments, not {len(arrays)}")
+            raise TypeError(f"pq_{self.name} takes {len(self.numbers)} arguments, not {len(arrays)}")
         arguments = [
             array.cast(pa.float64()) if is_number else array
             for array, is_number in zip(arrays, self.numbers, strict=True)

@@ -98,7 +98,7 @@ _KNOWN_TYPE = "_pqext_type"
 
 
 def with_name(column: Column, function: str, arguments: Iterable[str], type: str) -> Column:
-    """Name the result of a function ``function(arguments)``, and record its type for :func:`check_argument`."""
+    """Return ``column`` named ``function(arguments)``, with its type recorded for :func:`check_argument`."""
     result = column.alias(f"{function}({', '.join(arguments)})")
     setattr(result, _KNOWN_TYPE, type)
     return result
@@ -120,7 +120,7 @@ def as_column(argument: ColumnOrName) -> Column:
 
 
 def number(value: Any, name: str) -> Column:
-    """Return a number or a column of numbers as a column."""
+    """Convert a number, or a column of numbers or its name, to a column. Raises ``TypeError`` for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Column):
         raise TypeError(f"{name} must be a number or a column, not {type(value).__name__}")
     return F.lit(float(value)) if isinstance(value, int | float) else as_column(value)

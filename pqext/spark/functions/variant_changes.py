@@ -51,18 +51,18 @@ def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -
     invalid path and for ``"$"``.
     """
     if not paths:
-        raise ValueError("variant_delete requires a path")
+        raise ValueError("variant_delete requires a path, such as '$.a'")
     texts = tuple(format_path(as_path(path, from_end=True)) for path in paths)
     if "$" in texts:
-        raise ValueError("the root value cannot be deleted; F.lit(None) is null")
+        raise ValueError("the root value cannot be deleted; use F.lit(None) for null")
     return VARIANT_DELETE(variant, paths=texts, strict=strict)
 
 
 def variant_merge(variant: ColumnOrName, patch: ColumnOrName | Any) -> Column:
     """Apply a JSON merge patch (RFC 7396) to a VARIANT, as :func:`pqext.variant.merge` does. Null for null.
 
-    ``patch`` is a column of VARIANT or a struct, or a Python value for all rows, usually a dict. Nulls in it delete
-    fields; a null row of a column changes nothing.
+    ``patch`` is a column of VARIANT or a struct, or a Python value for all rows, usually a dict. Nulls in a
+    patch delete fields. A null row of a column changes nothing.
     """
     if isinstance(patch, Column):
         return VARIANT_MERGE(variant, patch)
@@ -74,7 +74,7 @@ def variant_merge(variant: ColumnOrName, patch: ColumnOrName | Any) -> Column:
 def variant_strip_nulls(variant: ColumnOrName, include_arrays: bool = True) -> Column:
     """Remove null fields at any depth of a VARIANT, and null elements of arrays unless ``include_arrays`` is false.
 
-    Null for null; the variant null is unchanged.
+    Null for null. The variant null is unchanged.
     """
     return VARIANT_STRIP_NULLS(variant, include_arrays=include_arrays)
 

@@ -208,9 +208,9 @@ def ingest_json(
         raise ValueError(f'csv requires format="csv", not {format!r}')
     csv_format = CsvFormat.parse(csv, column) if format == "csv" else None
     if error_column is not None and on_error != "null":
-        raise ValueError('error_column requires on_error="null"')
+        raise ValueError(f'error_column requires on_error="null", not {on_error!r}')
     if bad_lines_file and on_error == "fail":
-        raise ValueError('bad_lines_file requires on_error="null" or "skip"')
+        raise ValueError(f'bad_lines_file requires on_error="null" or "skip", not {on_error!r}')
     if storage_options is None:
         remote = [path for path in (*([paths] if isinstance(paths, str) else paths), dest) if is_remote(path)]
         storage_options = from_hadoop(spark, remote) if remote else None
@@ -300,7 +300,7 @@ class Job:
     progress: Progress | None
 
     def run(self) -> tuple[list[Attempt], str | None]:
-        """Run the tasks and commit their files; return the attempts and the path of the file of bad lines."""
+        """Run the tasks and commit their files. Returns the attempts, and the path of the file of bad lines or None."""
         division = self.config.division
         schema = drop_columns(self.config.schema(self.config.parsing()), division.partition_by)
         empty = empty_file(schema, self.config.options)  # raises for options that do not match the columns
@@ -347,7 +347,7 @@ class Job:
 
 
 def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
-    """Return the digest of each file, by path."""
+    """Return the digest of each file by path; None for files in object stores."""
     ranges: dict[str, list[tuple[Part, str | None]]] = {}
     for attempt in attempts:
         for result in attempt.parts:

@@ -89,7 +89,7 @@ class IngestConfig:
         yield from pieces_at(self.locate(part), layout, READ_BYTES, self.max_bytes, part.start, part.stop)
 
     def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
-        """Parse the first documents of some of the files, to infer the schema."""
+        """Parse the first documents of up to ``_SAMPLED_FILES`` files, to infer the schema."""
         step = max(1, len(parts) // _SAMPLED_FILES)
         sampled = parts[::step][:_SAMPLED_FILES]
         arrays: list[pa.StructArray] = []
@@ -102,7 +102,7 @@ class IngestConfig:
 def geometry_columns(
     geometry: Mapping[str, Any] | None,
 ) -> tuple[tuple[tuple[ColumnRecipe, pa.Field], ...], dict[str, Any]]:
-    """Parse argument ``geometry``; return the columns computed from paths, and the options of the writer.
+    """Parse argument ``geometry``. Returns the columns computed from paths, and option ``geometry`` of the writer.
 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
@@ -129,12 +129,12 @@ def geometry_columns(
 
 
 def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
-    """Parse argument ``partition_by``: return the name, path and type of each partition column.
+    """Parse argument ``partition_by``. Returns the name, path and type of each partition column.
 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
     if isinstance(partition_by, str):
-        raise TypeError("partition_by must be a list of paths, or map names to paths")
+        raise TypeError(f"partition_by must be a list of paths, or map names to paths, not {partition_by!r}")
     if isinstance(partition_by, Mapping):
         columns: Mapping[str, Any] = partition_by
     else:

@@ -57,7 +57,7 @@ class Attempt:
 
 
 class StoppedError(ParquetError):
-    """Task that was stopped because another task failed."""
+    """A task was stopped because another task failed."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class IngestTask:
                 yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["attempt"])
 
     def attempt(self, number: int) -> Attempt:
-        """Run the task ``number``.
+        """Run task ``number``, and return its report.
 
         Permanent errors are reported instead of raised, because Spark would retry the task.
         """

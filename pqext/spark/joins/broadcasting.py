@@ -47,7 +47,7 @@ class BroadcastRows:
     def collect_bounded(
         cls, df: DataFrame, max_bytes: float, batches: Iterator[pa.RecordBatch] | None = None
     ) -> tuple[BroadcastRows | None, int]:
-        """Collect the rows unless they exceed ``max_bytes`` in Arrow; return them, or None, and their size.
+        """Collect the rows unless they exceed ``max_bytes`` in Arrow. Returns the rows or None, and their size.
 
         Runs a job unless ``batches`` contains the rows, and a second job if a task did not send its rows because its
         share of the bytes was too large.
@@ -72,7 +72,7 @@ class BroadcastRows:
         return table.combine_chunks().rename_columns(self.schema.names)
 
     def load(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
-        """Return the rows and the result of ``make`` for them, which is computed once per worker."""
+        """Return the rows as a table, and the result of ``make(table)``. Both are computed once per worker."""
         def load() -> tuple[pa.Table, Any]:
             table = self.table()
             return table, make(table)
@@ -82,7 +82,7 @@ class BroadcastRows:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Task function that returns its rows as bytes and their size in Arrow; beyond its share of bytes, only the size.
+    """Task function that returns its rows as bytes with their size in Arrow, or only the size beyond its share.
 
     If rows of at most ``max_bytes`` in total are spread evenly over the tasks, all of them are returned. The total size
     that the tasks return has a bound that hardly grows with their number.
@@ -117,14 +117,14 @@ class SpatialTask:
 
     left: Side
     right: Side
-    whole: BroadcastRows
+    broadcast: BroadcastRows
     condition: Condition
     how: How
     schema: T.StructType
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, matcher = self.whole.load(lambda table: Matcher(self.right.geometries(table), self.condition))
+        table, matcher = self.broadcast.load(lambda table: Matcher(self.right.geometries(table), self.condition))
         for batch in combine_batches(batches):
             left_rows, right_rows = matcher.pairs(self.left.geometries(batch))
             if self.how in ("semi", "anti"):
@@ -145,14 +145,16 @@ class NearestTask:
 
     left: Side
     right: Side
-    whole: BroadcastRows
+    broadcast: BroadcastRows
     k: int
     max_distance: float | None
     schema: T.StructType
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, nearest = self.whole.load(lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance))
+        table, nearest = self.broadcast.load(
+            lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance)
+        )
         for batch in combine_batches(batches):
             left_rows, right_rows, away = nearest.pairs(self.left.geometries(batch))
             matched = pa.array(right_rows, pa.int64())
@@ -160,7 +162,7 @@ class NearestTask:
 
 
 def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Return the pairs, followed by the unmatched rows of the left side paired with null."""
+    """Return the pairs and the unmatched rows of the left side, paired with null, in the order of left rows."""
     alone = np.setdiff1d(np.arange(rows), left_rows)
     both = np.concatenate([left_rows, alone])
     order = np.argsort(both, kind="stable")

@@ -40,12 +40,12 @@ class Side:
 def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
     """Return the geometry columns of both sides, which ``on`` names or which are the only geometry columns.
 
-    Raises ``ValueError`` if they are ambiguous or their CRSs differ, and ``TypeError`` for columns of other types, or
-    for GEOMETRY with GEOGRAPHY.
+    Raises ``ValueError`` if the columns are ambiguous or their CRSs differ, and ``TypeError`` for columns of other
+    types, or for GEOMETRY with GEOGRAPHY.
     """
     names = (on, on) if isinstance(on, str) or on is None else tuple(on)
     if len(names) != 2:
-        raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
+        raise ValueError(f"on must be the name of a column, or a pair of names for the left and the right, not {on!r}")
     left_side, right_side = _side(left, names[0], "left"), _side(right, names[1], "right")
     known = [_declares_type(df, side) for df, side in ((left, left_side), (right, right_side))]
     if known[0] and not known[1]:  # WKB gets the type of the other side
@@ -112,7 +112,7 @@ def number_columns(df: DataFrame) -> DataFrame:
 
 
 def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
-    """Return the columns of both sides. Columns of the right side whose name the left side also has get ``suffix``.
+    """Return the columns of both sides. ``suffix`` is added to names on the right that the left side also has.
 
     Raises ``ValueError`` if names are still duplicated.
     """

@@ -84,7 +84,7 @@ def spatial_join(
     whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
     schema = _result_schema(whole, columns)
     if strategy == "grid" and how != "inner":
-        raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit it")
+        raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit strategy")
     right_frame = right
     left, right, names = _select_columns(left, right, on, whole, schema)
     left_side, right_side = sides(left, right, on)
@@ -154,7 +154,7 @@ def knn_join(
 
 
 def _result_schema(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType:
-    """Return the fields of the result. Raises ``ValueError`` for unknown names, and if there are none."""
+    """Return the fields of the result. Raises ``ValueError`` for unknown or repeated names, or an empty list."""
     if columns is None:
         return schema
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -162,14 +162,14 @@ def _result_schema(schema: T.StructType, columns: Sequence[str] | None) -> T.Str
         if name not in schema.names:
             raise ValueError(f"the join has no column {name!r}{did_you_mean(str(name), schema.names)}")
     if not names or len(set(names)) < len(names):
-        raise ValueError("columns must be distinct names of columns of the result, and not empty")
+        raise ValueError(f"columns must be a non-empty list of distinct column names, not {names}")
     return T.StructType([schema[name] for name in names])
 
 
 def _select_columns(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
-    """Select the required columns of both sides; return them with their names in the complete result."""
+    """Return both sides with only the required columns, and the names of these columns in the complete result."""
     left_side, right_side = sides(left, right, on)
     count = len(left.columns)
     in_result = result.names[: count + len(right.columns)]
@@ -227,7 +227,7 @@ class Survey:
 
     @classmethod
     def collect(cls, df: DataFrame, side: Side) -> Survey:
-        """Run a job that reads the geometry column of a side."""
+        """Run a job that reads the geometry column of a side, and return its survey."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
         result = number_columns(df).mapInArrow(_SurveyedSide(side), schema).collect()
         total = sum(row["rows"] for row in result)

@@ -64,11 +64,11 @@ class CsvFormat:
             is_single = isinstance(character, str) and len(character) == 1 and character.isascii()
             if not is_single or character in "\0\r\n":
                 raise ValueError(f"csv: {name} must be one ASCII character except line breaks, not {character!r}")
-        if choice.get("delimiter", ",") == choice.get("quote", '"'):
-            raise ValueError("csv: delimiter and quote are the same character")
+        if (delimiter := choice.get("delimiter", ",")) == choice.get("quote", '"'):
+            raise ValueError(f"csv: delimiter and quote are the same character {delimiter!r}")
         skip_rows = choice.get("skip_rows", 0)
         if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
-            raise ValueError(f"csv: skip_rows must be a number of lines, not {skip_rows!r}")
+            raise ValueError(f"csv: skip_rows must be an integer of at least 0, not {skip_rows!r}")
         encoding = choice.get("encoding")
         if encoding is not None:
             if not isinstance(encoding, str):
@@ -99,7 +99,7 @@ class CsvFormat:
         )
 
     def fields(self) -> list[pa.Field]:
-        """Return the columns in addition to the documents."""
+        """Return the fields of the additional columns."""
         return [pa.field(name, type) for name, type in self.columns]
 
 
@@ -121,7 +121,7 @@ class CsvRows:
         return memoryview(b"" if data is None else data)
 
     def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """Parse the documents; return the path, the documents, the errors by row of the file, and 0 lines."""
+        """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 lines."""
         try:
             arrays, errors = parsing.documents(self.documents)
         except ParquetError as error:

@@ -60,7 +60,7 @@ class JsonLinesReader(DataSourceReader):
         return self.plan(find_parts(self.paths, self.storage_options))
 
     def plan(self, parts: Sequence[Part]) -> list[InputPartition]:
-        """Plan the tasks for some files."""
+        """Return the tasks that read ``parts``."""
         return [Ranges(work) for work in assign_parts(parts, self.partition_bytes or None, True, PARTITION_BYTES)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

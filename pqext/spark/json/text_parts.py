@@ -42,7 +42,7 @@ class Part:
 
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
-    """List the files of ``paths``, which are files, folders, patterns and their URLs."""
+    """Return one part for each file in ``paths``: paths or URLs of files and folders, or glob patterns."""
     files: dict[str, str | Location] = {}
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         name = os.fspath(path)
@@ -91,8 +91,8 @@ def assign_parts(
 ) -> tuple[tuple[Part, ...], ...]:
     """Assign parts to tasks: large files are split into ranges, and small files are combined.
 
-    Files are split only if ``can_split`` and if they are not compressed. A task has at most ``task_bytes``, by default
-    ``upper``.
+    Files are split only if ``can_split`` and if they are not compressed. A task reads at most ``task_bytes``, by
+    default :func:`slice_bytes` of the total and ``upper``.
     """
     weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
     step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), upper)

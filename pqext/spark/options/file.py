@@ -78,7 +78,7 @@ def normalize_options(options: Mapping[str, str]) -> dict[str, str]:
         value: str | None = text
         if values:
             if text.lower() not in values:
-                raise ValueError(f"option {key} is {' or '.join(values)}, not {text!r}")
+                raise ValueError(f"option {key} must be {' or '.join(values)}, not {text!r}")
             value = values[text.lower()]
         if value is not None and normalized.setdefault(name, value) != value:
             raise ValueError(f"option {name} is set twice, under different names")
@@ -129,7 +129,7 @@ def _modification_time(file: str, location: Any) -> float:
 
 
 def instant(text: str, timezone: str | None) -> datetime:
-    """Parse a time in ISO 8601. Without an offset, it is a local time in ``timezone``.
+    """Parse a time in ISO 8601 to UTC. A time without an offset is a local time in ``timezone``.
 
     Raises ``ValueError`` for other text, and for a local time if the zone is None or unknown.
     """
@@ -148,7 +148,7 @@ def instant(text: str, timezone: str | None) -> datetime:
 
 
 def check_base_path(base: str, root: str | None, locations: Sequence[Any]) -> None:
-    """Raise ``ValueError`` unless all files are below the base path, whose folder is ``root``."""
+    """Raise ``ValueError`` if a file is not below the base path ``base``. ``root`` is the folder of the base path."""
     for location in locations:
         folder = folder_of(location)
         separator = "/" if isinstance(location, Location) else os.sep

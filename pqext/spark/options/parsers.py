@@ -25,14 +25,14 @@ def _columns(text: str) -> tuple[str | ComputedColumn, ...]:
     )
     names = [column.name if isinstance(column, ComputedColumn) else column for column in columns]
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
-        raise ValueError("expected distinct column names")
+        raise ValueError(f"expected distinct column names, not {text!r}")
     return columns
 
 
 def _bbox(text: str) -> tuple[float, float, float, float]:
     sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
     if len(sides) != 4:
-        raise ValueError("expected xmin, ymin, xmax, ymax")
+        raise ValueError(f"expected xmin, ymin, xmax, ymax, not {text!r}")
     xmin, ymin, xmax, ymax = map(float, sides)
     return (xmin, ymin, xmax, ymax)
 
@@ -60,7 +60,7 @@ def _partitioning(text: str) -> Partitioning:
 def _partition_types(text: str) -> dict[str, str]:
     types = json.loads(text)
     if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
-        raise ValueError('expected an object of type names by column, such as {"zip": "string"}')
+        raise ValueError(f'expected an object of type names by column, such as {{"zip": "string"}}, not {text!r}')
     return types
 
 

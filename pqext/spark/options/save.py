@@ -58,7 +58,7 @@ class SaveOptions:
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and other options of an object store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
-    """Shredding from the option, without that in the metadata of columns."""
+    """Shredding from option ``shredding``, without the shredding in the metadata of columns."""
     folder_names: Mapping[str, str] = field(default_factory=dict)
     """Names of the partition columns in folders, by column."""
 
@@ -151,7 +151,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         if name == "compression" and isinstance(parsed[name], str):
             parsed[name] = codec_of(parsed[name])
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
-            raise ValueError(f"option {name} is JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
+            raise ValueError(f"option {name} must be JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
     if parsed.get("durable"):
         raise ValueError("option durable applies to files of a single process; the commit publishes files of tasks")
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:

@@ -42,7 +42,7 @@ class _NoTextError(ValueError):
 
 
 def column_text(column: Column, names: list[str]) -> str | None:
-    """Convert a ``Column`` to SQL text; return None if the text would be ambiguous.
+    """Convert a ``Column`` to SQL text. Returns None if the text would be ambiguous or is not supported.
 
     ``names`` are the names of the data frame's columns and nested fields.
     """
@@ -59,7 +59,7 @@ def column_text(column: Column, names: list[str]) -> str | None:
 
 
 def _is_ambiguous(name: str, text: str) -> bool:
-    """Return whether ``text`` may contain a name that has a different meaning without quotes, such as ``p-1``."""
+    """Return whether ``text`` may contain ``name``, whose meaning differs without quotes, as for ``p-1``."""
     name, text = name.casefold(), text.casefold()
     if _WORD.fullmatch(name):
         return re.search(rf"\b{name}\b", text) is not None
@@ -132,7 +132,7 @@ def _add_brackets(argument: str) -> str:
 
 
 def _arguments(text: str, position: int) -> tuple[int, list[str]]:
-    """Return the end of a call whose bracket opens before ``position``, and its arguments."""
+    """Return the end of the call whose opening bracket directly precedes ``position``, and the call's arguments."""
     depth, start, arguments = 0, position, []
     while position < len(text):
         quoted = _QUOTED.match(text, position)

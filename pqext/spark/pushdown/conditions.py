@@ -101,7 +101,7 @@ class BoundVariant:
         return Value(exact, spark_type, typed, leaf.type, value)
 
     def _native_get(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
-        """Return Spark's own function, without Python, if it supports the path and the time zone."""
+        """Return the value by Spark's own function if that supports path and time zone, otherwise by Python."""
         path, session = spark_path(steps), session_timezone(self.df.sparkSession)
         if path is None or timezone not in (None, session):
             return get_in_timezone(column, steps, type, timezone or session)
@@ -322,7 +322,7 @@ def _rename(operand: VariantField) -> VariantField:
 
 
 def _spark_type(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` with the width that Spark uses, if all values can be represented."""
+    """Return ``type`` with the width that Spark uses, or unchanged if that cannot represent all values."""
     if pa.types.is_dictionary(type):
         return _spark_type(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= 38:

@@ -80,7 +80,7 @@ def place_literal(type: T.DataType, operator: Operator, literal: Any, column: st
 
 
 def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> list[Any]:
-    """Return the literals that a value of ``type`` can equal, as literals of the type. Zero adds both signed zeros."""
+    """Return the literals that a value of ``type`` can equal. For floats, both signed zeros replace zero."""
     tests = [place_literal(type, "==", literal, column) for literal in literals]
     values = [test[1] for test in tests if not isinstance(test, bool)]
     if isinstance(type, T.FloatType | T.DoubleType) and 0 in values:
@@ -91,7 +91,8 @@ def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> li
 def _python_literal(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
     """Return the Python value of a scalar that stores a value of ``arrow``.
 
-    Returns a column if Python cannot represent it.
+    Returns a column for a date or time that Python or Spark's conversion cannot represent. Raises ``TypeError`` for a
+    timestamp without time zone if Python cannot represent it.
     """
     if pa.types.is_date(arrow):
         day = date(1970, 1, 1) + timedelta(days=scalar.as_py())
@@ -109,7 +110,8 @@ def _python_literal(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
         wall = None
     if arrow.tz is None:
         if wall is None:
-            raise TypeError(f"Spark has no literal for a timestamp {micros} microseconds from 1970 without timezone")
+            message = "timestamp without time zone is out of range for a Spark literal"
+            raise TypeError(f"{message}: {micros} microseconds since 1970-01-01")
         return F.lit(wall.isoformat(" ")).cast("timestamp_ntz")
     return (
         wall.replace(tzinfo=UTC) if wall is not None and wall.year >= FIRST_YEAR else F.timestamp_micros(F.lit(micros))
@@ -139,9 +141,9 @@ def with_residual(guard: Column | None, residual: Column | None) -> Column | Non
 
 
 def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op: Operator, value: Any) -> Column | None:
-    """Return a condition on ``leaf`` that is implied by ``cast(leaf as target_type) op value``, or None.
+    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) op value``; None if there is no guard.
 
-    It is false or null only if the comparison is.
+    The condition is false or null only if the comparison is.
     """
     if op == "!=":
         return None
@@ -159,7 +161,7 @@ def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op:
 
 
 def list_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, values: Iterable[Any]) -> Column | None:
-    """Return a condition on ``leaf`` that ``cast(leaf as target_type)`` being one of ``values`` implies, or None."""
+    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) in values``; None if there is no guard."""
     values = list(values)
     if len(values) > MAX_LISTED and len({type(value) for value in values}) == 1:
         low = leaf_guard(leaf, leaf_type, target_type, ">=", min(values))

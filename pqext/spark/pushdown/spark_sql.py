@@ -259,7 +259,7 @@ class _Splitter:
         return self._type(self._on_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
-        """Return a condition that is true if a clause is true or fails in Spark, or None if it is unknown."""
+        """Return a condition that is true if a clause is true or fails in Spark; None if there is no bound."""
         text = without_brackets(text)
         for word in ("or", "and"):
             parts = clauses(text, word)
@@ -362,7 +362,10 @@ def read_in_two_steps(
 def condition_columns(
     columns: Sequence[str | ComputedColumn], where: str | Column, stored_columns: Sequence[str]
 ) -> list[str]:
-    """Return the ``stored_columns`` that a condition may refer to and that are not in the ``columns`` of a read."""
+    """Return the ``stored_columns`` that a condition may refer to and that are not in the ``columns`` of a read.
+
+    Raises ``ValueError`` if the condition may refer to a stored column with the name of a computed column.
+    """
     text = str(where).casefold()
     words = set(re.findall(r"\w+", text))
     used = [name for name in stored_columns if (fold := name.casefold()) in words or (

@@ -59,9 +59,9 @@ identically.
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """Return the bound of a clause whose values pqext can compute: the clause itself, or rows that may fail in Spark.
+    """Return the bound of a clause whose values pqext can compute: rows that match the clause or may fail in Spark.
 
-    ``is_plain`` returns whether Spark evaluates a leaf identically.
+    ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None if there is no bound.
     """
     risks: list[Expression] = []
     for leaf in visitors.leaves(tree):
@@ -106,7 +106,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return the bound of a comparison with a function or a timestamp, or None if it is unknown.
+    """Return the bound of a comparison with a function or a timestamp; None if there is no bound.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -122,7 +122,7 @@ class _Bounds:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
     def bound(self, node: Any) -> Expression | None:
-        """Return the bound of a clause, or None if it is unknown."""
+        """Return the bound of a clause; None if there is no bound."""
         try:
             return self._bound(node)
         except (ValueError, TypeError, OverflowError):
@@ -161,12 +161,12 @@ class _Bounds:
             case exp.Anonymous():
                 name, arguments = str(operand.this).lower(), operand.expressions
             case exp.Column() | exp.Dot():
-                return self._instant(_column(operand), operator, value)
+                return self._bound_instant(_column(operand), operator, value)
             case _:
                 return None
         match name, len(arguments):
             case ("year", 1) if isinstance(value, int):
-                return self._year(_column(arguments[0]), operator, value)
+                return self._bound_year(_column(arguments[0]), operator, value)
             case ("date" | "to_date", 1):
                 return self._bound_truncated(_column(arguments[0]), operator, value, 1)
             case ("date_trunc", 2) if (width := _WIDTHS.get(_text(arguments[0]))) is not None:
@@ -202,7 +202,7 @@ class _Bounds:
                 return None
         return None if is_wide or is_collated else column._compare(operator, value) | column.is_null()
 
-    def _year(self, column: E.Column, operator: Operator, year: int) -> Expression:
+    def _bound_year(self, column: E.Column, operator: Operator, year: int) -> Expression:
         first, after = datetime(year, 1, 1), datetime(year + 1, 1, 1)
         match operator:
             case "==":
@@ -220,8 +220,8 @@ class _Bounds:
             sides.append(self._side(column, "<=", local + timedelta(days=width), _DAY + self.slack))
         return all_of(sides)
 
-    def _instant(self, column: E.Column, operator: Operator, value: Any) -> Expression | None:
-        """Bound a timestamp that is compared with a local time."""
+    def _bound_instant(self, column: E.Column, operator: Operator, value: Any) -> Expression | None:
+        """Bound a timestamp that is compared with a local time; None for other columns and for integers."""
         if not isinstance(self.type_of(column), T.TimestampType | T.TimestampNTZType) or isinstance(value, int):
             return None
         local, sides = _local(value), []

@@ -131,7 +131,7 @@ def differs_in_spark(text: str) -> bool:
 
 
 def _has_unsupported_literal(text: str) -> bool:
-    """Whether a string has a type in front that Spark supports only in casts, as in ``bigint '5'``."""
+    """Return whether a string follows a type that Spark supports only in casts, as in ``bigint '5'``."""
     word = ""
     for token in _TOKEN.finditer(text):
         if token["quoted"] and token[0][0] == "'" and word not in _LITERALS_OF_SPARK:

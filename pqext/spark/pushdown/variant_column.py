@@ -46,7 +46,7 @@ class Leaf:
 
 
 def find_leaf(struct: T.StructType, path: Path) -> Leaf:
-    """Follow ``path`` through the typed objects of a shredded struct."""
+    """Follow ``path`` through the typed objects of a shredded struct, and return the leaf or the last group."""
     group: list[str] = []
     node = struct
     steps = list(path)

@@ -8,7 +8,7 @@ _MAX_INDEX = (1 << 31) - 1
 
 
 def spark_path(steps: Path) -> str | None:
-    """Format ``steps`` for Spark's ``variant_get``; return None if Spark cannot express the path.
+    """Format ``steps`` for Spark's ``variant_get``. Returns None if Spark cannot express the path.
 
     Spark has no escapes: a quoted name cannot contain its quote or a question mark, and a name after a dot cannot
     contain a dot or a bracket. Leading whitespace of a name is lost, and empty names are not supported.

@@ -2,7 +2,7 @@
 
 A task returns one row for each group in a batch: the group's values, and the partial state of each function. Results
 have the types and semantics of Spark's functions: NaN is the greatest number, integers and decimals are added exactly,
-and a sum that overflows its type is an error if it is one in Spark.
+and a sum that overflows its type raises an error if Spark does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _OF = "of"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Aggregate ``name``: ``function`` of the input column with index ``place``, or of rows if that is None."""
+    """Aggregate in result column ``name``: ``function`` over the input column at index ``place``.
+
+    The aggregate counts rows if ``place`` is None.
+    """
 
     name: str
     function: str
@@ -54,19 +57,19 @@ class Aggregation:
     """Groups by the first ``by`` input columns, and the aggregates of each group."""
 
     by: int
-    wanted: tuple[Aggregate, ...]
+    aggregates: tuple[Aggregate, ...]
 
     @property
     def counts_rows(self) -> bool:
         """Whether the result is a number of rows, so that no column is read."""
-        return not self.by and all(item.place is None for item in self.wanted)
+        return not self.by and all(item.place is None for item in self.aggregates)
 
     def check(self, values: T.StructType) -> None:
         """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
         for field in values.fields[: self.by]:
             if not isinstance(field.dataType, _ORDERED):
                 raise TypeError(f"rows cannot be grouped by {_describe_field(field)}")
-        for item in self.wanted:
+        for item in self.aggregates:
             if item.place is None or item.function == "count":
                 continue
             field, is_added = values[item.place], item.function in ("sum", "avg")
@@ -75,25 +78,25 @@ class Aggregation:
 
     def compared_fields(self, values: T.StructType) -> list[T.StructField]:
         """Return the fields whose values are compared, to group rows or to find a minimum or maximum."""
-        extremes = [item.place for item in self.wanted if item.place is not None and item.function in ("min", "max")]
-        return [*values.fields[: self.by], *(values[place] for place in extremes)]
+        extremes = [item for item in self.aggregates if item.function in ("min", "max")]
+        return [*values.fields[: self.by], *(values[item.place] for item in extremes if item.place is not None)]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
         """Return the schema of the rows that tasks return: the values of groups, then the state of each function."""
         self.check(values)
         groups = values.fields[: self.by]
         fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
-        for number, item in enumerate(self.wanted):
+        for number, item in enumerate(self.aggregates):
             of = {} if item.place is None else {_OF: values[item.place].dataType.simpleString()}
             fields += [T.StructField(_part(number, what), type, True, of) for what, type in _parts(item, values)]
         return T.StructType(fields)
 
     def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Compute the partial results for a ``batch`` of ``values`` in exchange types, with :meth:`partial_schema`."""
+        """Compute the partial results of ``batch``, which has the fields ``values`` in exchange types."""
         names = [f"group_{place}" for place in range(self.by)]
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
         requested: list[tuple[Any, str]] = []
-        for number, item in enumerate(self.wanted):
+        for number, item in enumerate(self.aggregates):
             for what, array in _iter_inputs(item, values, batch):
                 part = _part(number, what)
                 if array is None:
@@ -115,14 +118,14 @@ class Aggregation:
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
         """Compute partial results from the metadata of row groups.
 
-        Returns them and the plans of the other row groups.
+        Returns the partial results, and the plans of the row groups whose rows must be read.
         """
         columns = [_stored_operand(entry) for entry in planner.request.result or ()]
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
             item.function in ("count", "min", "max")
             and (item.place is None or ((column := columns[item.place]) is not None and column.path[0] not in names))
-            for item in self.wanted
+            for item in self.aggregates
         )
         certain, others = planner.split(task, file) if with_reasons else ([], list(task.row_groups))
         schema, batches = exchange_schema(self.partial_schema(values)), []
@@ -131,7 +134,7 @@ class Aggregation:
             results = [
                 pa.array([group.num_rows]) if element.place is None or (column := columns[element.place]) is None
                 else proved_value(group, column, element.function)
-                for element in self.wanted
+                for element in self.aggregates
             ]
             if any(array is None for array in results):
                 others.append(plan)
@@ -155,7 +158,9 @@ class Aggregation:
         try:
             return array.cast(field.type)
         except pa.ArrowInvalid as error:
-            raise UnsupportedError(f"a sum has more than {_DIGITS} digits", feature="sums of large decimals") from error
+            raise UnsupportedError(
+                f"a sum has more than {_DIGITS} digits; cast the column to double", feature="sums of large decimals"
+            ) from error
 
     def result(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Return the result, combined from the partial results of all tasks.
@@ -164,8 +169,10 @@ class Aggregation:
         """
         by = [F.col(f"group_{place}").alias(name) for place, name in enumerate(groups)]
         kinds = {field.name: (field.metadata or {}).get(_OF, "") for field in partial.schema}
-        made = [_final(number, item.function, kinds).alias(item.name) for number, item in enumerate(self.wanted)]
-        return partial.groupBy(*by).agg(*made)
+        results = [
+            _combine_parts(number, item.function, kinds).alias(item.name) for number, item in enumerate(self.aggregates)
+        ]
+        return partial.groupBy(*by).agg(*results)
 
 
 def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -175,10 +182,10 @@ def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """
     if not isinstance(agg, Mapping) or not agg:
         raise TypeError("agg must map names to functions, such as {'rows': 'count', 'total': ('sum', 'price')}")
-    for name, asked in agg.items():
-        function, column = (asked, None) if isinstance(asked, str) else asked if _is_pair(asked) else (None, None)
+    for name, choice in agg.items():
+        function, column = (choice, None) if isinstance(choice, str) else choice if _is_pair(choice) else (None, None)
         if not isinstance(name, str) or not isinstance(function, str):
-            raise TypeError(f"agg[{name!r}] must be 'count', or a pair of a function and a column, not {asked!r}")
+            raise TypeError(f"agg[{name!r}] must be 'count', or a pair of a function and a column, not {choice!r}")
         if function not in FUNCTIONS:
             meant = did_you_mean(function, FUNCTIONS) or f"; the functions are {', '.join(FUNCTIONS)}"
             raise ValueError(f"agg[{name!r}]: unknown function {function!r}{meant}")
@@ -231,7 +238,7 @@ def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
 def _iter_inputs(
     aggregate: Aggregate, values: T.StructType, batch: pa.RecordBatch
 ) -> Iterator[tuple[str, pa.Array | None]]:
-    """Yield the name and the input values of each partial result; the values are None for rows."""
+    """Yield the name and the input values of each partial result. The values are None if rows are counted."""
     if aggregate.place is None:
         yield "count", None
         return
@@ -257,7 +264,7 @@ def _to_summable(array: pa.Array, type: T.DataType) -> pa.Array:
     return array.cast(wide if len(array) <= 10**spare else pa.decimal256(76, array.type.scale))
 
 
-def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
+def _combine_parts(number: int, function: str, types: Mapping[str, str]) -> Column:
     """Combine the partial results of ``function``. ``types`` are the types of the aggregated columns."""
     part = _part(number, function)
     if function in ("min", "max"):
@@ -281,7 +288,7 @@ def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
 
 def to_data(aggregation: Aggregation) -> dict[str, Any]:
     """Convert an aggregation to JSON-compatible values."""
-    return {"by": aggregation.by, "wanted": [[item.name, item.function, item.place] for item in aggregation.wanted]}
+    return {"by": aggregation.by, "wanted": [[item.name, item.function, item.place] for item in aggregation.aggregates]}
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
@@ -298,5 +305,5 @@ def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
             raise ValueError("expected [name, function, index of a column] for each result column")
         requested.append(Aggregate(name, function, place))
     if not isinstance(by, int) or isinstance(by, bool) or not 0 <= by <= count:
-        raise ValueError("by must be the number of grouping columns")
+        raise ValueError(f"by must be the number of grouping columns, from 0 to {count}, not {by!r}")
     return Aggregation(by, tuple(requested))

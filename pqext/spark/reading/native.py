@@ -93,7 +93,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "on Spark Connect the client does not plan reads"
     remote = [file for file in query.files if is_remote(file)]
     if remote:
-        yield "files in stores are read by pqext"
+        yield "files in object stores are read by pqext"
     odd = [file for file in query.files if not remote and _has_unsupported_name(file)]
     if odd:
         yield f"{escape_text(odd[0])} has a name that Spark treats as a pattern or a hidden file"
@@ -102,11 +102,11 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
     if query.memory_bytes is not None:
         yield "memory_bytes limits tasks of pqext"
     if query.invalid_utf8 != "raise":
-        yield "invalid_utf8 is followed by pqext"
+        yield "invalid_utf8 is applied by pqext"
     if query.unified is not None:
-        yield 'schema="union" is made by pqext'
+        yield 'schema="union" is applied by pqext'
     if query.partitions.paths is not None or query.partitions.rows is not None:
-        yield "include_file_paths and include_row_numbers are made by pqext"
+        yield "columns of include_file_paths and include_row_numbers are added by pqext"
     elif not remote:
         yield from _folder_obstacles(query)
     if query.bbox is not None or any(isinstance(leaf, Spatial) for leaf in leaves_of(query.where)):

@@ -68,7 +68,7 @@ class FileSurvey:
     """Obstacles for Spark's reader that concern complete files."""
 
     def obstacles_of(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
-        """Return the obstacles of a column, or of some of its leaves."""
+        """Return the obstacles of a column, or only those of ``leaves``, the dotted paths of its leaves."""
         obstacles = self.unsupported.get(column, {})
         return [text for leaf, text in obstacles.items() if leaves is None or leaf in leaves]
 

@@ -148,7 +148,7 @@ class NativeRead:
         return texts
 
     def reasons(self) -> list[str]:
-        """Return the plain columns that Spark reads, and whether its filters skip row groups."""
+        """Return the number of files, the plain columns, and the row groups that Spark's filters cannot skip."""
         texts = [f"Spark's reader reads {len(self.files)} of {len(self.query.files)} files"]
         texts += [
             f"{field} is a plain column: it is stored in one typed leaf alone in every file"
@@ -281,9 +281,9 @@ _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] 
 
 
 def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return the cached session with ``settings``, after creating it if there is none.
+    """Return the session with ``settings``, which is created on first use.
 
-    Relations created in it keep these settings even if another session runs them.
+    Relations that are created in this session keep its settings even if another session runs them.
     """
     sessions = _sessions.setdefault(spark, {})
     key = tuple(settings.values())

@@ -50,6 +50,7 @@ def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: b
     """Raise ``ValueError`` if the user's schema has columns or types that differ from the files.
 
     With ``has_all``, ``user_schema`` is an earlier schema of the files, and files must not have additional columns.
+    Raises ``UnsupportedError`` for year-month intervals.
     """
     extra = [name for name in schema.names if name not in user_schema.names] if has_all else []
     if extra:
@@ -139,7 +140,7 @@ class Reader(DataSourceReader):
                     write_metrics(self.query.metrics_path, f"{self._task_name()}-{number}", metrics)
 
     def _open(self, task: Task) -> ParquetFile:
-        """Open a planned file. Raises an error if it has changed since, because Spark reuses plans for all actions."""
+        """Open a planned file. Raises an error if it has changed, because Spark reuses plans for all actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
             file = ParquetFile(self.query.locate(self._file(task)), self.query.options, limits=self.query.limits)
@@ -168,7 +169,7 @@ class Reader(DataSourceReader):
 def read_few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | None:
     """Read the rows of a query on the driver as a task would, with the columns of ``schema``.
 
-    Returns None for many rows.
+    Returns None if the row groups exceed ``STORED_BYTES`` or ``MOST_ROWS``.
     """
     reader = Reader(query, schema)
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]

@@ -175,7 +175,7 @@ class Query:
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
     def display_names(self) -> dict[str, str]:
-        """Return the files by their names in plans and messages, if these differ from the path."""
+        """Map names in plans and messages to files. Files whose name equals their path are omitted."""
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
 
@@ -199,16 +199,16 @@ class Query:
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:
-        """Arrow schema of the files, from the first or from all files, with partition columns."""
+        """Return the Arrow schema of the first file, or the unified schema of all files, with partition columns."""
         if self.unified is not None:
             return self.partitions.complete_schema(self.unified)
         first = read_schema(self.locate(self.files[0]), self.options, self.limits)
         return self.partitions.complete_schema(first)
 
     def values_schema(self) -> T.StructType:
-        """Spark schema of the rows that are read."""
+        """Return the Spark schema of the rows that are read. Raises ``ValueError`` if a column does not exist."""
         arrow = self.arrow_schema()
-        noted: Mapping[str, RecordedField | None] = recorded_fields(self._note(arrow))
+        noted: Mapping[str, RecordedField | None] = recorded_fields(self._recorded_text(arrow))
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
             requested = [one for one in self.columns if isinstance(one, ComputedColumn)]
@@ -228,17 +228,18 @@ class Query:
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
-        """Spark schema of all columns. Unknown user-defined types have their stored type."""
+        """Return the Spark schema of all columns. Unknown user-defined types are replaced by their stored type."""
         arrow = self.arrow_schema()
-        noted = {name: item for name, item in recorded_fields(self._note(arrow)).items() if not item.unsupported}
-        return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
+        fields = recorded_fields(self._recorded_text(arrow))
+        supported = {name: item for name, item in fields.items() if not item.unsupported}
+        return T.StructType([apply_recorded(field, supported.get(field.name)) for field in spark_schema(arrow)])
 
-    def _note(self, arrow: pa.Schema) -> str:
-        """Return the schema that Spark recorded in the files, or in the first file if there are several."""
+    def _recorded_text(self, arrow: pa.Schema) -> str:
+        """Return the JSON of the schema that Spark recorded in the files; empty if there is none."""
         return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
 
     def schema(self) -> T.StructType:
-        """Spark schema of the rows that tasks return."""
+        """Return the Spark schema of the rows that tasks return. Raises the errors of :meth:`values_schema`."""
         values = self.values_schema()
         if self.aggregation is not None:
             reject_collated(self.aggregation.compared_fields(values), "group and aggregate it with Spark")
@@ -261,7 +262,7 @@ class Query:
         return self.aggregation is not None and self.aggregation.counts_rows
 
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
-        """Return the scan of all files, some of which the store prunes before they are opened."""
+        """Return the scan of all files. The data-skipping store, if any, prunes files before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema:
             query = replace(query, result=None)  # a column that exists only in later files is an error
@@ -275,11 +276,11 @@ class Query:
         return replace(query, files=replace(query.files, sources=tuple(places)), skipping=store)
 
     def filter(self) -> Expression | None:
-        """``where`` and ``bbox``, combined into one expression."""
+        """Return ``where`` and ``bbox``, combined into one expression; None if both are None."""
         parts = [self.where] if self.where is not None else []
         if self.bbox is not None:
             if self.bbox_column is None:
-                raise ValueError("the query is not resolved")
+                raise ValueError("bbox_column is not set; call resolve() before filter()")
             parts.append(col([self.bbox_column]).intersects(self.bbox))
         return all_of(parts) if parts else None
 
@@ -305,7 +306,7 @@ class Query:
         return query._with_box()
 
     def with_instants(self, where: Expression) -> Expression:
-        """Return ``where`` with local times replaced by instants if they are compared with INT96 columns."""
+        """Return ``where`` with instants in place of local times that are compared with INT96 columns."""
         return with_instants(where, self.locate(self.files[0]), self.options, self.limits)
 
     def _check_comparisons(self, where: Expression) -> None:
@@ -314,7 +315,7 @@ class Query:
         pqext would compare strings by their bytes, and intervals by the stored numbers.
         """
         arrow = self.arrow_schema()
-        noted = recorded_fields(self._note(arrow))
+        noted = recorded_fields(self._recorded_text(arrow))
         read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
         columns = {field.name: apply_recorded(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
@@ -338,13 +339,13 @@ class Query:
 
 
 def _recorded_field(column: ComputedColumn, record: Mapping[str, RecordedField | None]) -> RecordedField | None:
-    """Return the recorded field of a stored column, which may be renamed."""
+    """Return the recorded field of the top-level column that ``column`` selects or renames; None for other values."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return record.get(path[0]) if len(path) == 1 else None
 
 
 def _stored_field(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.Field | None:
-    """Return the field of a stored column, which may be renamed."""
+    """Return the field of the top-level column that ``column`` selects, with the new name; None for other values."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
 
@@ -371,7 +372,7 @@ def encode_options(
     ignore_table_format: bool = False,
     file_options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return the options for :meth:`Query.from_options`. Raises its errors as far as they can be detected here."""
+    """Return the options for :meth:`Query.from_options`. Raises ``ValueError`` or ``TypeError`` for invalid values."""
     expression = as_expression(where)
     options = {
         "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),

@@ -90,7 +90,7 @@ class Files:
         return (reader if schema is None else reader.schema(schema)).load(list(self.paths))
 
     def read_as(self, type: T.DataType) -> str:
-        """Return everything that the values of a column depend on, except the files."""
+        """Return the format, options, type and time zone that determine the values of a column, as JSON."""
         arguments = {name.lower(): str(value) for name, value in self.options.items()}
         zone = {"timeZone": self.spark.conf.get("spark.sql.session.timeZone")} if _is_temporal(type) else {}
         about = {"format": self.format.lower(), "options": arguments, "type": type.simpleString(), **zone}
@@ -105,7 +105,7 @@ class FrameTask:
     objects: Mapping[str, Place]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process all batches of a task and return a report."""
+        """Process all batches of a task, and yield its report."""
         context = TaskContext.get()
         writer, report = self.parts.writer(0 if context is None else context.partitionId()), Report()
         name: str | None = None
@@ -132,7 +132,7 @@ class FrameTask:
         report.seen.add(path)
         is_same = not isinstance(source, str) or _version(known) == place.listed
         if known.modified[0] == UNKNOWN or not is_same:
-            report.failed.append((place.path, "it changed while it was indexed"))
+            report.failed.append((place.path, "the file changed during indexing, or its modification time is unknown"))
             return
         indexed = self.parts.layout.indexed
         cells = [made.cell().cast(item.cells) for made, item in zip(collectors, indexed, strict=True)]
@@ -143,7 +143,7 @@ class FrameTask:
 
 @dataclass(frozen=True)
 class FrameIndexing:
-    """Index files that Spark reads."""
+    """Strategy that indexes files of a format that Spark reads."""
 
     files: Files
     storage_options: Mapping[str, Any] | None = field(repr=False)
@@ -189,7 +189,8 @@ class FrameIndexing:
         made = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
         title = f"pqext: index {len(files):,} files for {source_name(location)}"
         done = parts.run(self.files.spark, made, title, total, self.progress)
-        rowless = [(item.path, "Spark finds no row in it") for path, item in objects.items() if path not in done.seen]
+        reason = "Spark found no rows in the file"
+        rowless = [(item.path, reason) for path, item in objects.items() if path not in done.seen]
         return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
 
 
@@ -246,9 +247,9 @@ def _column(operand: Any) -> Any:
     return column
 
 
-def _version(objects: Objects, version: int = 0) -> tuple[int, int, str | None]:
-    """Return the identity of a version of a file on this machine."""
-    return int(objects.modified[version]), int(objects.sizes[version]), objects.etags[version].as_py()
+def _version(objects: Objects, index: int = 0) -> tuple[int, int, str | None]:
+    """Return the modification time, size and etag of the object at ``index``."""
+    return int(objects.modified[index]), int(objects.sizes[index]), objects.etags[index].as_py()
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

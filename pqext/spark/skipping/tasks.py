@@ -51,13 +51,13 @@ class Place:
 
 @dataclass
 class Report:
-    """Report of a task."""
+    """Report of a task, or the combined report of several tasks."""
 
     added: int = 0
     read: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    """Names of the objects that the task has processed, if tasks do not know theirs in advance."""
+    """Names of the objects that the task has processed, if the objects of a task are not known in advance."""
 
     def as_batch(self) -> pa.RecordBatch:
         """Convert the report to a batch for the driver."""
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Parts:
-    """Location to which tasks write rows of objects."""
+    """Parts of a store that the tasks of a job write."""
 
     layout: Layout
     store: Place
@@ -80,7 +80,7 @@ class Parts:
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
     def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: Progress | None) -> Report:
-        """Run the tasks of ``frame`` and return their combined report. Deletes all their parts if a task fails."""
+        """Run the tasks of ``frame`` and return their combined report. Deletes the job's parts if a task fails."""
         group = f"pqext-skipping-{self.job}"
         try:
             with job_group(spark, group, title), report_progress(spark, group, total, show):
@@ -125,7 +125,7 @@ class ParquetTask:
 
 @dataclass(frozen=True)
 class TaskIndexing:
-    """Index Parquet files in Spark tasks, with a share of the files for each task."""
+    """Strategy that indexes Parquet files in Spark tasks, with a share of the files for each task."""
 
     spark: SparkSession
     indexer: Indexer
@@ -150,7 +150,7 @@ class TaskIndexing:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Return the number of parallel tasks, if Spark reports it."""
+    """Return Spark's default parallelism, or the number of shuffle partitions on Spark Connect."""
     context: Callable[[], Any] | None = None if type(spark).__module__.startswith("pyspark.sql.connect") else (
         lambda: spark.sparkContext.defaultParallelism
     )

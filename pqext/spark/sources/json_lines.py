@@ -57,7 +57,7 @@ class JsonLinesSource(DataSource):
 
     @concise_errors
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """Create a reader with these options. A user's ``schema`` can rename the columns and omit some."""
+        """Create a reader with these options. A user's ``schema`` can rename and omit columns."""
         prepare_worker()
         return self._reader(with_cluster_settings(self.options), schema)
 
@@ -114,7 +114,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _variant_name(schema: T.StructType, error_column: str | None) -> str:
-    """Return the name of the only VARIANT column in a user's schema."""
+    """Return the name of the only VARIANT column in a user's schema; ``value`` if there is not exactly one."""
     names = [field.name for field in schema if isinstance(field.dataType, T.VariantType) and field.name != error_column]
     return names[0] if len(names) == 1 else "value"
 

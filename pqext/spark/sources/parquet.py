@@ -82,7 +82,7 @@ class PqextSource(DataSource):
         return ParquetStream(self._options(), schema, self._has_user_schema)
 
     def _options(self) -> Mapping[str, str]:
-        """Options, completed with credentials from the configuration files of the cluster."""
+        """Return the options with credentials from the cluster's files. Raises the error of :func:`_reject_tables`."""
         _reject_tables(self.options)
         return with_cluster_settings(self.options)
 

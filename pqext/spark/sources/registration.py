@@ -42,7 +42,10 @@ def register(spark: SparkSession) -> None:
 
 
 def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
-    """Register once per session, because Spark logs a warning if a data source is registered again."""
+    """Register the data sources once per session, and the SQL functions if ``functions``.
+
+    Spark logs a warning if a data source is registered again.
+    """
     if functions and spark not in _with_functions:
         register(spark)
         return

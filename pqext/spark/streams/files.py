@@ -38,7 +38,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class StreamedFile:
-    """Streamed file: the path or URL that opens it, its location, and its final name with a digest."""
+    """Streamed file: the path or URL that opens it, its location, and its final name."""
 
     file: str
     place: Any
@@ -99,7 +99,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """Return the offset of the current files, with at most ``limit`` new files; ``start`` if none are new."""
+        """Return the offset after at most ``limit`` new files, or ``start`` if there are no new files."""
         seen = _digests(start)
         there = {file.digest: file for file in self.list_files()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
@@ -129,7 +129,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def list_batch(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
         """Return the files of a batch in order, and all current files.
 
-        Raises ``FileNotFoundError`` if files of the batch were removed.
+        Raises ``FileNotFoundError`` if files of the batch were removed, unless missing files are ignored.
         """
         targets = _digests(end) - _digests(start)
         if not targets:

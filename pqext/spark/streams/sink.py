@@ -45,7 +45,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of a task; delete its files on failure."""
+        """Write the rows of a task, and return its report. Deletes the files of the task on failure."""
         query, job = _job()
         files = self.writer.write(lambda: self.writer.target.join(job), job, iterator)
         return WrittenBatch(query, job, files)

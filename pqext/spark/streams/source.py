@@ -35,19 +35,20 @@ class ParquetStream(FileStream):
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
-        of_stream, self._given = stream_options(options)
-        if "schema" in self._given:
+        of_stream, self._query_options = stream_options(options)
+        if "schema" in self._query_options:
             raise ValueError("a stream has one schema; remove option schema, and pass the columns to schema()")
         for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
-            if name in normalize_options(self._given):
+            if name in normalize_options(self._query_options):
                 raise ValueError(f"the path of a stream must name its files; pass path/*.parquet instead of {name}")
-        storage = self._given.get("storage_options")
-        flag = next((text for name, text in self._given.items() if name.lower() == "ignore_table_format"), "false")
+        storage = self._query_options.get("storage_options")
+        flags = (text for name, text in self._query_options.items() if name.lower() == "ignore_table_format")
+        flag = next(flags, "false")
         super().__init__(
             option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream,
             ignore_table_format=flag.lower() == "true",
         )
-        Query.from_options(self._given, [])
+        Query.from_options(self._query_options, [])
         self._schema = schema
         self._has_user_schema = has_user_schema
 
@@ -58,7 +59,7 @@ class ParquetStream(FileStream):
         if not new:
             return []
         every = [(entry.file, entry.place) for entry in there]
-        query = Query.from_options(self._given, every)
+        query = Query.from_options(self._query_options, every)
         files = tuple(item.file for item in new)
         query = replace(query, files=files, has_user_schema=self._has_user_schema).resolve()
         check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)

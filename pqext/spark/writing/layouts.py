@@ -26,7 +26,7 @@ def layout(
 ) -> DataFrame:
     """Range-partition a data frame by columns and sort the rows of each partition.
 
-    A GEOMETRY, GEOGRAPHY or WKB column is ordered by the position of each geometry's centre on a Hilbert curve. Files
+    A GEOMETRY, GEOGRAPHY or WKB column is ordered by :func:`pqext.spark.functions.st_hilbert`. Files
     and row groups then have small bounding boxes, and a spatial filter reads few of them. Other columns are ordered by
     value. With several columns, the first should have few distinct values. The rows are read twice, because Spark
     samples them to determine the ranges.

@@ -50,7 +50,7 @@ _ADVICE = 'save to another folder or with mode("overwrite")'
 
 @dataclass(frozen=True)
 class TaskResult(WriterCommitMessage):
-    """Files that a task wrote, which are none if it has no rows, and the partition overwrite mode of its session."""
+    """Files that a task wrote, empty for a task without rows, and the partition overwrite mode of its session."""
 
     files: tuple[Staging, ...]
     partition_overwrite: PartitionOverwrite | None = None
@@ -65,7 +65,7 @@ class SaveWriter:
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         paths = option_paths(options, remote=True)
         if len(paths) != 1:
-            raise ValueError("save() accepts one path")
+            raise ValueError(f"save() accepts one path, not {len(paths)}")
         if not schema.fields:
             raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
         reject_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
@@ -103,7 +103,7 @@ class SaveWriter:
     def write(
         self, begin: Callable[[], StagingArea], job: str, iterator: Iterator[pa.RecordBatch]
     ) -> tuple[Staging, ...]:
-        """Write the batches of a task to the staging area that ``begin`` opens; delete the files on failure."""
+        """Write the batches of a task to the staging area that ``begin`` opens. Deletes the files on failure."""
         first = next((batch for batch in iterator if batch.num_rows), None)
         if first is None:
             return ()
@@ -136,7 +136,7 @@ class Sink(DataSourceArrowWriter):
         self.staged = self.writer.target.begin(self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the batches of a task; delete its files on failure."""
+        """Write the batches of a task, and return its result. Deletes the files of the task on failure."""
         prepare_worker()
         files = self.writer.write(lambda: self.staged, self.job, iterator)
         return TaskResult(files, self.writer.task_options().partition_overwrite)
@@ -194,7 +194,7 @@ def check_append(
     target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...] = (),
     merge_schema: bool = False,
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema of a file like ``appended_schema`` differs from that of ``target``.
+    """Raise ``SchemaMismatchError`` if the schema of the file ``appended_schema`` differs from that of ``target``.
 
     Args:
         target: The path of the target, for messages.
