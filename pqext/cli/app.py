@@ -16,7 +16,7 @@ from pqext.cli.errors import describe, notes_of
 from pqext.core.base.text import escape_text
 
 IS_ALONE = "pyarrow" not in sys.modules
-"""Whether the process runs a single command; otherwise other code has imported pyarrow before."""
+"""Whether the process runs a single command; False if other code has imported pyarrow before."""
 GARBAGE_THRESHOLD = 100_000
 """Number of new objects between garbage collections. Python's default of 700 takes a tenth of the time."""
 _WRITE, _INSPECT, _SKIP = "Write", "Inspect", "Skip files that queries do not need"
@@ -64,7 +64,7 @@ def app() -> None:
 
 
 class _PandasBlocker:
-    """An import finder that hides pandas, because pyarrow imports it with its first array, which takes 0.3 seconds."""
+    """Import finder that hides pandas. Otherwise pyarrow imports pandas with the first array, in 0.3 seconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
@@ -77,7 +77,7 @@ def _print_warning(message: Warning | str, *_location: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line. Report errors on one line of standard error, with exit status 1."""
+    """Run the command line. Errors are printed to standard error and determine the exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Windows opens pipes in a legacy code page; write UTF-8 as on other systems.

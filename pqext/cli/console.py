@@ -35,7 +35,7 @@ def show(report: Report, format: str) -> None:
 
 
 def _replace_non_finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot represent by text such as ``"NaN"``, also in nested values."""
+    """Replace numbers that JSON cannot represent with text such as ``"NaN"``, also in nested values."""
     if isinstance(value, dict):
         return {key: _replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -52,7 +52,10 @@ def terminal_width() -> int | None:
 
 
 def print_rich(renderable: Any, width: int = 0) -> None:
-    """Print a rich renderable. If the output is not a terminal, lines have ``width`` columns and no trailing blanks."""
+    """Print a rich renderable.
+
+    If standard output is not a terminal, the line width is at least ``width``, and trailing blanks are removed.
+    """
     terminal = console()
     if terminal.is_terminal:
         terminal.print(renderable)
@@ -75,7 +78,10 @@ def console() -> Console:
 
 @contextmanager
 def progress(unit: str = "rows", is_enabled: bool = True) -> Iterator[Progress]:
-    """Return a context manager that shows a progress bar on standard error if it is a terminal."""
+    """Context manager that shows a progress bar on standard error if it is a terminal.
+
+    It yields the function that updates the bar. Nothing is shown unless ``is_enabled``.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

@@ -209,10 +209,10 @@ def convert(
             raise ValueError("--json applies to columns of text; JSON input is always parsed")
         if properties is not None:
             if format != "geojson":
-                raise ValueError("--properties applies to GeoJSON only")
+                raise ValueError(f"--properties applies to GeoJSON only, not to {format}")
             derived.append(ColumnRecipe("json", None, (properties,)))
         if layer is not None and format != "vector":
-            raise ValueError("--layer applies to GeoPackage and other formats of GDAL only")
+            raise ValueError(f"--layer applies to GeoPackage and other GDAL formats only, not to {format}")
         csv_parsing = parse_csv_options(format == "csv", {} if existing is None else existing.types, csv)
         if existing is not None and document_column is not None:
             schema = existing.shredding_of(document_column, schema)
@@ -272,7 +272,7 @@ def _write_rows(
 
 @contextmanager
 def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
-    """Context manager that adds advice to parse errors: how to skip invalid input, and CSV if JSON was only assumed."""
+    """Context manager that adds advice on ``--on-error``, and on CSV if JSON was only assumed, to parse errors."""
     from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:
@@ -300,9 +300,10 @@ def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Sour
 
 
 def _destination(dest: Place, force: bool) -> Any:
-    """Return the destination for the writer. Raises ``ValueError`` if an existing file must not be overwritten.
+    """Return the destination for the writer.
 
-    A file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
+    Raises ``ValueError`` if an existing file must not be overwritten, or if the extension is that of another format. A
+    file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
     become OUT.
     """
     if dest == STREAM:
@@ -325,14 +326,14 @@ def _destination(dest: Place, force: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Input:
-    """Sources of one format, and the function that reads them."""
+    """Sources of one format, with the options for reading them."""
 
     format: str
     sources: list[Source]
     document_column: str | None
     """Name of the VARIANT column of JSON input."""
     schema: Any
-    """Shredding of that column."""
+    """Shredding of ``document_column``, or a mapping from column names to shreddings."""
     parsing: dict[str, Any]
     properties: str | None
     layer: str | None
@@ -370,7 +371,8 @@ def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str
 
     geometries = [field.name for field in schema if type_of(field) is not None]
     if geometry and not geometries:
-        raise ValueError(f"no geometry column for {', '.join(geometry)}; add one with --geometry, --wkt or --geojson")
+        names = ", ".join("--" + name.replace("_", "-") for name in geometry)
+        raise ValueError(f"no geometry column for {names}; add a column with --geometry, --wkt or --geojson")
     options: dict[str, Any] = {"geometry": dict.fromkeys(geometries, geometry) if geometry else {}}
     if format == "json":  # already shredded while parsing
         return options
@@ -393,7 +395,10 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
 
 
 def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) -> None:
-    """Report on standard output what was written, unless the file goes there, and losses on standard error."""
+    """Print a summary of the output file and of losses.
+
+    Losses are printed to standard error, as is the summary if the file is written to standard output.
+    """
 
     def echo(text: str) -> None:
         click.echo(text, err=dest == STREAM)
@@ -414,8 +419,8 @@ def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) 
             for path, share in shares.items():
                 echo(f"  in the residual: {share:.1%} of {shorten(escape_text(path), MAX_TEXT)}")
     if losses.count:
-        fate = "skipped" if on_error == "skip" else "null"
-        click.echo(f"{with_noun(losses.count, 'value')} could not be read, now {fate}. First errors:", err=True)
+        fate = "skipped" if on_error == "skip" else "replaced with null"
+        click.echo(f"{with_noun(losses.count, 'value')} could not be read ({fate}); first errors:", err=True)
     for text in losses.messages:
         click.echo(f"  {escape_text(text)}", err=True)
     if losses.count > MAX_MESSAGES:

@@ -77,7 +77,7 @@ def parse_csv_options(
         if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
             raise ValueError(f"--{name} must be an ASCII character other than a quote or line break, got {character!r}")
     if delimiter is not None and delimiter == options["comment"]:
-        raise ValueError("--delimiter and --comment are the same character")
+        raise ValueError(f"--delimiter and --comment must differ, but both are {delimiter!r}")
     if options["decimal_comma"] and delimiter == ",":
         raise ValueError("--decimal-comma requires a --delimiter other than the comma")
     return CsvOptions(
@@ -121,10 +121,12 @@ class Columns:
         return types.pop() if len(types) == 1 else None
 
     def shredding_of(self, column: str, schemas: Any) -> Any:
-        """Return the shredding of ``column``; ``schemas`` is the value of ``--shredding``.
+        """Return the value of ``--shredding``, ``schemas``, with the schema that the file uses for ``column``.
+
+        If the file has no such VARIANT column, ``schemas`` is returned unchanged.
 
         Raises:
-            ValueError: If ``schemas`` contains a schema that differs from that of the file.
+            ValueError: If ``schemas`` contains another schema for ``column``.
         """
         from pqext.variant.shredding.choice import shredding
         from pqext.variant.shredding.schema import Untyped
@@ -152,7 +154,7 @@ def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -
 
 
 def columns_of(path: Any) -> Columns | None:
-    """Return the columns of the local file at ``path``; None if it does not exist."""
+    """Return the columns of the file at ``path``; None if there is no local file, or if it is empty."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     import pyarrow as pa

@@ -71,10 +71,10 @@ class TypeTooNarrowError(Exception):
 
 
 def read_csv(sources: Sequence[Source], options: CsvOptions, on_error: OnError, losses: Losses) -> Stream:
-    """Read CSV files with a header row; the first file determines the column types.
+    """Read CSV files. The first file determines the column names and types.
 
-    Types that ``options`` does not set are inferred from the first rows. Unquoted fields that are empty or null values
-    are null in columns of all types.
+    Types that ``options`` does not set are inferred from the first rows. Unquoted fields that are empty or listed in
+    ``options.null_values`` are null in columns of all types.
     """
     return _CsvInput(sources, options, on_error, losses).stream()
 
@@ -119,7 +119,7 @@ class _CsvInput:
         options, source = self._options, self._sources[0]
         first = self._open(source, None)
         names = first.reader.schema.names
-        other = _other_delimiter(names, first.delimiter)
+        other = _delimiter_hint(names, first.delimiter)
         for name in options.types:
             if name not in names:
                 raise ValueError(f"--types: {unknown_column_message(name, names)}{other}")
@@ -143,7 +143,9 @@ class _CsvInput:
                 if opened.reader.schema.names != schema.names:
                     columns = excerpt(str(opened.reader.schema.names))
                     raise CorruptFileError(
-                        f"columns differ from {name_of(self._sources[0])}: {columns}", path=name_of(source)
+                        f"the columns {columns} differ from those of {name_of(self._sources[0])}; convert the files "
+                        "separately",
+                        path=name_of(source),
                     )
                 row = self._options.skip_rows + bool(self._options.has_header and not self._options.names)
                 while (batch := self._next_batch(opened)) is not None:
@@ -157,7 +159,7 @@ class _CsvInput:
 
     def _next_batch(self, csv_file: _OpenCsv) -> pa.RecordBatch | None:
         names = csv_file.reader.schema.names
-        return self._with_location(
+        return self._locate_errors(
             lambda: next(csv_file.reader, None), csv_file.source, lambda: names, csv_file.delimiter
         )
 
@@ -167,7 +169,7 @@ class _CsvInput:
 
         options, path = self._options, name_of(source)
         text = CsvText(open_bytes(source), encoding=options.encoding, skip_rows=options.skip_rows)
-        sample = self._with_location(lambda: text.peek(_SAMPLE_BYTES), source)
+        sample = self._locate_errors(lambda: text.peek(_SAMPLE_BYTES), source)
         if options.encoding is None and sample[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise CorruptFileError("the text is UTF-16; pass --encoding utf-16", path=path)
         fixed = options.delimiter_of(source)
@@ -177,11 +179,11 @@ class _CsvInput:
         if options.comment is not None:
             text = CsvText(text, comment=options.comment, delimiter=delimiter)
         if types is None:
-            types = self._infer_types(self._with_location(partial(text.peek, BLOCK_BYTES), source), delimiter, source)
+            types = self._infer_types(self._locate_errors(partial(text.peek, BLOCK_BYTES), source), delimiter, source)
         end = EndMarkedFile(text, delimiter)
         column_types = types
         try:
-            reader = self._with_location(
+            reader = self._locate_errors(
                 lambda: self._reader(end, delimiter, column_types, self._row_handler(end, source)), source,
                 lambda: self._names(end), delimiter,
             )
@@ -218,7 +220,7 @@ class _CsvInput:
         )
 
     def _names(self, end: EndMarkedFile) -> Sequence[str]:
-        """Return the column names of a CSV file that has been opened, even if it was read only in part."""
+        """Return the column names of an open CSV file: from the options or the header row, otherwise ``f0``, ``f1``."""
         options = self._options
         return options.names or (end.names if options.has_header else [f"f{index}" for index in range(len(end.names))])
 
@@ -269,7 +271,7 @@ class _CsvInput:
             return reader.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
         def read(types: Mapping[str, pa.DataType], formats: Sequence[str] | None = None) -> Any:
-            return self._with_location(lambda: first_rows(types, formats), source, heading, delimiter)
+            return self._locate_errors(lambda: first_rows(types, formats), source, heading, delimiter)
 
         schema = read(fixed).schema
         if find_duplicate(schema.names) is not None:
@@ -319,16 +321,20 @@ class _CsvInput:
                 differing = pc.index(pc.not_equal(dates.cast(column.type), column), True).as_py()
                 if differing >= 0:
                     where = f"row {row + differing + 1}, column {target.name!r}"
-                    raise CorruptFileError(f"{where}: {column[differing]} is not a date", path=name_of(source))
+                    reason = f"{where}: {column[differing]} is not a date; set the column type with --types"
+                    raise CorruptFileError(reason, path=name_of(source))
                 column = dates
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def _with_location(
+    def _locate_errors(
         self, read: Callable[[], T], source: Source, heading: Callable[[], Sequence[str]] = tuple,
         delimiter: str | None = None,
     ) -> T:
-        """Return the result of ``read``; add the source, row and column to pyarrow errors."""
+        """Return the result of ``read``, and convert pyarrow's errors to errors with the source, row and column.
+
+        An overflow of an inferred type raises :exc:`TypeTooNarrowError`.
+        """
         import pyarrow as pa
 
         from pqext.core.io.sources.csv_text import column_of, is_bad_text, suppress_arrow_messages, with_names
@@ -353,7 +359,7 @@ class _CsvInput:
                 wider = self._wider_type(names[index], text)
                 if wider is not None:
                     raise TypeTooNarrowError(f"{name_of(source)}: {reason}", {names[index]: wider}) from None
-            hint = "" if delimiter is None else _other_delimiter(names, delimiter)
+            hint = "" if delimiter is None else _delimiter_hint(names, delimiter)
             if is_bad_text(text):
                 hint = _ENCODING_ADVICE
             elif not hint and index is not None:
@@ -371,9 +377,9 @@ class _CsvInput:
         return f"; pass --comment '{mark}' if lines that begin with {mark} are comments"
 
     def _wider_type(self, column: str, reason: str) -> pa.DataType | None:
-        """Return a wider type for an inferred column that pyarrow failed to parse;
+        """Return a wider type for an inferred column that pyarrow failed to parse.
 
-        None if no type represents it exactly.
+        None if an option sets the type of the column, or if the type is not too narrow.
         """
         import pyarrow as pa
 
@@ -386,7 +392,7 @@ class _CsvInput:
         return None
 
 
-def _other_delimiter(names: Sequence[str], delimiter: str) -> str:
+def _delimiter_hint(names: Sequence[str], delimiter: str) -> str:
     """Return a hint if the only column name contains a different delimiter; otherwise an empty string."""
     others = (other for other in ";|\t" if len(names) == 1 and other in names[0] and other != delimiter)
     other = next(others, None)

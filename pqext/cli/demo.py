@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pqext.report.model import Agreement, FilePicture, Question
 
 MAX_ROWS = 15
-NO_ROWS = "no row of the data answers this"
+NO_ROWS = "no row matches"
 T = TypeVar("T")
 _BAD_LINE = re.compile(r", line \d+, byte \d+: ")
 _PATH = click.Path(path_type=Path)
@@ -120,7 +120,7 @@ def _check_folder(folder: Path) -> None:
 
 
 class Narrator:
-    """Reporter of the job's progress: a spinner on a terminal, otherwise lines of text."""
+    """Print the progress and the results of the demo job: with a spinner on a terminal, otherwise as lines of text."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -152,7 +152,7 @@ class Narrator:
         self.console.file.flush()
 
     def show_file(self, file: FilePicture) -> None:
-        """Print the shredding schema and the size of a file."""
+        """Print a file's shredding schema, its numbers of row groups and columns, and the sizes of file and footer."""
         self._say(f"   {file.label}: {escape_text(file.schema)}")
         self._say(
             f"   {escape_text(file.name)}: {format_size(file.size)}, {with_noun(len(file.row_groups), 'row group')}, "
@@ -160,7 +160,7 @@ class Narrator:
         )
 
     def show_result(self, question: Question) -> None:
-        """Print the rows of a result, and the amount of data read from each file."""
+        """Print a query, the rows of its result, and the amount of data read from each file."""
         from rich.table import Table
         from rich.text import Text
 

@@ -33,11 +33,12 @@ def add_columns(
 ) -> Stream:
     """Add derived columns to ``stream``. Paths refer to ``variant``, the column of JSON input, if there is one.
 
-    A column derived from a single column replaces it. Geometries and JSON texts that cannot be parsed raise an error,
-    become null, or cause their row to be skipped, depending on ``on_error``.
+    A column derived from a single column replaces that column, except from JSON input. Geometries and JSON texts that
+    cannot be parsed raise an error, become null, or cause their row to be skipped, depending on ``on_error``.
 
     Raises:
-        ValueError: If a source column does not exist, or a name is already in use.
+        ValueError: If a source column does not exist, if a name is already in use, or, once the batches are read, if no
+            document has a path.
     """
     for column in columns:
         stream = _add_column(stream, column, variant, crs, edges, on_error, losses)
@@ -123,7 +124,7 @@ _PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitu
 
 
 def suggest_geometry(documents: pa.Array) -> str | None:
-    """Return an option that adds a geometry column if field names suggest one, otherwise None."""
+    """Return an option that adds a geometry column from fields with typical names; None if there are no such fields."""
     keys = _keys(documents)
     for key in keys:
         parent, dot, name = key.rpartition(".")
@@ -138,11 +139,13 @@ def suggest_geometry(documents: pa.Array) -> str | None:
 
 
 def _derive(
-    derive: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first: int, losses: Losses
+    derive: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first_row: int,
+    losses: Losses,
 ) -> tuple[pa.Array, Any]:
-    """Derive a column, with nulls in rows for which ``derive`` fails.
+    """Derive a column. Rows for which ``derive`` fails raise an error if ``on_error`` is "stop", otherwise are null.
 
-    Return the column and a mask of the rows to retain, or None to retain all rows.
+    Return the column and a mask of the rows to retain; None to retain all rows. ``first_row`` is the number of the
+    batch's first row in error messages.
     """
     import pyarrow as pa
 
@@ -151,11 +154,11 @@ def _derive(
             return derive(batch), None
         except ParquetError as error:
             row = getattr(error, "row", None)
-            error.message = error.message if row is None else f"row {first + row}: {without_row(error)}"
+            error.message = error.message if row is None else f"row {first_row + row}: {without_row(error)}"
             raise
     array, faults = make(derive, batch)
     for row, reason in faults:
-        losses.add(f"row {first + row}: {reason}")
+        losses.add(f"row {first_row + row}: {reason}")
     if not faults or on_error == "null":
         return array, None
     bad = {row for row, _ in faults}

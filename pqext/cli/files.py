@@ -21,9 +21,9 @@ files_argument = argument(
 
 
 def single_file(path: Place) -> Place:
-    """Return ``path``, or the only Parquet file below it if it is a folder.
+    """Return ``path`` if it is not a folder, otherwise the only Parquet file in the folder.
 
-    Raises ``ValueError`` if the folder contains several files.
+    Raises ``ValueError`` if the folder contains several Parquet files, and ``FileNotFoundError`` if it contains none.
     """
     if not isinstance(path, str) or not os.path.isdir(path):
         return path
@@ -32,7 +32,7 @@ def single_file(path: Place) -> Place:
 
     files = [name for name in map(str, find_sources(path, ignore_table_format=True)) if name.endswith(PARQUET_SUFFIXES)]
     if not files:
-        raise _no_parquet(path)
+        raise _no_parquet_error(path)
     if len(files) > 1:
         raise ValueError(f"the folder {path} contains {len(files)} Parquet files; name one: {join_names(files)}")
     return files[0]
@@ -52,12 +52,12 @@ def expand_files(paths: Sequence[Place]) -> list[Place]:
         if isinstance(path, str) and os.path.isdir(path):
             matches = [match for match in matches if str(match).endswith(PARQUET_SUFFIXES)]
             if not matches:
-                raise _no_parquet(path)
+                raise _no_parquet_error(path)
         files |= {_identity(match): match for match in matches}
     return list(files.values())
 
 
-def _no_parquet(folder: str) -> FileNotFoundError:
+def _no_parquet_error(folder: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, "No file in this folder ends in .parquet; name a file", folder)
 
 

@@ -88,7 +88,7 @@ def _format_of_content(source: Source) -> str | None:
 
 
 def _first_bytes(source: Source) -> bytes:
-    """Return the first bytes of a file; they remain readable."""
+    """Return the first bytes of a source without consuming them; empty if they cannot be read twice."""
     if is_location(source):
         if isinstance(source, str) and not os.path.isfile(source):
             return b""  # a named pipe cannot be read twice

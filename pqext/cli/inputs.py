@@ -76,8 +76,8 @@ _UNUSED = "\0geometry"
 def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
     """Read the features of GeoJSON files into memory: their geometries, and a column per property.
 
-    The geometry column is ``geometry``, or ``geom`` if a property has that name. ``properties`` is the name of a single
-    column of JSON text for all properties.
+    The geometry column is called ``geometry``, ``geom`` or ``geom_``: the first name that no property has.
+    ``properties`` is the name of a single column of JSON text for all properties.
     """
     import pyarrow as pa
 
@@ -98,7 +98,7 @@ def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
 
 
 def vector(sources: Sequence[Source], layer: str | None) -> Stream:
-    """Read a layer of several files in GDAL formats, which must have equal columns."""
+    """Read one layer from each of several GDAL files. All layers must have the same columns and CRS."""
     from pqext.geo.vector_files import open_file
 
     paths = [source for source in sources if isinstance(source, str) and "://" not in source]

@@ -94,6 +94,6 @@ def _parse_indexes(text: str | None) -> list[int] | None:
             raise ValueError(f"{part!r} is not an index or a range such as 4-7")
         stop = int(last) if dash else int(first)
         if stop - int(first) > 1_000_000:
-            raise ValueError(f"{part!r} exceeds the number of row groups in a file")
+            raise ValueError(f"{part!r} spans more than 1,000,000 row groups; pass a shorter range")
         indexes += range(int(first), stop + 1)
     return indexes

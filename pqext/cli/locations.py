@@ -104,7 +104,7 @@ def store_stdin() -> str:
 
 
 def without_path(text: str) -> str:
-    """Replace the path of the temporary file for standard input by "standard input"."""
+    """Replace the path of the temporary file for standard input with "standard input"."""
     return text.replace(store_stdin(), "standard input") if store_stdin.cache_info().currsize else text
 
 
@@ -128,7 +128,10 @@ def file_name(location: Place) -> str:
 
 
 def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> None:
-    """Raise ``ValueError`` if ``dest`` exists and must not be overwritten. It may be the same file as ``source``."""
+    """Raise ``ValueError`` if ``dest`` is standard output, or if it exists and may not be overwritten.
+
+    An existing file may be overwritten with ``force``, or if it is ``source``.
+    """
     from pqext.core.io.sources.locations import Location, is_same_file, locate
 
     if dest == STREAM:

@@ -117,7 +117,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Pla
 
 
 def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
-    """Print texts unchanged; on a terminal, escape control characters."""
+    """Print texts. Control characters are escaped on a terminal, and non-ASCII JSON if the output is not UTF-8."""
     out = sys.stdout
     is_terminal, buffer = out.isatty(), getattr(out, "buffer", None)
     is_utf8 = (out.encoding or "").lower().startswith("utf")
@@ -130,12 +130,12 @@ def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
     for data in texts:
         text = str(data, "utf-8")
         if is_json and not is_utf8:
-            text = _ascii(text)
+            text = _escape_non_ascii(text)
         out.write("\n".join(map(escape_text, text.split("\n"))) if is_terminal else text)
     out.flush()
 
 
-def _ascii(text: str) -> str:
+def _escape_non_ascii(text: str) -> str:
     """Escape the characters of JSON text that are not ASCII. (They occur only in strings.)"""
     return re.sub(r"[^\x00-\x7f]+", lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -334,7 +334,10 @@ def count(scan: ScanOptions, as_json: bool, reading: Reading, storage: Storage) 
 
 
 def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str:
-    """Return the output format. Raises ``ValueError`` if the extension of ``dest`` is unknown."""
+    """Return the output format.
+
+    Raises ``ValueError`` if the extension of ``dest`` is unknown, or if ``format`` conflicts with ``--json``.
+    """
     if as_json:
         if format not in (None, "json"):
             raise ValueError(f"--json and --format {format} are mutually exclusive")
@@ -368,7 +371,7 @@ def _report_rows(batches: Iterator[pa.RecordBatch], show: Progress) -> Iterator[
 
 
 def _write_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Formats) -> None:
-    """Print the first ``TABLE_ROWS`` rows as a table, and whether there are more rows."""
+    """Print the first ``TABLE_ROWS`` rows as a table, and a note if there are more rows."""
     write_rows("table", schema, _first_rows(batches, TABLE_ROWS), None, formats)
     if sum(batch.num_rows for batch in batches) > TABLE_ROWS:
         click.echo(f"and more rows: --limit prints more than {TABLE_ROWS}, --output writes all", err=True)

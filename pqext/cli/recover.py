@@ -56,7 +56,7 @@ def recover(
         try:
             check_distinct(read, out)
         except ValueError as error:
-            raise ValueError(_in_options(str(error))) from None
+            raise ValueError(_use_option_names(str(error))) from None
         if not isinstance(read, str) or os.path.exists(read):  # check for a missing file first
             check_overwrite(out, force)
     try:
@@ -67,17 +67,17 @@ def recover(
             )
     except ValueError as error:
         if type(error) is ValueError:  # the error is about an argument, not about the file
-            raise click.BadParameter(_in_options(str(error))) from None
+            raise click.BadParameter(_use_option_names(str(error))) from None
         raise
-    losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in result.losses)
-    result = replace(result, losses=losses, notes=tuple(map(_in_options, result.notes)))
+    losses = tuple(replace(loss, reason=_use_option_names(loss.reason)) for loss in result.losses)
+    result = replace(result, losses=losses, notes=tuple(map(_use_option_names, result.notes)))
     click.echo(json.dumps(result.to_dict(), indent=2) if format == "json" else str(result))
     if not result.written:
         raise click.exceptions.Exit(NOTHING_RECOVERED)
 
 
-def _in_options(text: str) -> str:
-    """Replace the names of parameters in a message by options."""
+def _use_option_names(text: str) -> str:
+    """Replace the names of Python parameters in a message with option names."""
     text = re.sub(r"^dest (?=is|must)", "OUT ", text)
     text = re.sub(r"^schema (?=is|must|needs|has)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)

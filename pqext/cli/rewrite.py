@@ -88,7 +88,7 @@ def reshred(
         schema = {column: Untyped() if choice is None else choice for column, choice in schema.items()}
     elif schema is None:
         schema = Untyped()
-    with _force_advice(), _without_warnings(), progress() as show:
+    with _force_advice(), _suppress_warnings(), progress() as show:
         result = reshred_file(
             path, out, schema, coerce=coerce, strict=reading.strict, limits=reading.limits, decryption=decryption,
             int96=reading.int96, **reading.text_and_calendar, invalid_values=invalid_values, on_corrupt=on_corrupt,
@@ -122,7 +122,7 @@ def unshred(
         path, out = storage.locate([source, dest])
         check_overwrite(out, force, path)
         decryption = reading.decryption
-    with _force_advice(), _without_warnings(), progress() as show:
+    with _force_advice(), _suppress_warnings(), progress() as show:
         result = unshred_file(
             path, out, strict=reading.strict, limits=reading.limits, decryption=decryption, int96=reading.int96,
             **reading.text_and_calendar, invalid_values=invalid_values, on_corrupt=on_corrupt, progress=show,
@@ -216,7 +216,7 @@ def _force_advice() -> Iterator[None]:
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def _suppress_warnings() -> Iterator[None]:
     """Context manager that suppresses warnings about losses, because the report lists them."""
     from pqext.core.base.errors import CorruptDataWarning
 
@@ -231,7 +231,8 @@ def parse_shredding(texts: Sequence[str]) -> Any:
     A choice is a schema, options, ``infer`` (the default), or None for ``none``.
 
     Raises:
-        ValueError: If a text is invalid, or a column has two schemas.
+        ValueError: If a text is invalid, if a column has two schemas, or if a schema for all columns is combined with
+            schemas for single columns.
     """
     from pqext.variant.shredding.choice import shredding
 

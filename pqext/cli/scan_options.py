@@ -31,12 +31,12 @@ Names = Callable[[], Iterable[str]]
 """Returns the names of columns and the dotted names of struct fields."""
 
 
-def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[Any]:
+def selection(text: str, all_columns: Names = tuple, fields: Names = tuple) -> list[Any]:
     """Parse ``a,b.c,name=event:$.x::int,a * 2 as twice`` into columns for :func:`pqext.scan`.
 
     Args:
         text: Comma-separated columns and expressions.
-        every: Returns the columns that ``*`` selects; ``* exclude (a, b)`` omits some of them.
+        all_columns: Returns the columns that ``*`` selects; ``* exclude (a, b)`` omits some of them.
         fields: Returns names that are never parsed as expressions.
 
     Raises:
@@ -50,7 +50,7 @@ def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[An
     """
     items = [item.strip() for item in _split_at_commas(text)]
     if not all(items):
-        raise ValueError(f"empty column list {text!r}; expected a comma-separated list such as a,b.c")
+        raise ValueError(f"column list {text!r} has an empty entry; expected a comma-separated list such as a,b.c")
     columns: list[Any] = []
     stars: set[str] = set()
     for item in items:
@@ -58,7 +58,7 @@ def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[An
         if star is None:
             columns.append(_column(item, fields))
         else:
-            stars.update(selected := _expand_star(star["names"] or star["name"], list(every())))
+            stars.update(selected := _expand_star(star["names"] or star["name"], list(all_columns())))
             columns += selected
     for name, count in Counter(column for column in columns if isinstance(column, str)).items():
         if count > 1 and name in stars:
@@ -91,7 +91,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
 
 
 def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
-    """Return the columns that ``*`` selects, without the excluded ones."""
+    """Return ``names`` without the comma-separated names in ``exclusion``. Raises ``ValueError`` for unknown names."""
     excluded = [_unquote(item.strip()) for item in _split_at_commas(exclusion or "") if exclusion]
     for name in excluded:
         if name not in names:

@@ -71,7 +71,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Readin
 
 
 def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
-    """Return the partition columns of the folders between ``locations`` and ``files``; None if there are none."""
+    """Return the partition columns of the folders between ``locations`` and ``files``; None without such folders."""
     if all(isinstance(place, str) and place in files for place in locations):
         return None  # avoids importing the filter modules
     from pqext.dataset.table.partitions import partitions_of
@@ -161,41 +161,41 @@ def _print_tree(file: ParquetFile, sources: str, files: int, partitions: Partiti
         heading.append(f": {files:,} files, the first is {escape_text(str(file.path))}", style="not bold dim")
     tree = Tree(heading, guide_style="dim")
     fields = _partition_fields(partitions)
-    remaining = MAX_FIELDS
+    max_fields = MAX_FIELDS
     for node in file.schema.root.children:
         field = fields.pop(node.name, None)
-        remaining = _add_node(tree, node, remaining) if field is None else _add_partition(tree, field, remaining)
+        max_fields = _add_node(tree, node, max_fields) if field is None else _add_partition(tree, field, max_fields)
     for field in fields.values():
-        remaining = _add_partition(tree, field, remaining)
-    if not remaining:
+        max_fields = _add_partition(tree, field, max_fields)
+    if not max_fields:
         tree.add(Text("and more; --format json lists all", style="dim"))
     print_rich(tree, heading.cell_len + 1)
 
 
-def _add_partition(tree: Tree, field: pa.Field, remaining: int) -> int:
-    """Add a partition column to the tree; return how many more fields may be added."""
+def _add_partition(tree: Tree, field: pa.Field, max_fields: int) -> int:
+    """Add a partition column to the tree unless ``max_fields`` is 0. Return how many more fields may be added."""
     from rich.text import Text
 
-    if remaining:
+    if max_fields:
         text = Text(escape_text(field.name), style="bold")
         text.append(f" {str(field.type).upper().replace('DATE32[DAY]', 'DATE')}", style="not bold cyan")
         tree.add(text.append(" by folder", style="not bold dim"))
-    return max(0, remaining - 1)
+    return max(0, max_fields - 1)
 
 
-def _add_node(tree: Tree, node: SchemaNode, remaining: int) -> int:
-    """Add ``node`` and its descendants to the tree; return how many more fields may be added."""
+def _add_node(tree: Tree, node: SchemaNode, max_fields: int) -> int:
+    """Add up to ``max_fields`` of ``node`` and its descendants to the tree. Return how many more may be added."""
     from rich.text import Text
 
     from pqext.variant.shredding.schema import Untyped
 
-    if not remaining:
+    if not max_fields:
         return 0
     text = Text(escape_text(node.name), style="bold")
     text.append(f" {shorten(escape_text(_type(node)), _MAX_TYPE)}", style="not bold cyan")
     text.append(f" {node.repetition.name.lower()}", style="not bold dim")
     branch = tree.add(text)
-    remaining -= 1
+    max_fields -= 1
     if node.logical_name == "VARIANT":
         schema = _shredding(node)
         description = (
@@ -204,10 +204,10 @@ def _add_node(tree: Tree, node: SchemaNode, remaining: int) -> int:
             else f"shredded as {schema}"
         )
         branch.add(Text(shorten(escape_text(description), _MAX_TYPE), style="dim"))
-        return remaining
+        return max_fields
     for child in node.children:
-        remaining = _add_node(branch, child, remaining)
-    return remaining
+        max_fields = _add_node(branch, child, max_fields)
+    return max_fields
 
 
 def _quote(name: str) -> str:
@@ -286,7 +286,7 @@ _PLAIN = {
 
 
 def _srid(crs: str | None) -> str:
-    """Return the SRID of a CRS in Spark; "ANY" if it has none."""
+    """Return the SRID of a CRS in Spark: 4326 for None and OGC:CRS84, the code for EPSG, and "ANY" for others."""
     if crs is None or crs.upper() in ("OGC:CRS84", "EPSG:4326"):
         return "4326"
     authority, _, code = crs.partition(":")

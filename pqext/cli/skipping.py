@@ -238,7 +238,7 @@ def _table(
 
 
 def _read_keys(path: str | None) -> Mapping[str, bytes] | None:
-    """Read a key file. Error messages omit its content."""
+    """Return the keys in a key file, by key id; None if ``path`` is None. Error messages omit the file's content."""
     if path is None:
         return None
     try:

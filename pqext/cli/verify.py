@@ -61,7 +61,7 @@ def verify(
                 path, columns=split_names(columns), checks=selected, limit=limit, limits=reading.limits,
                 decryption=decryption, progress=bar,
             )
-            return _with_options(report)
+            return _use_option_names(report)
 
     with usage_errors():
         decryption = reading.decryption
@@ -73,8 +73,8 @@ def verify(
         raise click.exceptions.Exit(status)
 
 
-def _with_options(report: Report) -> Report:
-    """Replace Python arguments in a report by options, and the path of stored standard input by its name."""
+def _use_option_names(report: Report) -> Report:
+    """Return a report in which options replace Python arguments, and "standard input" its temporary path."""
     unchecked = tuple(replace(item, reason=as_options(item.reason)) for item in report.unchecked)
     return replace(report, unchecked=unchecked, path=display_path(report.path))
 
@@ -111,7 +111,7 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
         statuses.append(UNCHECKED if isinstance(report, str) else _status(report))
         if format == "json":
             name = without_path(str(path))
-            results.append(_unreadable(name, report) if isinstance(report, str) else report.to_dict())
+            results.append(_describe_unreadable(name, report) if isinstance(report, str) else report.to_dict())
         else:
             click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(report)}")
             if not isinstance(report, str) and not report.ok:
@@ -135,6 +135,6 @@ def _verdict(report: Report | str) -> str:
     return "no faults" if report.complete else "no faults in the checked data"
 
 
-def _unreadable(path: str, reason: str) -> dict[str, Any]:
+def _describe_unreadable(path: str, reason: str) -> dict[str, Any]:
     """Return the JSON object for a file that cannot be read."""
     return {"ok": False, "complete": False, "path": path, "error": reason}

@@ -217,7 +217,7 @@ def test_selected_paths_may_contain_commas_and_types() -> None:
     assert str(first[1]) == "v[$.a.x,y: decimal(9,2)]"
     assert str(second) == "v[$.b: variant]"
     for wrong in ("", "a,,b", ",a"):
-        with pytest.raises(ValueError, match="empty column list"):
+        with pytest.raises(ValueError, match="has an empty entry"):
             selection(wrong)
 
 
@@ -304,7 +304,7 @@ def test_table_indicates_further_rows(plain: Path) -> None:
         (["--where", "id >"], "cannot be parsed"),
         (["--where", "nope > 1"], "nope"),
         (["--select", "nope"], "nope"),
-        (["--select", ""], "empty column list"),
+        (["--select", ""], "has an empty entry"),
         (["-o", "out.txt"], "has no known file extension"),
         (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
         (["-o", "out.csv", "--format", "table"], "prints up to"),

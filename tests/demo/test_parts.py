@@ -333,7 +333,7 @@ def test_empty_answer_is_reported_in_words() -> None:
     reading = Reading("chosen schema", frozenset(), 27, 0, 5000)
     Narrator(console).show_result(Question("Both together", "read(...)", ("place",), (), 0, (reading,)))
     told = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "Both together: no row of the data answers this" in told
+    assert "Both together: no row matches" in told
     head, row = told.splitlines()[-3:-1]
     assert re.split(r"\s{2,}", head.strip()) == ["file", "rows found", "row groups read", "bytes read, with the footer"]
     assert re.split(r"\s{2,}", row.strip()) == ["chosen schema", "0", "0 of 27", "0 B of 4.9 KiB (0 %)"]
