@@ -1,4 +1,4 @@
-"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata where it proves them.
+"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata if the metadata proves them.
 
 Metadata does not prove an aggregate if a bound may be truncated or is deprecated, if it is a zero whose sign is
 unknown, or if a float column may contain NaN. The row group is read instead. It is also read if a filter may exclude
@@ -19,7 +19,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.statistics import is_cuttable
-from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
@@ -47,7 +47,7 @@ class Aggregates:
         """Return the minimum of a column in the matching rows.
 
         Args:
-            column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
+            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`.
 
         Returns:
             A ``pyarrow.Scalar`` of the column's type; null if no row has a value. NaN is ignored.
@@ -79,7 +79,7 @@ class Aggregates:
         """Count the nulls of a column in the matching rows.
 
         Args:
-            column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
+            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`.
 
         Returns:
             The number of rows in which the column is null. A field is also null if its struct is null.
@@ -152,7 +152,7 @@ def _partial_results(
                 yield from (from_values(_column_values(batch, asked_for, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        for plan in executor.run.plans(planner.of_file(file_request, file).row_groups(pages=True, ranges=False)):
+        for plan in executor.run.plans(planner.file_planner(file_request, file).row_groups(pages=True, ranges=False)):
             if plan.prune_reason is not None:
                 continue
             group = file.row_groups[plan.index]
@@ -169,7 +169,10 @@ def _partial_results(
 
 
 def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | None:
-    """Return a row group's ``count`` of non-null values, ``min`` or ``max`` if its metadata proves it, else None."""
+    """Return an aggregate of a column in a row group as an array of one value; None if metadata does not prove it.
+
+    The ``function`` is ``count``, which counts non-null values, ``min`` or ``max``.
+    """
     try:
         node = find(group.schema, column)
     except ValueError:  # the file lacks the column, or its schema is invalid, which reading its rows reports
@@ -184,7 +187,10 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
 
 
 def _stored_node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
-    """Return the schema node of the column in the file, or None if reading converts its values to another type."""
+    """Return the schema node of a column in a file; None if its values may compare differently in the unified type.
+
+    The column is ``column``, or has the name ``top`` if ``column`` is None.
+    """
     if isinstance(file_request, ConformedRequest):
         schemas = file_request.schema, file.arrow_schema
         path = (top,) if top in file_request.schema.names else tuple(top.split("."))
@@ -216,12 +222,12 @@ def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     kind = _column_values(empty, column if isinstance(column, Column) else None, top).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
-    stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
+    stored = stored_values(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
 
 
 def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
-    """Return the minimum or maximum of a chunk as an array of one value if its statistics prove it, otherwise None."""
+    """Return the minimum or maximum of a chunk as an array of one value; None if its statistics do not prove it."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()
     if bounds.all_null:

@@ -113,7 +113,7 @@ def restrict_columns(previous_result: Result | None, selection: Result) -> Resul
 
 
 def substitute_computed(expression: T, computed_columns: Sequence[ComputedColumn]) -> T:
-    """Replace references to ``computed_columns`` in a condition or value by the values of these columns."""
+    """Replace references to ``computed_columns`` in a condition or value with the values of these columns."""
     if not computed_columns:
         return expression
     known = {item.name: item.field for item in computed_columns}
@@ -140,7 +140,7 @@ def order_keys(
     Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the numbers of flags and columns differ.
     """
     if not columns:
-        raise TypeError("order_by accepts columns, such as 'price' or pqext.col('price')")
+        raise TypeError("order_by requires at least one column, such as 'price' or pqext.col('price')")
     flags = []
     for name, choice in (("descending", descending), ("nulls_first", nulls_first)):
         choices = [choice] * len(columns) if isinstance(choice, bool) else [*choice]

@@ -1,4 +1,4 @@
-"""Columns computed from others: VARIANT from JSON text, geometries from coordinates or text, also within variants."""
+"""Compute VARIANT columns from JSON text, and geometry columns from coordinates or text, also within variants."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def variant_path(path: str) -> str:
 
 
 def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return a function that computes the column of ``recipe`` from a batch;
+    """Return a function that computes the column of ``recipe`` from a batch.
 
-    ``variant`` names the VARIANT column that contains its paths, if any.
+    ``variant`` is the name of the VARIANT column to which the paths of ``recipe`` refer. If it is None, the paths are
+    column names.
     """
     import pyarrow as pa
 
@@ -87,9 +88,9 @@ def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
 
 
 def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """Compute a column from a batch by ``maker``; rows on which it fails become null.
+    """Compute a column from a batch with ``maker``. Rows for which ``maker`` raises ``ParquetError`` become null.
 
-    Return the column, and the row number and error message of each of these rows.
+    Return the column, and for each of these rows its number in the batch and the error message.
     """
     import pyarrow as pa
 

@@ -72,7 +72,7 @@ class OrderedExecutor(ScanExecutor):
 
 
 def executor_of(planner: ScanPlanner) -> ScanExecutor:
-    """Return the executor of a planned request, a sorting one if the request has an order."""
+    """Return the executor of a planned request: an :class:`OrderedExecutor` if the request has an order."""
     return OrderedExecutor(planner) if planner.request.order else ScanExecutor(planner)
 
 
@@ -83,11 +83,12 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
     if limit == 0:
         return
     keys = [replace(key, value=planner.exact.resolve(key.value)) for key in request.order]
-    unordered, values = _with_keys(request, keys)
+    unordered, values = _add_keys(request, keys)
     counts_rows = any(operand_column(base).path[0] == request.partitions.rows for base in bases(keys[0].value))
-    read = _in_file_order if limit is None or counts_rows else _iter_by_bounds
+    read = _iter_in_file_order if limit is None or counts_rows else _iter_by_bounds
     for radius in _search_radii(unordered, run, keys[0], limit):
-        executor = ScanExecutor(ScanPlanner(unordered if radius is None else _within(unordered, keys[0].value, radius)))
+        narrowed = unordered if radius is None else _restrict_distance(unordered, keys[0].value, radius)
+        executor = ScanExecutor(ScanPlanner(narrowed))
         executor.run = run
         top, opened = TopRows(keys, limit), 0
         with closing(read(executor, keys[0], top)) as batches:
@@ -120,8 +121,8 @@ def _search_radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | No
     yield None
 
 
-def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest:
-    """Add the condition that geometries are within ``radius`` to the request. Boxes are evaluated for it first.
+def _restrict_distance(request: ScanRequest, distance: Value, radius: float) -> ScanRequest:
+    """Return the request with the additional condition that ``distance`` is at most ``radius``.
 
     Conditions on greater maximum distances are removed from the filter, because they follow from it.
     """
@@ -152,8 +153,8 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
         ) from None
 
 
-def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
-    """Return the request without order and limit, with the sort keys among its columns, and the keys as its columns."""
+def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
+    """Return the request without order and limit, with the sort keys added to its columns, and the added values."""
     result = None if request.result is None else [*request.result]
     values: list[Value] = []
     for number, key in enumerate(keys):
@@ -170,10 +171,10 @@ def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequ
     return replace(request, order=(), limit=None, offset=0, result=columns), values
 
 
-def _in_file_order(
+def _iter_in_file_order(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Yield all rows in batches, with their position and the total size of the files opened."""
+    """Yield all rows in batches, each with the position of its file and the total size of the files opened."""
     opened = 0
     for row, file, file_request in executor.files():
         _check_type(key, executor.request, file)
@@ -186,7 +187,10 @@ def _in_file_order(
 def _iter_by_bounds(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Yield rows that may be among the first ones, best bounds first, with position and size of opened files."""
+    """Yield batches of rows that may be among the first, the row groups with the best bounds first.
+
+    Each batch has the position of its row group and the total size of the files opened.
+    """
     planner, run = executor.planner, executor.run
     opened = 0
     for row in _files_by_bounds(executor, key):
@@ -206,7 +210,7 @@ def _iter_by_bounds(
                 if id(admitted) not in requests:
                     with ErrorLocation(file), run.planning():
                         file_request = _request_file(planner, row, file, admitted)
-                        requests[id(admitted)] = file_request, planner.of_file(file_request, file), admitted
+                        requests[id(admitted)] = file_request, planner.file_planner(file_request, file), admitted
                 file_request, of_file, _ = requests[id(admitted)]
                 if file_request.prune_reason is not None:
                     continue
@@ -218,13 +222,13 @@ def _iter_by_bounds(
                 top.merge_pending()
 
 
-def _request_file(planner: ScanPlanner, row: int, file: ParquetFile, accepted_rows: Expression | bool) -> FileRequest:
-    """Return the request for a file, with the condition on rows that may be among the first ones.
+def _request_file(planner: ScanPlanner, row: int, file: ParquetFile, row_condition: Expression | bool) -> FileRequest:
+    """Return the request for a file with the additional condition ``row_condition``.
 
     The condition is omitted if the file's columns do not support it.
     """
     try:
-        file_request = planner.request_file(row, file, _condition(planner, row, accepted_rows).filter)
+        file_request = planner.request_file(row, file, _condition(planner, row, row_condition).filter)
         if file_request.filter is not None:
             bind(file_request.filter, file.schema)
     except TypeError:  # the values have an order, but cannot be compared with literals
@@ -232,11 +236,11 @@ def _request_file(planner: ScanPlanner, row: int, file: ParquetFile, accepted_ro
     return file_request
 
 
-def _condition(planner: ScanPlanner, row: int, accepted_rows: Expression | bool) -> RemainingFilter:
-    """Simplify the condition ``accepted_rows`` by the partition values of a file."""
-    if isinstance(accepted_rows, bool) or not planner.request.partitions:
-        return RemainingFilter(None if isinstance(accepted_rows, bool) else accepted_rows)
-    return planner.request.partitions.evaluate(accepted_rows, planner.partition_values.slice(row, 1))[0]
+def _condition(planner: ScanPlanner, row: int, row_condition: Expression | bool) -> RemainingFilter:
+    """Evaluate ``row_condition`` on the partition values of a file, and return the remaining filter."""
+    if isinstance(row_condition, bool) or not planner.request.partitions:
+        return RemainingFilter(None if isinstance(row_condition, bool) else row_condition)
+    return planner.request.partitions.evaluate(row_condition, planner.partition_values.slice(row, 1))[0]
 
 
 def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
@@ -260,8 +264,7 @@ def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
-    """Return the best key value in a row group, None if unknown, and whether the row group contains nulls."""
-
+    """Return the best key value in a row group, None if unknown, and whether the row group contains null keys."""
     arguments = distance_arguments(key.value)
     if arguments is not None:
         return distance_to_group(*arguments, group), False

@@ -129,7 +129,7 @@ def scan(
             chosen = tuple(schema.names)
     included = [name for name in (include_file_paths, include_row_numbers) if name is not None]
     if included:
-        partitions = partitions.including(include_file_paths, include_row_numbers)
+        partitions = partitions.add_columns(include_file_paths, include_row_numbers)
         if chosen is not None:
             chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(

@@ -150,7 +150,7 @@ class Results:
         return pa.RecordBatchReader.from_stream(self._reader(batch_rows))
 
     def _reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self.schema, _interruptible(self._batches(batch_rows)))
+        return pa.RecordBatchReader.from_batches(self.schema, _convert_interrupts(self._batches(batch_rows)))
 
     @suggest_arguments
     def to_table(
@@ -315,7 +315,7 @@ class Results:
         return self._reader().__arrow_c_stream__(requested_schema)
 
 
-def _interruptible(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+def _convert_interrupts(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
     """Yield the ``batches`` for an Arrow stream, and convert ``KeyboardInterrupt`` to a system error.
 
     Arrow converts all errors but system errors to ``ValueError``, which would make an interrupt look like an invalid

@@ -76,7 +76,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return None if self._latest is None else self._latest.metrics
 
     def select(self, *columns: Any) -> Scan:
-        """Return a scan of only these columns of its result, in this order.
+        """Return a scan whose result has only ``columns``, in this order.
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
@@ -198,14 +198,14 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
                 raise TypeError(f"{name} must be a number of rows, not {type(number).__name__}")
             if number is not None and number < 0:
-                raise ValueError(f"{name} must not be negative, not {number}")
+                raise ValueError(f"{name} must be 0 or more, not {number}")
         request = self._request
         left = None if request.limit is None else max(0, request.limit - offset)
         most = min(item for item in (left, rows) if item is not None) if (left, rows) != (None, None) else None
         return self._replace(offset=request.offset + offset, limit=most)
 
     def plan(self, pages: bool = False) -> list[Task]:
-        """Plan what to read of each file, by footers and Bloom filters only.
+        """Return a plan for each file, based only on footers and Bloom filters.
 
         With ``pages``, the page indexes are read too, as when the scan runs. The ``rows`` of each row group are then
         the rows in pages that may contain a match.

@@ -44,7 +44,7 @@ _FILTERED_ROWS = 1 << 13
 
 
 class ScanExecutor:
-    """One run of a planned request, which returns batches or a count. ``run`` collects its metrics."""
+    """Executor of one run of a planned request. It returns batches or a count, and ``run`` collects its metrics."""
 
     def __init__(self, planner: ScanPlanner) -> None:
         self.planner = planner
@@ -120,12 +120,12 @@ class ScanExecutor:
         file.check_rows()
         of_file = row_target if file_request.is_exact else None  # some rows of the file are dropped later
         if plans is None:
-            plans = self.planner.of_file(file_request, file).row_groups(True, False, of_file)
+            plans = self.planner.file_planner(file_request, file).row_groups(True, False, of_file)
         plans = self.run.plans(plans)
         partitions = self.request.partitions
         name = partitions.rows
         if name is None:
-            value = without_numbers(
+            value = add_null_numbers(
                 matching(file, plans, file_request.computed, batch_rows, with_prefetch=with_prefetch)
             )
         else:
@@ -170,7 +170,7 @@ class ScanExecutor:
                         if self.planner.prunes_all(file_request.without_columns, file):
                             continue
                     file.check_rows()
-                    planner = self.planner.of_file(file_request.without_columns, file)
+                    planner = self.planner.file_planner(file_request.without_columns, file)
                     sure: list[int] = []
                     plans = self.run.plans(planner.row_groups(pages=True, ranges=False))
                     uncertain = uncertain_plans(plans, file, file_request.filter, sure.append)
@@ -190,7 +190,7 @@ class ScanExecutor:
 def iter_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
-    """Yield the matching rows with their row numbers, otherwise like ``execution.stages.matching``.
+    """Yield the batches of :func:`pqext.dataset.execution.stages.matching`, with the numbers of their rows in the file.
 
     Pages pruned by the plans are not read. All needed columns of the other pages are read in one stage.
     """
@@ -214,10 +214,10 @@ def iter_numbered(
                 yield batch, computed_of(file_request.computed, {}, batch), numbers
 
 
-def without_numbers(
+def add_null_numbers(
     parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
-    """Add None as the row numbers to the batches of a scan that does not number rows."""
+    """Yield the batches of a scan that does not number rows, with None in place of row numbers."""
     with closing(parts):
         for batch, computed in parts:
             yield batch, computed, None

@@ -29,7 +29,7 @@ from pqext.dataset.planning.likely_mistakes import checkable_parts, mistake_warn
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
-from pqext.dataset.skipping import of_stored_values, prune_by_store
+from pqext.dataset.skipping import prune_by_store, stored_value_conjuncts
 from pqext.dataset.table.agreement import Agreement
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 from pqext.dataset.table.partitions import RemainingFilter
@@ -40,7 +40,7 @@ _NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
 class ScanPlanner:
-    """Planner of a request, which caches facts about files and names for all runs of the request.
+    """Planner of a request. It caches facts about files and names for all runs of the request.
 
     Threads can share a planner. Two threads may compute the same fact twice, with the same result.
     """
@@ -94,13 +94,13 @@ class ScanPlanner:
             unifier.add(schema, path)
         return Union(row_target, unifier.schema)
 
-    def plan(self, pages: bool = False, looks: int | None = None, with_reasons: bool = True) -> list[Task]:
-        """Plan each file by footers and Bloom filters only.
+    def plan(self, pages: bool = False, max_indexed: int | None = None, with_reasons: bool = True) -> list[Task]:
+        """Return a plan for each file, based only on footers and Bloom filters.
 
         With ``pages``, the page indexes are read too, as when the scan runs. The ``rows`` of each row group are then
-        the rows in pages that may contain a match. Without a limit, row groups that remain after evaluating statistics
-        are evaluated further as long as there are at most ``looks`` of them, file by file. The plans of later files are
-        outlines based on footers only. ``with_reasons`` adds complete reasons.
+        the rows in pages that may contain a match. Without a limit, the row groups that remain after evaluating
+        statistics are evaluated further, file by file, as long as their total number is at most ``max_indexed``. The
+        plans of later files are outlines based on footers only. ``with_reasons`` adds complete reasons.
         """
         tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
         for row, file in self.open_files(Run(), retained):
@@ -109,18 +109,18 @@ class ScanPlanner:
                 file.check_rows()
                 of_file = row_target if file_request.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
-                if looks is not None and row_target is None and file_request.prune_reason is None:
+                if max_indexed is not None and row_target is None and file_request.prune_reason is None:
                     with file.hide_indexes():
-                        plans = tuple(self.of_file(file_request, file).outlines(with_reasons))
+                        plans = tuple(self.file_planner(file_request, file).outlines(with_reasons))
                     left = [plan.index for plan in plans if plan.prune_reason is None]
-                    looks -= len(left)
-                    if left and looks >= 0:
-                        looked = self.of_file(file_request, file).row_groups(pages, True, row_groups=left)
+                    max_indexed -= len(left)
+                    if left and max_indexed >= 0:
+                        looked = self.file_planner(file_request, file).row_groups(pages, True, row_groups=left)
                         known = {plan.index: plan for plan in looked}
                         plans = tuple(known.get(plan.index, plan) for plan in plans)
                 elif file_request.prune_reason is None:
-                    plans = tuple(self.of_file(file_request, file).row_groups(pages, True, of_file))
-                is_outline = looks is not None and looks < 0
+                    plans = tuple(self.file_planner(file_request, file).row_groups(pages, True, of_file))
+                is_outline = max_indexed is not None and max_indexed < 0
                 path, crc = source_name(self.request.sources[row]), footer_crc(file)
                 tasks[row] = Task(path, plans, file_request.prune_reason, crc, is_outline)
             if row_target is not None and row_target.rows <= 0:
@@ -140,7 +140,7 @@ class ScanPlanner:
         with ErrorLocation(file):
             file_request = self.request_file(0, file)
             check_numbers(task.kept_row_groups, file)
-            plans = self.of_file(file_request, file).row_groups(True, False, row_groups=task.kept_row_groups)
+            plans = self.file_planner(file_request, file).row_groups(True, False, row_groups=task.kept_row_groups)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
@@ -168,7 +168,7 @@ class ScanPlanner:
                 with run.planning():
                     result = next(files, None)
                 if summaries is not None and summaries.usages:
-                    run.read(summaries.pop_usages())
+                    run.count_usages(summaries.pop_usages())
                 if result is None:
                     return
                 row, file = result
@@ -196,7 +196,8 @@ class ScanPlanner:
             return narrowed
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
-        stored_conditions = of_stored_values(self.exact.resolve(request.filter), names, cast, request.rule == "union")
+        filter = self.exact.resolve(request.filter)
+        stored_conditions = stored_value_conjuncts(filter, names, cast, request.rule == "union")
         if stored_conditions is None:
             return narrowed
         return prune_by_store(request.skipping, narrowed, request.sources, stored_conditions)
@@ -219,7 +220,7 @@ class ScanPlanner:
     def sources_to_read(self) -> list[int]:
         """Return the positions of the sources to read.
 
-        An invalid name in the filter is an error even if there are none.
+        An invalid name in the filter is an error even if no source remains.
         """
         retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
         if not retained:
@@ -236,17 +237,17 @@ class ScanPlanner:
 
     def request_count(self, row: int, file: ParquetFile) -> FileRequest:
         """Return the request for the file of a source if its rows are only counted."""
-        return self._strategy.to_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
+        return self._strategy.request_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
-        """Return whether the footer proves that no row of a file matches."""
+        """Return whether the footer proves that no row of a file matches. Not evaluated for a single source."""
         if file_request.filter is None or len(self.request.sources) == 1 or file.options.skips_corrupt:
             return False
         file.check_rows()
-        return self.of_file(file_request, file).prunes_all()
+        return self.file_planner(file_request, file).prunes_all()
 
-    def of_file(self, file_request: FileRequest, file: ParquetFile) -> FilePlanner:
-        """Return the planner of a file. Files with the same schema share everything derived from it."""
+    def file_planner(self, file_request: FileRequest, file: ParquetFile) -> FilePlanner:
+        """Return the planner of a file. Files with the same schema share the results derived from the schema."""
         known = self._latest
         if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]

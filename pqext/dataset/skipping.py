@@ -1,4 +1,4 @@
-"""Prune files without opening them, by a data-skipping store or an object with the same interface."""
+"""Prune files before they are opened, with a data-skipping store or an object with the same interface."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Skipping(Protocol):
 
 
 def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
-    """Return the store of the ``skipping=`` argument: an open store, or the path or URL of one.
+    """Return the store of the ``skipping=`` argument, and open it if the argument is a path or URL. None remains None.
 
-    Raises ``TypeError`` for anything else.
+    Raises ``TypeError`` for other arguments.
     """
     if skipping is None or (isinstance(skipping, Skipping) and not isinstance(skipping, type)):
         return skipping
@@ -40,20 +40,20 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
     return store
 
 
-def of_stored_values(
-    filter: Expression, folders: Collection[str], cast: Collection[str], is_widened: bool = False
+def stored_value_conjuncts(
+    filter: Expression, folders: Collection[str], cast_columns: Collection[str], is_widened: bool = False
 ) -> Expression | None:
-    """Return the conjuncts of ``filter`` that can be evaluated on the values stored in files, or None.
+    """Return the conjuncts of ``filter`` that can be evaluated on the values stored in files; None if none can.
 
-    They use neither partition columns (``folders``) nor columns that are ``cast``; values inside VARIANT columns are
-    never cast. If types are ``is_widened``, computed values are excluded as well: widening preserves values, but not
-    everything computed from them. As text, 3 becomes 3.0.
+    The conjuncts use neither partition columns (``folders``) nor ``cast_columns``. Values inside VARIANT
+    columns are never cast. If types are widened (``is_widened``), computed values are excluded as well: widening
+    preserves values, but not everything computed from them. As text, 3 becomes 3.0.
     """
     whole = normal(filter)
     left = []
     for part in whole.operands if isinstance(whole, And) else (whole,):
         columns = [(operand_column(operand).path[0], isinstance(operand, VariantField)) for operand in operands(part)]
-        is_other = any(name in folders or (name in cast and not is_within) for name, is_within in columns)
+        is_other = any(name in folders or (name in cast_columns and not is_within) for name, is_within in columns)
         if not is_other and not (is_widened and _is_computed(part)):
             left.append(part)
     return all_of(left) if left else None

@@ -124,7 +124,7 @@ def write_dataset(
             return cells(batch.column(name), grid, level, crs=crs)
 
     schema = source.schema.append(pa.field(partition_by, pa.string()))
-    batches = (_with_column(batch, parts(batch), schema) for batch in _batches(source))
+    batches = (_append_column(batch, parts(batch), schema) for batch in _batches(source))
     result = write_partitions(
         pa.RecordBatchReader.from_batches(schema, batches), folder, partition_by, mode=mode,
         target_file_bytes=target_file_bytes, **keywords,
@@ -152,7 +152,7 @@ def _batches(source: Any) -> Iterator[pa.RecordBatch]:
         yield from source.to_batches() if isinstance(source, Scan) else source
 
 
-def _with_column(batch: pa.RecordBatch, column: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
+def _append_column(batch: pa.RecordBatch, column: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, column], schema=schema)
 
 

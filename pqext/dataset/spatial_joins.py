@@ -239,7 +239,7 @@ def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of the result's columns: of all columns (``schema``), by their names in both sides, and of ``columns``."""
+    """Names of a join's columns: all columns (``schema``), those of each side, and the selected ``columns``."""
 
     schema: pa.Schema
     left: tuple[str, ...]
@@ -319,7 +319,10 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box around everything that can match planar rows of a side; None if it is infinite."""
+    """Return a box around everything that can match the rows of a side.
+
+    None if the side is not planar, if it has no coordinates, or if the box is infinite.
+    """
     if side.type is None or not side.type.planar:
         return None
     boxes = sides_of(side.geometries(table), condition)

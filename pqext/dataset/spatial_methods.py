@@ -130,7 +130,7 @@ class SpatialMethods:
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:
-    """Return the geometry column of this name, or the only one of the files."""
+    """Return the column ``name``, or the only geometry column. Raises ``ValueError`` unless there is exactly one."""
     if name is not None:
         return col(name)
     names = [*geometry_columns(scan._replace(result=None, order=()).schema)]

@@ -96,8 +96,9 @@ def write_file(
     reader = rows if isinstance(rows, pa.Table) else as_table(rows)
     types = geometry_columns(reader.schema)
     if geometry is None and len(types) != 1:
-        problem = f"several geometry columns, {join_names(types)}: name one" if types else "no geometry column: name it"
-        raise ValueError(f"the rows have {problem} with geometry=, and select the others away")
+        several = f"several geometry columns, {join_names(types)}: name one with geometry= and remove the others"
+        problem = several if types else "no geometry column: name a WKB column with geometry="
+        raise ValueError(f"the rows have {problem}")
     name = geometry if geometry is not None else next(iter(types))
     if name not in reader.schema.names:
         raise ValueError(f"the rows have no column {name!r}; they have {join_names(reader.schema.names)}")
@@ -120,7 +121,7 @@ def write_file(
 
 
 class _Stream:
-    """Iterable of batches for GDAL. It records the error that ended them, because GDAL does not propagate it."""
+    """Iterable of batches for GDAL. It records the error that ends the iteration, which GDAL does not propagate."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -146,9 +147,10 @@ class _Stream:
 
 @contextmanager
 def _replace_at_end(target: str, append: bool) -> Iterator[str]:
-    """Yield a path in a new folder; its files replace those of ``target`` on exit unless an error occurs.
+    """Context manager for a path in a new folder. Its files replace those of ``target`` on exit unless an error occurs.
 
-    Some formats, such as shapefiles, consist of several files.
+    Some formats, such as shapefiles, consist of several files. With ``append`` and in GDAL's virtual file systems, the
+    path is ``target``.
     """
     if append or target.startswith("/vsi"):
         yield target

@@ -19,7 +19,7 @@ from pqext import col
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.base.workers import Workers
 from pqext.dataset.execution import parallel_decoding, stages
-from pqext.dataset.execution.parallel_decoding import Part, side_by_side
+from pqext.dataset.execution.parallel_decoding import Part, decode_in_parallel
 
 ROWS = 300_000
 
@@ -54,7 +54,7 @@ def test_parts_are_returned_in_row_group_order(threads: int, monkeypatch: pytest
             time.sleep(0.001 * (number % 3))
             yield part(number)
 
-    assert numbers(side_by_side([partial(run, 5 * n) for n in range(7)], threads, 7)) == list(range(35))
+    assert numbers(decode_in_parallel([partial(run, 5 * n) for n in range(7)], threads, 7)) == list(range(35))
 
 
 def test_row_groups_run_concurrently_up_to_the_thread_count() -> None:
@@ -64,7 +64,7 @@ def test_row_groups_run_concurrently_up_to_the_thread_count() -> None:
         all_running.wait()
         yield part(number)
 
-    assert numbers(side_by_side([partial(run, number) for number in range(5)], 5, 5)) == [0, 1, 2, 3, 4]
+    assert numbers(decode_in_parallel([partial(run, number) for number in range(5)], 5, 5)) == [0, 1, 2, 3, 4]
 
 
 def test_row_group_too_large_to_run_concurrently_is_read_alone() -> None:
@@ -81,7 +81,7 @@ def test_row_group_too_large_to_run_concurrently_is_read_alone() -> None:
     def run_part(shares: int) -> Iterator[Part]:
         yield part(6)
 
-    assert numbers(side_by_side([greedy, run_part], 2, 2)) == [1, 2, 3, 4, 5, 6]
+    assert numbers(decode_in_parallel([greedy, run_part], 2, 2)) == [1, 2, 3, 4, 5, 6]
     assert shares_seen == [2, 1]
 
 
@@ -91,7 +91,7 @@ def test_row_group_too_large_on_its_own_is_an_error() -> None:
         raise MemoryLimitError("too much")
 
     with pytest.raises(MemoryLimitError, match="too much"):
-        numbers(side_by_side([greedy], 2, 2))
+        numbers(decode_in_parallel([greedy], 2, 2))
 
 
 @pytest.mark.spec("querying.ahead")
@@ -109,7 +109,7 @@ def test_memory_is_limited_to_one_step_per_row_group(monkeypatch: pytest.MonkeyP
                 most = max(most, made - taken)
             yield part(number)
 
-    for _ in side_by_side([run] * 4, 2, 4):
+    for _ in decode_in_parallel([run] * 4, 2, 4):
         taken += 1
         time.sleep(0.001)
     assert taken == 80
@@ -134,7 +134,7 @@ def test_abandoned_iterator_stops_all_work() -> None:
             yield part(at)
         ended.append(number)
 
-    parts = side_by_side([partial(run, number) for number in range(50)], 2, 50)
+    parts = decode_in_parallel([partial(run, number) for number in range(50)], 2, 50)
     next(parts)
     assert running.wait(60)
     parts.close()
@@ -174,14 +174,14 @@ def test_threads_do_not_change_rows(threads: int, share: float) -> None:
 
 def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     began = threading.Event()
-    read = stages._GroupRun._in_one_stage
+    read = stages._GroupRun._run_in_one_stage
 
     def record(self: stages._GroupRun, *arguments: object) -> Iterator[Part]:
         if self._plan.index == 1:
             began.set()
         return read(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stages._GroupRun, "_in_one_stage", record)
+    monkeypatch.setattr(stages._GroupRun, "_run_in_one_stage", record)
     batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
     next(iter(batches))
     assert began.wait(60)
@@ -189,5 +189,5 @@ def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.Monk
 
 
 def test_first_few_rows_are_read_without_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "run_side_by_side", None)
+    monkeypatch.setattr(stages, "decode_in_parallel", None)
     assert pqext.scan(FILE, filter=col("k") >= 0, threads=2).head(3)["i"].to_pylist() == [0, 1, 2]

@@ -96,7 +96,7 @@ def test_readers_accept_expressions_lists_or_none() -> None:
     assert as_expression([("a", ">", 1)]) == expression
     assert as_expression(None) is None
     assert as_expression("a > 1") == expression
-    with pytest.raises(ValueError, match="not an expression: Expecting"):
+    with pytest.raises(ValueError, match="not the JSON text of an expression: Expecting"):
         as_expression("{a > 1}")
 
 

@@ -112,7 +112,7 @@ INSIDE = [
     ("event.user.id = 7", col("event.user.id") == 7, "event:$.user.id", r"col('event').variant('$.user.id', 'string')"),
     ("event = 'x'", col("event") == "x", "event:$.name", "col('event').variant('$.name', 'string')"),
     ("user = 'x'", col("user") == "x", "user.name", "col('user.name')"),
-    ("at = 1", col("at") == 1, "ask with st_intersects", "ask with intersects"),
+    ("at = 1", col("at") == 1, "use st_intersects", "use intersects"),
     ("browser = 1", col("browser") == 1, "event:$.browser", "col('event').variant('$.browser', 'string')"),
 ]
 

@@ -228,7 +228,7 @@ def test_memory_is_bounded_by_the_limit(events: str) -> None:
 
 def test_errors_name_the_argument(events: str) -> None:
     scan = pqext.scan(events)
-    with pytest.raises(TypeError, match="order_by accepts columns"):
+    with pytest.raises(TypeError, match="order_by requires at least one column"):
         scan.order_by()
     with pytest.raises(TypeError, match="not 5"):
         scan.order_by(5)

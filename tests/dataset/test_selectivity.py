@@ -66,13 +66,13 @@ def order(question: Expression, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first column that was looked at in each row group."""
     monkeypatch.setattr(planner, "WORTH_BYTES", 0)
     seen: list[str] = []
-    run = stages._GroupRun.in_stages
+    run = stages._GroupRun.run_stages
 
     def record(self: stages._GroupRun, first: Any, *more: Any) -> Iterator[Any]:
         seen.append(first.columns[0])
         return run(self, first, *more)
 
-    monkeypatch.setattr(stages._GroupRun, "in_stages", record)
+    monkeypatch.setattr(stages._GroupRun, "run_stages", record)
     rows = pqext.read_table(FILE, ["wide"], question, threads=1)
     expected = TABLE.filter(question_of(question))
     assert rows.equals(expected.select(["wide"]))

@@ -23,7 +23,7 @@ import pqext
 from pqext import col, filters, geo
 from pqext.cli import app
 from pqext.core.base.errors import GeometryError
-from pqext.dataset.expressions.mistakes import in_python
+from pqext.dataset.expressions.mistakes import to_python_code
 from pqext.dataset.notations.sql import value_from_sql
 from reference.effort import share
 
@@ -208,7 +208,7 @@ def test_mistakes_in_sql_are_explained(text: str, message: str) -> None:
 def test_values_need_names_in_the_result_and_are_shown_in_python() -> None:
     with pytest.raises(TypeError, match=r"needs a name in the result: col\('geom'\).st_buffer\(1.0, 8\).st_area\(\)"):
         pqext.scan(FILE).select(GEOM.st_buffer(1).st_area())
-    assert in_python(GEOM.st_simplify(1)) == "col('geom').st_simplify(1.0, true)"
+    assert to_python_code(GEOM.st_simplify(1)) == "col('geom').st_simplify(1.0, true)"
 
 
 def test_files_without_the_column_have_null_values(tmp_path: Path) -> None:

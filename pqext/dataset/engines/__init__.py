@@ -1,1 +1,1 @@
-"""Scans as data sources of other engines, which push columns and conditions down to them."""
+"""Scans as data sources of other engines. The engines push columns and conditions down to the scans."""

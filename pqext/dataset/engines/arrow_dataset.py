@@ -115,7 +115,7 @@ def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition exactly; return None if a part of it cannot be translated."""
+    """Translate a condition to an equivalent one. Return None if any part of the condition cannot be translated."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
@@ -144,43 +144,43 @@ class _TextParser:
 
     def condition(self) -> Both:
         """Parse the complete text and return the condition."""
-        result = self._part()
+        result = self._parse_part()
         if self._rest:
             raise _UnsupportedTextError
         return result
 
-    def _part(self) -> Both:
+    def _parse_part(self) -> Both:
         for name in ("is_valid", "is_null"):
             if self._skip(f"{name}("):
-                return self._null(name)
+                return self._parse_null_test(name)
         if self._skip("if_else(is_valid("):
-            return self._is_in()
+            return self._parse_is_in()
         self._consume("(")
         if self._rest.startswith(("(", "is_valid(", "is_null(", "if_else(")):
             return self._parse_operands()
-        column, field = self._column()
+        column, field = self._parse_column()
         sign = re.match(r" (==|!=|<=|>=|<|>) ", self._rest)
         if sign is None:
             raise _UnsupportedTextError
         self._rest = self._rest[sign.end() :]
-        value = self._literal(field.type)
+        value = self._parse_literal(field.type)
         self._consume(")")
         compare = _COMPARE[sign[1]]
         return compare(_field(column), pc.scalar(value)), compare(col(list(column)), _literal_value(value))
 
     def _parse_operands(self) -> Both:
-        left = self._part()
+        left = self._parse_part()
         is_and = self._skip(" and ")
         if not is_and:
             self._consume(" or ")
-        right = self._part()
+        right = self._parse_part()
         self._consume(")")
         if is_and:
             return left[0] & right[0], all_of([left[1], right[1]])
         return left[0] | right[0], any_of([left[1], right[1]])
 
-    def _null(self, name: str) -> Both:
-        column, _ = self._column()
+    def _parse_null_test(self, name: str) -> Both:
+        column, _ = self._parse_column()
         theirs = _field(column)
         if name == "is_valid":
             self._consume(")")
@@ -188,9 +188,9 @@ class _TextParser:
         self._consume(", {nan_is_null=false})")
         return theirs.is_null(), col(list(column)).is_null()
 
-    def _is_in(self) -> Both:
-        """Parse a list of values as DuckDB writes it. The condition is null on null."""
-        column, field = self._column()
+    def _parse_is_in(self) -> Both:
+        """Parse a list of values in DuckDB's notation. The condition is null for null values."""
+        column, field = self._parse_column()
         theirs = _field(column)
         match = _IS_IN.match(self._rest)
         if match is None:
@@ -203,7 +203,7 @@ class _TextParser:
         listed = pc.if_else(theirs.is_valid(), theirs.isin(values), pa.scalar(None, pa.bool_()))
         return listed, col(list(column)).isin([_literal_value(scalar) for scalar in scalars])
 
-    def _column(self) -> tuple[tuple[str, ...], pa.Field]:
+    def _parse_column(self) -> tuple[tuple[str, ...], pa.Field]:
         """Parse a column of the schema, preferring the longest matching name, or a field of a struct column."""
         match = _NESTED.match(self._rest)
         if match is not None:
@@ -221,7 +221,7 @@ class _TextParser:
         self._rest = self._rest[len(name) :]
         return (name,), self._schema.field(name)
 
-    def _literal(self, type: pa.DataType) -> pa.Scalar:
+    def _parse_literal(self, type: pa.DataType) -> pa.Scalar:
         """Parse a literal of the column's type."""
         types = pa.types
         if types.is_string(type) or types.is_large_string(type):
@@ -282,12 +282,12 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
         items = _metadata_items(batch.schema)
         if items[0] != _AND or not make(_replace_calls(batch, items)).equals(condition):
             return [condition]
-        return [make(_replace_calls(batch, items[part.start : part.stop])) for part in _merge_operands(items)]
+        return [make(_replace_calls(batch, items[part.start : part.stop])) for part in _conjunct_ranges(items)]
     except (pa.ArrowException, ValueError, TypeError, IndexError, struct.error):  # an unsupported version of pyarrow
         return [condition]
 
 
-def _merge_operands(items: Items) -> list[range]:
+def _conjunct_ranges(items: Items) -> list[range]:
     """Return the range of ``items`` of each conjunct, at any depth of nested conjunctions."""
     results: list[range] = []
     opened: list[bool] = []

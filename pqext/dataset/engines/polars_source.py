@@ -45,7 +45,7 @@ class UntranslatedCondition(Exception):
 def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
     """Return a lazy frame that reads ``scan`` when it is collected.
 
-    Raises ``ValueError`` for formats of Python objects.
+    Raises ``ValueError`` if ``formats`` returns values as Python objects, which Arrow cannot represent.
     """
     require_package("polars")
     from polars.io.plugins import register_io_source
@@ -152,7 +152,10 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
-    """Return a column or struct field and the name of its type, if polars and pqext compare its values alike."""
+    """Return a column or struct field and the name of its type.
+
+    Raises :exc:`UntranslatedCondition` unless polars and pqext compare values of this type in the same way.
+    """
     path, kind = _path(tree, schema)
     name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
     if name not in _KINDS and name not in _INTEGERS and name != "Datetime":
@@ -171,7 +174,7 @@ def _path(tree: Any, schema: pl.Schema) -> tuple[tuple[str, ...], Any]:
 
 
 def _literal(tree: Any, dtype: str) -> Any:
-    """Return the value of a literal, which polars has cast to the column's type."""
+    """Return the value of a literal. Raises :exc:`UntranslatedCondition` if polars did not cast it to ``dtype``."""
     ((kind, value),) = tree["Scalar"].items()
     if kind == dtype == "Datetime":
         ticks, unit, zone = value

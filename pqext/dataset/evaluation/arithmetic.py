@@ -1,4 +1,4 @@
-"""Arithmetic on Arrow arrays; the result is null if it cannot be computed.
+"""Arithmetic on Arrow arrays. Results that cannot be computed are null.
 
 Integers are computed exactly in 64 bits, ``uint64`` as decimals of 20 digits. Decimals are computed exactly, with as
 many digits as the result needs, and floating-point numbers as IEEE 754 doubles. ``/`` returns doubles, infinity on
@@ -57,7 +57,7 @@ def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
 
 
 def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
-    """Convert a number to a scalar of ``type``, its :func:`constant_type`."""
+    """Convert a number to a scalar of ``type``, which :func:`constant_type` returned for the number."""
     if pa.types.is_floating(type) and isinstance(value, int | float | Decimal):
         try:
             return pa.scalar(float(value), type)
@@ -86,7 +86,11 @@ def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.Data
 
 
 def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
-    """Compute ``left operator right`` for two arrays, or an array and a scalar, of their :func:`number_type`."""
+    """Compute ``left operator right`` for two arrays, or an array and a scalar.
+
+    Both have types that :func:`number_type` or :func:`constant_type` returned. Raises the errors of
+    :func:`result_type`.
+    """
     array = left if isinstance(left, pa.Array) else right
     type = result_type(operator, left.type, right.type)
     if pa.types.is_null(type):
@@ -154,17 +158,17 @@ def _to_doubles(side: Any) -> Any:
 
 
 def _zeros_to_null(side: Any) -> Any:
-    """Replace zeros in ``side`` by nulls."""
+    """Replace zeros in ``side`` with nulls."""
     zero = pa.scalar(Decimal(0), side.type) if pa.types.is_decimal(side.type) else pa.scalar(0, side.type)
     return pc.if_else(pc.equal(side, zero), pa.scalar(None, side.type), side)
 
 
 def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
-    dividend = pa.scalar(1, right.type)
-    values = [np.asarray(_fill_nulls(side, dividend)) for side in (left, right)]
+    fill_value = pa.scalar(1, right.type)
+    values = [np.asarray(_fill_nulls(side, fill_value)) for side in (left, right)]
     with np.errstate(all="ignore"):
         result = np.fmod(*values)
-    valid = pc.and_(_valid(left, rows), _valid(right, rows))
+    valid = pc.and_(_validity(left, rows), _validity(right, rows))
     return pc.if_else(valid, pa.array(np.broadcast_to(result, rows), left.type), pa.scalar(None, left.type))
 
 
@@ -178,11 +182,11 @@ def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> p
     return pa.array([remainder(dividend, divisor) for dividend, divisor in zip(*sides, strict=True)], type)
 
 
-def _fill_nulls(side: Any, dividend: pa.Scalar) -> Any:
+def _fill_nulls(side: Any, fill_value: pa.Scalar) -> Any:
     if isinstance(side, pa.Scalar):
-        return side.as_py() if side.is_valid else dividend.as_py()
-    return pc.fill_null(side, dividend).to_numpy(zero_copy_only=False)
+        return side.as_py() if side.is_valid else fill_value.as_py()
+    return pc.fill_null(side, fill_value).to_numpy(zero_copy_only=False)
 
 
-def _valid(side: Any, rows: int) -> Any:
+def _validity(side: Any, rows: int) -> Any:
     return pc.is_valid(side) if isinstance(side, pa.Array) else pa.repeat(side.is_valid, rows)

@@ -50,9 +50,9 @@ def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.Bo
 
 
 def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Return two boolean arrays: where the left value is less, and where both are equal.
+    """Return two boolean arrays: whether the left value is less, and whether the values are equal.
 
-    Both are null if a value is null.
+    Rows in which a value is null are null in both arrays.
     """
     types = pa.types
     if types.is_temporal(left.type):
@@ -90,7 +90,7 @@ def _integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Cast both arrays to a decimal type that can represent all values of both.
 
-    If no type has enough digits, return exact numbers encoded as bytes.
+    If no type has enough digits, return the rank of each value among the values of both arrays.
     """
     digits = [
         (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
@@ -112,9 +112,10 @@ def _values(side: pa.Array) -> list[Fraction]:
 
 
 def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
-    """Compare integers or decimals with doubles.
+    """Compare integers or decimals with doubles, and return the arrays of :func:`_order`.
 
-    Rounding to doubles preserves the order except for nearly equal values.
+    Rounding to doubles preserves the order of values that are not nearly equal. Nearly equal values are compared
+    exactly.
     """
     if pa.types.is_integer(exact.type):
         near = exact.cast(pa.float64(), safe=False)
@@ -149,7 +150,7 @@ def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Compare temporal values of different units: first by units of the coarser type, then by the remainder."""
+    """Return the arrays of :func:`_order` for temporal values: compare whole coarser units, then the remainder."""
     item, other = _unit_nanoseconds(left.type), _unit_nanoseconds(right.type)
     if item < other:
         less, equal = _ticks_order(right, left)

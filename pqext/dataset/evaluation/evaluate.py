@@ -82,7 +82,7 @@ def evaluate(
     prepared_operands = {} if prepared_operands is None else prepared_operands
     if isinstance(data, pa.Table):
         masks = [evaluate(expression, batch, None, prepared_operands) for batch in data.to_batches()]
-        return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
+        return pa.concat_arrays(masks) if masks else evaluate(expression, _empty_batch(data.schema))
     return fold(expression, _Evaluator(data, computed_values, prepared_operands))
 
 
@@ -91,12 +91,12 @@ def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
     return _Evaluator(batch).value(operand)
 
 
-def stored_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
+def stored_values(column: Column, batch: pa.RecordBatch) -> pa.Array:
     """Return a column or struct field of ``batch`` in its stored type; null where its parent is null."""
     return _Evaluator(batch)._column(column)[1]
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -193,7 +193,7 @@ class _Evaluator(Visitor[pa.Array]):
         return resolve_type(array, crs, edges)
 
     def _validity(self, operand: Operand) -> pa.Array:
-        """Return whether the operand is not null for each row. In dictionary arrays, entries can be null too."""
+        """Return for each row whether the operand is not null. In dictionary arrays, entries can be null too."""
         result = self._dictionary_entries(operand)
         if result is None:
             return pc.is_valid(self.value(operand))
@@ -213,10 +213,7 @@ class _Evaluator(Visitor[pa.Array]):
         return array, value_type, indices
 
     def _value_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
-        """Return the Arrow type of an operand's values:
-
-        ``array.type``, or the duration type if durations are stored as integers.
-        """
+        """Return the type of an operand's values: ``array.type``, or the type of durations stored as integers."""
         shown = self._stored_type(operand) if pa.types.is_int64(array.type) else None
         return shown if shown is not None and pa.types.is_duration(shown) else array.type
 
@@ -228,7 +225,11 @@ class _Evaluator(Visitor[pa.Array]):
         return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
     def _dictionary_entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
-        """Return the dictionary entries and each row's entry index; None unless there are fewer entries than rows."""
+        """Return the dictionary entries and each row's entry index.
+
+        None if the operand is not a dictionary-encoded column, or if its dictionary is empty or not shorter than the
+        array.
+        """
         array = self.known.get(operand._key())
         if array is None:
             if not isinstance(operand, Column):
@@ -289,7 +290,7 @@ class _Evaluator(Visitor[pa.Array]):
 
 
 def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
-    """Expand a result for the entries of a dictionary to the rows that ``indices`` assigns to them."""
+    """Expand a result for dictionary entries to rows; ``indices`` contains the entry index of each row."""
     if result.null_count or indices.null_count:
         return result.take(indices)
     flags, places = result.to_numpy(zero_copy_only=False), indices.to_numpy()
@@ -300,7 +301,7 @@ def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArr
 
 
 def comparable(array: pa.Array) -> pa.Array:
-    """Cast ``array`` to one of the few comparable types: integers, doubles, wide decimals, binary and so on."""
+    """Cast floats to doubles, text and fixed-size binary to binary, and narrow decimals to 128 bits for comparison."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     types, type = pa.types, array.type
@@ -326,7 +327,7 @@ def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
 
 def _compare_literal(array: pa.Array, comparison: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
     if isinstance(comparison, bool):
-        return _where_valid(array, comparison)
+        return _fill_valid(array, comparison)
     operator, scalar = comparison
     return _COMPUTE[operator](_to_integers(array), scalar)
 
@@ -337,7 +338,7 @@ def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Arra
             return pc.is_nan(array)
         if operator in ("!=", "<"):
             return pc.invert(pc.is_nan(array))
-        return _where_valid(array, operator == "<=")
+        return _fill_valid(array, operator == "<=")
     if operator in (">", ">="):  # in Arrow, all comparisons with NaN but != are false
         return pc.invert(_compare_float(array, NEGATED[operator], value))
     return _compare_literal(array, fit_literal(array.type, operator, value))
@@ -348,7 +349,7 @@ _MANY = 8
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
-    """Return whether each value of a :func:`comparable` array is one of ``values``; null on null."""
+    """Return whether each value of a :func:`comparable` array is one of ``values``; null for null values."""
     return _ValueSet.from_values(array.type, values).holds(array)
 
 
@@ -363,7 +364,7 @@ class _ValueSet:
 
     @classmethod
     def from_values(cls, type: pa.DataType, values: tuple[Value, ...]) -> _ValueSet:
-        """Create a set of those ``values`` that an array of ``type`` can contain."""
+        """Create a set of the ``values`` that an array of ``type`` can contain."""
         result = cls._from_values(type, values)
         many = len(result.stored) >= _MANY and result.stored.type in (pa.int32(), pa.int64())
         return replace(result, table=IntegerSet(result.stored)) if many else result
@@ -385,7 +386,7 @@ class _ValueSet:
         return cls(pa.array(results, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
-        """Return whether each value is in the set; null on null."""
+        """Return whether each value is in the set; null for null values."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _to_integers(array)
@@ -405,7 +406,7 @@ def _to_integers(array: pa.Array) -> pa.Array:
     return array
 
 
-def _where_valid(array: pa.Array, value: bool) -> pa.Array:
+def _fill_valid(array: pa.Array, value: bool) -> pa.Array:
     return pc.if_else(pc.is_valid(array), pa.scalar(value), pa.scalar(None, pa.bool_()))
 
 

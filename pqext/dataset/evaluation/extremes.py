@@ -49,8 +49,9 @@ def has_nan(array: pa.Array) -> bool:
 
 
 def as_arrow(value: Value, type_: pa.DataType) -> pa.Scalar | None:
-    """Convert a comparison value to an Arrow scalar of type ``type_``; None if the conversion is ambiguous.
+    """Convert a comparison value to an Arrow scalar of type ``type_``.
 
+    Return None for a type without a conversion, and for a timestamp that is not a multiple of the type's unit.
     Raises ``ValueError`` or ``OverflowError`` if the type cannot hold the value.
     """
     types = pa.types

@@ -24,7 +24,7 @@ def geometry_type(operand: Operand, column_type: Callable[[Column], GeospatialTy
 def compute_function(
     operand: SpatialValue, geometries: Callable[[Operand], tuple[pa.Array, GeospatialType]]
 ) -> pa.Array:
-    """Compute a function of geometries, which ``geometries`` returns with their type.
+    """Compute a function of geometries. ``geometries`` returns the values and the type of an operand.
 
     Constants are parsed again for each batch, because threads share them.
 

@@ -1,4 +1,4 @@
-"""Locate literals among the values of an Arrow type that may be unable to represent them."""
+"""Locate literals among the values of an Arrow type, which may not be able to represent the literals."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
             column_type(operand)
             return target_type(operand.type)
         case Cast():
-            _castable(operand, type_of(operand.operand, column_type))
+            _castable_type(operand, type_of(operand.operand, column_type))
             return target_type(operand.type)
         case ListLength():
             _check_list(operand, column_type(operand.operand))
@@ -67,7 +67,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
 
 
 def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
-    """Compute an operand from the values of its inputs. It is null if an input is null or the result is undefined."""
+    """Compute an operand from the values of its inputs. Results are null if an input is null, or if undefined."""
     match operand:
         case Arithmetic():
             known = {id(element): value(element) for element in operand.operands if not isinstance(element, Constant)}
@@ -111,33 +111,33 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
     )
 
 
-def cast(array: pa.Array, to: Cast) -> pa.Array:
+def cast(array: pa.Array, node: Cast) -> pa.Array:
     """Cast ``array`` to another type by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
     from pqext.variant.access.widening import widen
 
-    target = target_type(to.type)
+    target = target_type(node.type)
     if array.type == target:
         return array
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
-    array = _narrow(array, _castable(to, array.type))
+    array = _narrow(array, _castable_type(node, array.type))
     if pa.types.is_decimal(array.type) and _is_text(target):
         return plain_text(array).cast(target)
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
     whole = array if array.type == target else widen(array, target)
-    zone = to.timezone or DEFAULT
-    return whole if whole is not None else extract(to_shredded(array), (), to.type, strict=False, timezone=zone)
+    zone = node.timezone or DEFAULT
+    return whole if whole is not None else extract(to_shredded(array), (), node.type, strict=False, timezone=zone)
 
 
-def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
-    """Cast UUIDs, arrays of 16 bytes, to another type by way of their text form."""
+def cast_uuids(array: pa.Array, node: Cast) -> pa.Array:
+    """Cast an array of UUIDs to another type: to text in the notation of UUIDs, and to other types as binary."""
     from pqext.variant.access.cast import extract
 
-    if not _is_text(target_type(to.type)):
-        return cast(array, to)
-    return extract(to_shredded(array), (), to.type, strict=False)
+    if not _is_text(target_type(node.type)):
+        return cast(array, node)
+    return extract(to_shredded(array), (), node.type, strict=False)
 
 
 def plain_text(decimals: pa.Array) -> pa.StringArray:
@@ -187,8 +187,11 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
         raise TypeError(f"{operand}: {operand.operand} contains {type}, not lists")
 
 
-def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """Return the type to which values of ``type`` are converted before a cast, a type of shredded variants."""
+def _castable_type(operand: Cast, type: pa.DataType) -> pa.DataType:
+    """Return the type of shredded variants to which values of ``type`` are converted before a cast.
+
+    Raises ``TypeError`` for types that cannot be cast.
+    """
     types = pa.types
     target = target_type(operand.type)
     if type == target or types.is_null(type):

@@ -103,9 +103,9 @@ class Run:
         )
 
     def track_file(self, file: ParquetFile, previous_counts: Counts) -> _FileTracker:
-        """Return a context manager that counts what is read of a file.
+        """Return a context manager that counts the usage of a file's source.
 
-        ``previous_counts`` is the usage of its source before.
+        ``previous_counts`` is the usage before the run.
         """
         return _FileTracker(self, file.source, previous_counts)
 
@@ -121,8 +121,8 @@ class Run:
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, previous_counts)
 
-    def read(self, usages: Iterable[Usage]) -> None:
-        """Count usage of sources other than the scanned files."""
+    def count_usages(self, usages: Iterable[Usage]) -> None:
+        """Count the usage of sources other than the scanned files, each as an opened file."""
         for usage in usages:
             self._files += 1
             self._done = _sum(self._done, usage, _NOTHING)
@@ -136,7 +136,7 @@ class Run:
         self._planning += seconds
 
     def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
-        """Yield the plans and measure the time that producing them takes."""
+        """Yield the plans. Count the time that producing them takes, and the row groups that they read."""
         waiting = iter(plans)
         while True:
             with self.planning():

@@ -24,7 +24,7 @@ Part = tuple[pa.RecordBatch, list[pa.Array]]
 """Matching rows, and the computed columns for them."""
 
 Run = Callable[[int], Iterator[Part]]
-"""Function that decodes one run, using one of this number of equal shares of the memory limit."""
+"""Function that decodes one run. The argument is the number of equal shares of the memory limit; a run uses one."""
 
 STEP_BYTES = 32 << 20
 """Approximate size of the batches that a row group decodes before they are consumed."""
@@ -82,7 +82,7 @@ class _RowGroupDecoder:
                 yield batch.slice(skipped), [array.slice(skipped) for array in arrays]
 
 
-def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
+def decode_in_parallel(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
     """Decode ``runs`` with up to ``threads`` threads (0: one per processor), and yield their batches in order.
 
     At most ``jobs`` runs are active at a time. If the iterator is closed early, pending runs never start, and active
@@ -114,7 +114,7 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
 
 
 def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` in order. The last plan is split if there are too few plans for all ``threads``."""
+    """Yield the ``plans`` in order. The last plans of a local file are split so that all ``threads`` have work."""
     waiting = iter(plans)
     begun = 0
     for plan in waiting:
@@ -139,7 +139,7 @@ def _is_long(plan: RowGroupPlan) -> bool:
 def _split_plan(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
     """Split ``plan`` into up to ``count`` plans of about equal numbers of rows, at page boundaries.
 
-    It is not split if the byte ranges of its pages are unknown.
+    The plan is not split if a column has no offset index, or if it reads more than ``_MOST_LEAVES`` leaf columns.
     """
     starts = _page_starts(plan, file)
     if starts is None:
@@ -157,7 +157,10 @@ def _split_plan(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[R
 
 
 def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | None:
-    """Return the first row of each page of the first column, or None if a column has no offset index."""
+    """Return the first row of each page of the first leaf column that ``plan`` reads.
+
+    None if a leaf column has no offset index, or if there are no leaf columns or more than ``_MOST_LEAVES``.
+    """
     group, leaves = file.row_groups[plan.index], []
     for stage in plan.stages:
         nodes = [file.schema.root] if stage.columns is None else map(file.schema.find, stage.columns)

@@ -26,8 +26,7 @@ from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flag_rows, row_numbers
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
-from pqext.dataset.execution.parallel_decoding import Part, Run, divide_plans
-from pqext.dataset.execution.parallel_decoding import side_by_side as run_side_by_side
+from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import check_batches
@@ -79,7 +78,7 @@ def matching(
             yield partial(_read_unfiltered, file, stage, rows, batch_rows)
 
     if with_prefetch:
-        yield from run_side_by_side(runs(), options.threads, max(len(file.row_groups), threads))
+        yield from decode_in_parallel(runs(), options.threads, max(len(file.row_groups), threads))
     else:
         for run in runs():
             yield from run(1)
@@ -115,8 +114,8 @@ def _run(
         stages = _split_filter(plan, file)
         if stages is None or file.options.skips_corrupt:
             raise
-        run = _GroupRun(file, plan, computed_columns, batch_rows, statistics, shares, is_apart=True)
-        yield from _drop_rows(run.in_stages(*stages), returned)
+        run = _GroupRun(file, plan, computed_columns, batch_rows, statistics, shares, is_separate=True)
+        yield from _drop_rows(run.run_stages(*stages), returned)
     except ParquetError as error:
         error.locate(path=file.path, row_group=plan.index)
         raise
@@ -139,7 +138,7 @@ def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
 
 
 def _drop_rows(parts: Iterable[Part], rows: int) -> Iterator[Part]:
-    """Yield the batches without their first ``rows`` rows."""
+    """Yield the batches without the first ``rows`` rows of all batches together."""
     for batch, arrays in parts:
         if rows < batch.num_rows:
             yield batch.slice(rows), [array.slice(rows) for array in arrays]
@@ -214,10 +213,10 @@ class _GroupRun:
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed_columns: Sequence[ComputedColumn], batch_rows: int,
         statistics: AdaptiveStatistics,
-        shares: int = 1, *, is_apart: bool = False,
+        shares: int = 1, *, is_separate: bool = False,
     ) -> None:
         self._file = file
-        self._is_apart = is_apart
+        self._is_separate = is_separate
         self._plan = plan
         self._computed = computed_columns
         self._batch_rows = batch_rows
@@ -231,14 +230,14 @@ class _GroupRun:
         stages = self._plan.stages
         # If corrupt rows are skipped, row numbers are unknown.
         if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
-            return self._in_one_stage(stages, self._plan.rows)
+            return self._run_in_one_stage(stages, self._plan.rows)
         result = self._file.row_groups[self._plan.index].num_rows
         if result != self._plan.num_rows:
             raise ValueError(
                 f"the plan belongs to another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
                 f"the file has {result}"
             )
-        return self.in_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
+        return self.run_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 
     def _is_staging_worthwhile(self, stages: Sequence[Stage]) -> bool:
         """Return whether stages are worth their overhead, by adaptive statistics or, at first, by column statistics."""
@@ -247,14 +246,14 @@ class _GroupRun:
         condition = merged_stage(stages).filter
         return condition is None or estimate_selectivity(condition, self._file.row_groups[self._plan.index]) <= _PAYS
 
-    def _in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
+    def _run_in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
         yield from self._run_last_stage(merged_stage(stages), ranges)
 
-    def in_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
+    def run_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
         """Yield the matching rows.
 
-        Read them in stages as long as that is worthwhile, or if the columns must be read separately.
+        The row group is read in stages while that is worthwhile, or always if the columns must be read separately.
         """
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
@@ -265,38 +264,37 @@ class _GroupRun:
                 batch, fields = next(batches)
                 rows = queue.take(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
-            left, retained, last = self._apply_stages(window.row_numbers(), window.columns(), next_stages)
-            pays = window.kept_bytes <= _KEPT_BYTES and len(left) <= _PAYS * window.looked_at
-            if len(left):
-                yield from self._yield_columns(last, left, retained)
+            remaining_rows, retained, last = self._apply_stages(window.row_numbers(), window.columns(), next_stages)
+            pays = window.kept_bytes <= _KEPT_BYTES and len(remaining_rows) <= _PAYS * window.looked_at
+            if len(remaining_rows):
+                yield from self._yield_columns(last, remaining_rows, retained)
             most = min(most * _GROWTH, _MOST_ROWS)
             self._statistics.pays = pays
-            if not pays and queue and not self._is_apart:
+            if not pays and queue and not self._is_separate:
                 del batches
-                yield from self._in_one_stage([first, *next_stages], queue.take(1 << 62))
+                yield from self._run_in_one_stage([first, *next_stages], queue.take(1 << 62))
                 return
         for _ in batches:  # read to the end, where the reader rejects a chunk with more rows than the row group
             pass
 
     def _apply_stages(
-        self, left: NDArray[np.int64], read: pa.RecordBatch | None, stages: Sequence[Stage]
+        self, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
-        """Apply the further stages to ``left``, the rows that passed the first stage;
+        """Apply the further stages to ``remaining_rows``, the rows that passed the first stage.
 
-        ``read`` contains their columns so far.
-
-        Return the remaining rows, the columns read for them, and the last stage, which reads the other columns.
+        ``columns`` contains the columns read for these rows so far. Return the rows that remain, the columns read for
+        them, and the last stage, which reads the other columns.
         """
         *filters, last = stages
         for stage in filters:
-            if not len(left):
+            if not len(remaining_rows):
                 break
             window, flags = _Window(self._file.arrow_schema), []
-            rows = self._rows(left)
+            rows = self._rows_to_decode(remaining_rows)
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
                 part = queue.take(batch.num_rows)
-                remaining = _flag_rows(left, part)
+                remaining = _flag_rows(remaining_rows, part)
                 if remaining.any():
                     batch, fields = _select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
@@ -305,40 +303,43 @@ class _GroupRun:
                     last = replace(merged_stage([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
-            left = window.row_numbers()
-            if read is not None:
-                read = filter_batch(read, pa.concat_arrays(flags))
-            read = side_by_side(read, window.columns())
-        return left, read, last
+            remaining_rows = window.row_numbers()
+            if columns is not None:
+                columns = filter_batch(columns, pa.concat_arrays(flags))
+            columns = combine_columns(columns, window.columns())
+        return remaining_rows, columns, last
 
-    def _yield_columns(self, last: Stage, left: NDArray[np.int64], read: pa.RecordBatch | None) -> Iterator[Part]:
-        """Yield the rows ``left`` with the columns ``read`` and the columns of the last stage."""
+    def _yield_columns(
+        self, last: Stage, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None
+    ) -> Iterator[Part]:
+        """Yield ``remaining_rows`` with ``columns``, which have been read, and the columns of the last stage."""
         if last.columns or last.leaves:
-            yield from self._run_last_stage(last, self._rows(left), left, read)
+            yield from self._run_last_stage(last, self._rows_to_decode(remaining_rows), remaining_rows, columns)
             return
-        for start in range(0, len(left), self._batch_rows):
-            count = min(self._batch_rows, len(left) - start)
-            batch = _without_columns(count) if read is None else read.slice(start, count)
+        for start in range(0, len(remaining_rows), self._batch_rows):
+            count = min(self._batch_rows, len(remaining_rows) - start)
+            batch = _without_columns(count) if columns is None else columns.slice(start, count)
             yield batch, computed_of(self._computed, {}, batch)
 
     def _run_last_stage(
-        self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, read: pa.RecordBatch | None = None,
+        self, stage: Stage, rows: Rows, remaining_rows: NDArray[np.int64] | None = None,
+        columns: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``."""
+        """Run the last stage: read its columns for ``remaining_rows``, add ``columns``, and apply its filter."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
-            if left is not None:
-                batch, leaves = _select_flagged(batch, leaves, _flag_rows(left, queue.take(batch.num_rows)))
-                if read is not None:
-                    batch = side_by_side(read.slice(at, batch.num_rows), batch)
+            if remaining_rows is not None:
+                batch, leaves = _select_flagged(batch, leaves, _flag_rows(remaining_rows, queue.take(batch.num_rows)))
+                if columns is not None:
+                    batch = combine_columns(columns.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
             if not batch.num_rows:
                 continue
             arrays = computed_of(self._computed, leaves, batch)
             if stage.filter is not None:
                 mask = _evaluate_filter(
-                    stage, batch, leaves, self._usage, self._statistics.prepared, is_first=left is None
+                    stage, batch, leaves, self._usage, self._statistics.prepared, is_first=remaining_rows is None
                 )
                 if not self._is_measured:  # the first rows decide whether stages are worthwhile
                     self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
@@ -373,22 +374,22 @@ class _GroupRun:
             self._file, self._file.row_groups[index], nodes, batches, batch_rows, rows, compared, budget
         )
 
-    def _rows(self, left: NDArray[np.int64]) -> Rows:
-        """Return the rows to decode for the rows ``left``: only these, or all rows of the plan if most remain."""
-        is_dense = len(left) >= _NEARLY_ALL * self._plan.rows_read and not self._is_apart
-        return self._plan.rows if is_dense else left
+    def _rows_to_decode(self, remaining_rows: NDArray[np.int64]) -> Rows:
+        """Return the rows to decode: only ``remaining_rows``, or all rows of the plan if most of them remain."""
+        is_dense = len(remaining_rows) >= _NEARLY_ALL * self._plan.rows_read and not self._is_separate
+        return self._plan.rows if is_dense else remaining_rows
 
 
 Rows = RowRanges | NDArray[np.int64] | None
 """Rows of a row group: ranges, ascending row numbers, or ``None`` for all."""
 
 
-def _flag_rows(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Flag the rows of ``part`` that are in ``left``."""
-    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(left, part)
+def _flag_rows(remaining_rows: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Flag the rows of ``part`` that are in ``remaining_rows``."""
+    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(remaining_rows, part)
 
 
-def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
+def combine_columns(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
     """Combine the columns of two batches with the same rows; either batch can be None."""
     if first is None or second is None:
         return first if second is None else second
@@ -398,7 +399,7 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
 
 
 def _matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
-    """Return the positions, counted from ``first``, at which a mask of ``count`` rows is true."""
+    """Return the positions, counted from ``first``, of the ``count`` true values in a mask."""
     mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null would import pandas
     places = np.empty(count, np.int64)
     selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
@@ -437,7 +438,7 @@ def _select_flagged(
 
 
 def _select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
-    """Select the rows of a batch where ``mask`` is true, without the columns ``dropped_columns``."""
+    """Select the rows of a batch for which ``mask`` is true, and drop ``dropped_columns``."""
     names = [name for name in batch.schema.names if name not in dropped_columns]
     if not names:
         return _without_columns(mask.true_count)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.schema.types.arrow_compute import is_view, take_positions
-from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.evaluation.extremes import sortable
 from pqext.dataset.expressions import Column, Expression, Value
 
@@ -52,7 +52,7 @@ class OrderKey:
 
 def key_values(value: Value, batch: pa.RecordBatch) -> pa.Array:
     """Return the sort key of each row of a batch. Raises ``TypeError`` if the values have no order."""
-    array = sortable(stored_of(value, batch) if isinstance(value, Column) else value_of(value, batch))
+    array = sortable(stored_values(value, batch) if isinstance(value, Column) else value_of(value, batch))
     check_order(value, array.type)
     return array
 
@@ -111,9 +111,9 @@ class TopRows:
             self._select()
 
     def admits(self, position: int) -> Expression | bool:
-        """Return a condition on the rows at ``position`` that may be among the first rows.
+        """Return the condition that rows added at ``position`` must satisfy to be among the first rows.
 
-        Return True if all of them may be and False if none can.
+        Return True if all rows may be among them, and False if none can be.
         """
         if self._limit is None:
             return True
@@ -170,7 +170,7 @@ class TopRows:
 
 
 def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Concatenate batches into one."""
+    """Concatenate batches into one. Raises ``MemoryLimitError`` if a column does not fit into one Arrow array."""
     if len(batches) == 1:
         return batches[0]
     schema = batches[0].schema
@@ -185,7 +185,7 @@ def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
-    """Copy rows into new arrays, so that the batch can be freed."""
+    """Copy the rows at positions ``rows`` into new arrays, so that the batch can be freed."""
     if not batch.num_columns:
         return batch.slice(0, len(rows))
     return pa.RecordBatch.from_arrays([_copy_rows(column, rows) for column in batch.columns], schema=batch.schema)

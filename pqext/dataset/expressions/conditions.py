@@ -222,7 +222,7 @@ class Relation(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matches(OneOperand):
-    """Test whether text starts with, ends with, contains or is LIKE ``pattern``. The result is null on null.
+    """Test whether text starts with, ends with, contains or is LIKE ``pattern``. The result is null for nulls.
 
     In a LIKE pattern, a wildcard or escape character after ``escape`` is a literal character.
     """

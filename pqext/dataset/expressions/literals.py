@@ -59,7 +59,7 @@ def canonical(value: Any) -> Literal:
         return value
     if isinstance(value, int):
         if value.bit_length() > 3 * MAX_EXPONENT:
-            raise ValueError(f"integer literal beyond 2**{3 * MAX_EXPONENT}")
+            raise ValueError(f"integer literal is out of range: its magnitude exceeds 2**{3 * MAX_EXPONENT}")
         return int(value)
     if isinstance(value, float):
         return float(value)
@@ -81,7 +81,7 @@ def canonical(value: Any) -> Literal:
         return value
     if isinstance(value, time):
         if value.tzinfo is not None:
-            raise TypeError("a time of day with a timezone cannot be compared with a column")
+            raise TypeError(f"time of day {value} has a timezone, but columns have none; use replace(tzinfo=None)")
         return value.replace(fold=0)
     raise TypeError(f"{type(value).__name__} is not a literal")
 
@@ -131,7 +131,7 @@ def duration_literal(nanoseconds: int) -> timedelta | pa.Scalar:
             return pa.scalar(nanoseconds, pa.duration("ns"))
         return timedelta(microseconds=nanoseconds // 1000)
     except OverflowError as error:
-        raise ValueError("duration out of range") from error
+        raise ValueError(f"duration of {nanoseconds} nanoseconds is out of range") from error
 
 
 def is_duration(literal: Any) -> bool:
@@ -148,7 +148,7 @@ def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
     for unit in ("ns", "us", "ms", "s"):
         if nanoseconds % NANOSECONDS[unit] == 0 and -(1 << 63) <= nanoseconds // NANOSECONDS[unit] < 1 << 63:
             return pa.scalar(nanoseconds // NANOSECONDS[unit], pa.timestamp(unit, "UTC" if utc else None))
-    raise ValueError("timestamp out of range")
+    raise ValueError(f"timestamp is out of range: {nanoseconds} nanoseconds since 1970-01-01")
 
 
 def time_literal(nanoseconds: int) -> time | pa.Scalar:
@@ -174,7 +174,7 @@ def unpack(representation: Any) -> Literal:
 
 
 def scalar_text(literal: pa.Scalar) -> str:
-    """Format a timestamp or time of day that Python's types cannot represent."""
+    """Format a timestamp, time of day or duration that Python's types cannot represent."""
     if pa.types.is_time(literal.type):
         return time_text(literal)
     if pa.types.is_duration(literal.type):
@@ -210,7 +210,7 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
     try:
         return canonical(scalar.as_py())
     except OverflowError as error:
-        raise ValueError(f"{type} literal out of range") from error
+        raise ValueError(f"literal of type {type} is out of range for Python's types") from error
     except UnicodeDecodeError:
         problem = f"{type} literal {scalar.cast(pa.large_binary()).as_py()[:20]!r} is not UTF-8"
         raise ValueError(f"{problem}; compare a binary column with bytes") from None
@@ -223,7 +223,7 @@ def _from_datetime64(value: np.datetime64) -> Literal:
     if unit in ("Y", "M", "W", "D"):
         days = int(value.astype("datetime64[D]").astype(np.int64))
         if not 1 <= days + _EPOCH <= date.max.toordinal():
-            raise ValueError("date out of range")
+            raise ValueError(f"date {value} is out of range: the years are 1 to 9999")
         return date.fromordinal(days + _EPOCH)
     nanoseconds = _NUMPY_UNITS.get(unit)
     if nanoseconds is None:
@@ -257,7 +257,7 @@ def _from_datetime(value: datetime) -> Literal:
         try:
             plain = plain.astimezone(UTC)
         except OverflowError as error:
-            raise ValueError("datetime out of range") from error
+            raise ValueError(f"datetime {plain} is out of range in UTC: the years are 1 to 9999") from error
     else:
         plain = plain.replace(tzinfo=None, fold=0)
     if extra:
@@ -271,7 +271,8 @@ def _decimal(value: Decimal) -> Decimal | float:
             raise ValueError("a signalling NaN is not a literal")
         return float(value)
     if abs(value.adjusted()) > MAX_EXPONENT or len(value.as_tuple().digits) > MAX_EXPONENT:
-        raise ValueError(f"decimal literal beyond 10**{MAX_EXPONENT}")
+        limit = f"at most {MAX_EXPONENT} digits and a magnitude between 10**-{MAX_EXPONENT} and 10**{MAX_EXPONENT}"
+        raise ValueError(f"decimal literal is out of range: {limit}")
     return Decimal(value)
 
 
@@ -406,7 +407,7 @@ def _parse_temporal(text: str, value_type: ValueType) -> int:
 
 
 def value_text(value: Value, value_type: ValueType | None) -> str:
-    """Format a comparison value, as a literal of its category if there is one."""
+    """Format a comparison value for display, as a value of its category if that is known."""
     try:
         match value, value_type:
             case bytes(), ValueType("string"):

@@ -57,7 +57,7 @@ def position_text(operand: Operand) -> str:
 
 
 def no_column_message(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
-    """Format the error that a condition's ``column`` does not exist, because ``node`` lacks the field ``name``.
+    """Format the message for a condition's ``column`` that is missing, because ``node`` lacks the field ``name``.
 
     Columns in ``extra_names`` are suggested in addition to the top-level columns of the file.
     """
@@ -68,7 +68,7 @@ def no_column_message(column: Column, node: SchemaNode, name: str, extra_names: 
         return f"{message} {shown!r}{column.place or ''}"
     if not column.place and (message := python_hint(whole)):
         return f"no column {escape_text(whole)!r}: {message}"
-    return _missing(str(column), node, name, extra_names, notation(column)) + (column.place or "")
+    return _missing_message(str(column), node, name, extra_names, notation(column)) + (column.place or "")
 
 
 def python_hint(text: str) -> str:
@@ -87,7 +87,7 @@ def python_hint(text: str) -> str:
 
 
 def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[str]) -> str:
-    """Format the error that the dotted path of a result column does not exist."""
+    """Format the message for a result column whose dotted path ``column`` does not exist."""
     if message := python_hint(column):
         return f"no column {escape_text(column)!r}: {message}"
     node = root
@@ -98,7 +98,7 @@ def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[
         if child.logical_name == "VARIANT" and names[depth + 1 :]:
             return f"no column {escape_text(column)!r}{value_hint(child, Notation.NAME, names[depth + 1 :])}"
         node = child
-    return _missing(escape_text(column), node, name, extra_names, Notation.NAME)
+    return _missing_message(escape_text(column), node, name, extra_names, Notation.NAME)
 
 
 _NAMED = re.compile(r"(?P<value>.+?)(?:\s+as\s+(?P<name>\w+))?", re.S | re.I)
@@ -132,25 +132,25 @@ def _suggest_computed(text: str) -> str:
     return value + (f".cast({type!r})" if type else "") + name
 
 
-def in_python(value: Operand) -> str:
+def to_python_code(value: Operand) -> str:
     """Format a value as Python code.
 
     >>> from pqext import col
-    >>> in_python((col("a") + 1).cast("string"))
+    >>> to_python_code((col("a") + 1).cast("string"))
     "(col('a') + 1).cast('string')"
     """
     match value:
         case VariantField():
-            return f"{in_python(value.column)}.variant({value.path!r}, {value.type!r})"
+            return f"{to_python_code(value.column)}.variant({value.path!r}, {value.type!r})"
         case Cast():
-            return f"{in_python(value.operand)}.cast({value.type!r})"
+            return f"{to_python_code(value.operand)}.cast({value.type!r})"
         case ListLength():
-            return f"{in_python(value.operand)}.list_length()"
+            return f"{to_python_code(value.operand)}.list_length()"
         case Arithmetic(operator, operands):
-            sides = list(map(in_python, operands))
+            sides = list(map(to_python_code, operands))
             return f"(-{sides[0]})" if len(sides) == 1 else f"({f' {operator} '.join(sides)})"
         case SpatialValue(function, (Operand() as first, *rest)):
-            return f"{in_python(first)}.{function}({', '.join(map(functions.argument_text, rest))})"
+            return f"{to_python_code(first)}.{function}({', '.join(map(functions.argument_text, rest))})"
         case Constant():
             return repr(value.value)
         case Column():
@@ -159,7 +159,7 @@ def in_python(value: Operand) -> str:
     return str(value)
 
 
-def _missing(column: str, node: SchemaNode, name: str, extra_names: Iterable[str], notation: Notation) -> str:
+def _missing_message(column: str, node: SchemaNode, name: str, extra_names: Iterable[str], notation: Notation) -> str:
     if node.is_leaf:
         return f"no column {column!r}: {escape_text(node.dotted_path)!r} is a plain column without fields"
     names = [child.name for child in node.children]
@@ -185,7 +185,7 @@ def value_hint(node: SchemaNode, notation: Notation, path: Sequence[str] = ("nam
         form = {Notation.SQL: sql, Notation.PYTHON: python}.get(notation, f"{python}, on the command line {sql}")
         return f"; a value inside a VARIANT is {form}"
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
-        return f"; ask with {_SPATIAL[notation is Notation.SQL]} or another spatial condition"
+        return f"; use {_SPATIAL[notation is Notation.SQL]} or another spatial condition"
     if not node.is_leaf and not node.logical_name and node.children:
         child = escape_text(node.children[0].dotted_path)
         return f"; compare a field of it, {child if notation is Notation.SQL else f'col({child!r})'}"
@@ -196,7 +196,7 @@ _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_withi
 
 
 def compared_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
-    """Convert a literal as ``to_value``. If the types do not match, the error suggests a literal that does."""
+    """Convert a literal with ``to_value``. If its type does not match, the error suggests another literal."""
     try:
         return to_value(literal, value_type, str(operand))
     except TypeError as error:
@@ -215,19 +215,19 @@ def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) ->
     is_sql = notation is Notation.SQL
     form = ""
     if isinstance(literal, str):
-        form = _of_text(literal, value_type, is_sql)
+        form = _literal_from_text(literal, value_type, is_sql)
     elif value_type.name == "string" and isinstance(literal, int | float) and not isinstance(literal, bool):
         form = f"'{literal}'" if len(str(literal)) <= _LONGEST else ""
     elif value_type.name == "boolean" and isinstance(literal, int) and literal in (0, 1):
-        form = _word(bool(literal), is_sql)
+        form = _boolean_text(bool(literal), is_sql)
     elif isinstance(literal, date) and value_type.name in ("date", "timestamp"):
-        form = _temporal(literal, value_type, is_sql)
+        form = _temporal_literal(literal, value_type, is_sql)
     elif value_type.name == "duration" and isinstance(literal, int) and not isinstance(literal, bool):
-        form = _duration(literal, value_type, is_sql)
+        form = _duration_literal(literal, value_type, is_sql)
     return form and f"; write {form}"
 
 
-def _duration(ticks: int, value_type: ValueType, is_sql: bool) -> str:
+def _duration_literal(ticks: int, value_type: ValueType, is_sql: bool) -> str:
     """Format the duration that consists of ``ticks`` units of ``value_type``, as a literal."""
     if is_sql:
         count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if value_type.unit == "ns" else (ticks, value_type.unit)
@@ -238,28 +238,29 @@ def _duration(ticks: int, value_type: ValueType, is_sql: bool) -> str:
     return f"datetime.timedelta({unit}={ticks})"
 
 
-def _of_text(text: str, value_type: ValueType, is_sql: bool) -> str:
+def _literal_from_text(text: str, value_type: ValueType, is_sql: bool) -> str:
     text = text.strip()
     try:
         if value_type.name in ("date", "timestamp"):
-            return _temporal(datetime.fromisoformat(text), value_type, is_sql)
+            return _temporal_literal(datetime.fromisoformat(text), value_type, is_sql)
         if value_type.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
             if not isfinite(float(text)):
                 return (f"double '{text}'" if is_sql else f"float('{text}')") if value_type.name == "float" else ""
             return text if value_type.name != "integer" and float(text) else str(int(text))
     except (ValueError, OverflowError):  # within hours of the first or last date, which UTC may not represent
         return ""
-    return _word(text.lower() == "true", is_sql) if value_type.name == "boolean" and text.lower() in _TRUTHS else ""
+    is_boolean = value_type.name == "boolean" and text.lower() in _TRUTHS
+    return _boolean_text(text.lower() == "true", is_sql) if is_boolean else ""
 
 
 _TRUTHS = ("true", "false")
 
 
-def _word(value: bool, is_sql: bool) -> str:
+def _boolean_text(value: bool, is_sql: bool) -> str:
     return str(value).lower() if is_sql else str(value)
 
 
-def _temporal(value: date, value_type: ValueType, is_sql: bool) -> str:
+def _temporal_literal(value: date, value_type: ValueType, is_sql: bool) -> str:
     """Format a date or timestamp as a literal of ``value_type``. UTC is used if a timezone is required but missing."""
     if value_type.name == "date":
         day = value.isoformat()[:10]

@@ -52,7 +52,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         return Arithmetic(operator, tuple(map(as_value, operands)))
 
     def cast(self, type: Any) -> Value:
-        """Cast the value to another type, null if it cannot be cast; ``type`` is a type's name or an Arrow type.
+        """Cast the value to ``type``, a type name or an Arrow type. The result is null if the cast fails.
 
         Casts are Spark's ``try_cast``, with the reader's ``timezone`` for local times, UTC by default: decimals are
         rounded half up, other numbers are cut towards zero, text is parsed, decimals keep the digits of their scale as
@@ -206,20 +206,20 @@ class VariantField(Value):
         return self.column.variant(self.path, type) if self.type == UNTYPED else Value.cast(self, type)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
-        """Test whether the value is one of ``values``. If it has no type, it is cast to the type of the literals."""
+        """Test whether the value is one of ``values``. A value without a type is cast to the type of the literals."""
         if self.type != UNTYPED or isinstance(values, str | bytes | bytearray):
             return Value.isin(self, values)
         values = tuple(values)
-        return Value.isin(self._of_type(infer_common_type(values), next(iter(values), None)), values)
+        return Value.isin(self._set_type(infer_common_type(values), next(iter(values), None)), values)
 
     def _compare(self, operator: Operator, value: object) -> Expression:
         is_typed = self.type != UNTYPED or isinstance(value, Operand | Expression)
-        return Value._compare(self if is_typed else self._of_type(infer_type(value), value), operator, value)
+        return Value._compare(self if is_typed else self._set_type(infer_type(value), value), operator, value)
 
     def _as_text(self) -> Operand:
-        return self._of_type("string", "") if self.type == UNTYPED else self
+        return self._set_type("string", "") if self.type == UNTYPED else self
 
-    def _of_type(self, type: str | None, literal: Any) -> VariantField:
+    def _set_type(self, type: str | None, literal: Any) -> VariantField:
         if type is None:
             written = f"col({str(self.column)!r}).variant({self.path!r}, {suggest_type(literal)!r})"
             raise TypeError(f"write the type of {escape_text(self.path)}, as in {escape_text(written)}")
@@ -334,7 +334,7 @@ class ListLength(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SpatialValue(GeometryValue):
-    """Measure or property of geometries, or geometry constructed from them; ``function`` is its name in SQL."""
+    """Result of a measure, property or construction of geometries; ``function`` is the SQL name of the function."""
 
     function: str
     arguments: tuple[functions.Argument, ...]
@@ -415,7 +415,7 @@ def as_value(value: Any) -> Value:
 
 
 def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
-    """Build the condition ``left operator right``. If one side is constant, it becomes a comparison with a literal."""
+    """Build the condition ``left operator right``: a comparison with a literal if one side is a constant."""
     if isinstance(right, Constant):
         return Comparison(left, operator, right.value)
     if isinstance(left, Constant):

@@ -154,7 +154,7 @@ class Predicates(Operand):
         return IsNotNull(self)
 
     def is_nan(self) -> Expression:
-        """Test whether the value is NaN. Null on null, as in pyarrow. Equivalent to ``== math.nan``."""
+        """Test whether the value is NaN. Null for nulls, as in pyarrow. Equivalent to ``== math.nan``."""
         return self._compare("==", math.nan)
 
     def starts_with(self, prefix: str | bytes) -> Matches:

@@ -30,7 +30,7 @@ Parts: TypeAlias = tuple[str | Wildcard, ...]
 
 
 def check_pattern(operator: str, pattern: object, escape: object) -> None:
-    """Raise ``TypeError`` or ``ValueError`` if the pattern's type, the operator or the escape character is invalid."""
+    """Raise ``TypeError`` or ``ValueError`` if the operator, the pattern or the escape character is invalid."""
     if operator not in HOW:
         raise ValueError(f"unknown operator {operator!r}; use one of {', '.join(HOW)}")
     is_like = operator in ("like", "ilike")
@@ -50,7 +50,10 @@ def check_pattern(operator: str, pattern: object, escape: object) -> None:
 
 
 def like_parts(pattern: str, escape: str) -> Parts:
-    """Split a LIKE pattern at its wildcards. Raises ``ValueError`` if ``escape`` precedes any other character."""
+    """Split a LIKE pattern at its wildcards.
+
+    Raises ``ValueError`` if ``escape`` precedes a character other than a wildcard or itself.
+    """
     parts: list[str | Wildcard] = []
     text = ""
     characters = iter(pattern)
@@ -74,12 +77,12 @@ def like_parts(pattern: str, escape: str) -> Parts:
 
 
 def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
-    """Return whether each value of an array of strings or bytes matches the pattern; null on null."""
+    """Return whether each value of an array of strings or bytes matches the pattern; null for nulls."""
     array = _to_plain_layout(array)
     if isinstance(pattern, str) and operator in ("like", "ilike"):
         parts = like_parts(pattern, escape)
         if operator == "ilike":
-            return pc.match_like(array, "".join(map(_of_arrow, parts)), ignore_case=True)
+            return pc.match_like(array, "".join(map(_escape_for_arrow, parts)), ignore_case=True)
         match parts:
             case () | (str(),):
                 return pc.equal(array, pa.scalar("".join(map(str, parts)), array.type))
@@ -90,7 +93,7 @@ def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -
             case (Wildcard.ANY, str(text), Wildcard.ANY):
                 operator, pattern = "contains", text
             case _:
-                return pc.match_like(array, "".join(map(_of_arrow, parts)))
+                return pc.match_like(array, "".join(map(_escape_for_arrow, parts)))
     if isinstance(pattern, str) and not _is_text(array.type):
         pattern = pattern.encode()
     function = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}[operator]
@@ -118,12 +121,12 @@ def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """Return the least value greater than all values that start with ``prefix``; None if there is none."""
+    """Return the least value greater than all values that start with ``prefix``; None if no value is greater."""
     retained = prefix.rstrip(b"\xff")
     return retained[:-1] + bytes([retained[-1] + 1]) if retained else None
 
 
-def _of_arrow(part: str | Wildcard) -> str:
+def _escape_for_arrow(part: str | Wildcard) -> str:
     """Escape a part of a LIKE pattern for Arrow, where the escape character is the backslash."""
     if isinstance(part, Wildcard):
         return part.value

@@ -88,7 +88,7 @@ def geometry_text(geometry: Geometry) -> str:
 
 
 class SpatialPredicates(Generic[Result]):
-    """Spatial predicates of a geometry column; each returns an expression that is null on null.
+    """Spatial predicates of a geometry column. Their results are null for null geometries.
 
     ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
     are straight lines for GEOMETRY. For GEOGRAPHY, the edges of the column and of ``geometry`` follow the column's edge
@@ -161,7 +161,7 @@ _LARGE = 16 << 10
 
 
 def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
-    """Return the predicate as a ``pqext.geo`` predicate, which evaluates rows and row groups."""
+    """Return the cached ``pqext.geo`` predicate that evaluates ``operation`` on rows and row groups."""
     is_large = isinstance(geometry, bytes) and len(geometry) > _LARGE
     return (_large_predicate if is_large else _small_predicate)(operation, geometry, distance)
 

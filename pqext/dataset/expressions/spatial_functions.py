@@ -22,7 +22,7 @@ Result = TypeVar("Result", covariant=True)
 
 
 class SpatialFunctions(Generic[Result]):
-    """Measures, properties and constructions of a geometry column. The result is null on null.
+    """Measures, properties and constructions of a geometry column. Their results are null for null geometries.
 
     Measures of GEOMETRY are in units of its coordinates, and measures of GEOGRAPHY in metres on the ellipsoid of its
     CRS. Constructions require GEOMETRY. Constant geometries are in the CRS of the column. If GEOS fails for a row, as
@@ -164,7 +164,7 @@ class SpatialFunctions(Generic[Result]):
         return self._spatial_value("st_makevalid")
 
     def st_transform(self, crs: Any) -> Result:
-        """The geometry with coordinates in another CRS, ``"EPSG:3857"`` for example.
+        """Return the geometry with coordinates in another CRS, for example ``"EPSG:3857"``.
 
         Vertices are transformed, edges are not subdivided. Row groups and pages are skipped by predicates on the result
         unless X and Y depend on Z, as they do for some changes of datum.
@@ -197,7 +197,7 @@ def spatial_function(name: str) -> GeometryFunction:
 
     function = FUNCTIONS.get(name)
     if function is None:
-        raise ValueError(f"no function {name!r} of geometries")
+        raise ValueError(f"unknown geometry function {name!r}; use one of {', '.join(FUNCTIONS)}")
     return function
 
 
@@ -230,7 +230,7 @@ def arguments_of(name: str, arguments: tuple[Any, ...]) -> tuple[Argument, ...]:
 
 
 def argument_text(argument: Argument) -> str:
-    """Format an argument."""
+    """Format an argument of a function for display."""
     if isinstance(argument, bytes | tuple):
         return geometry_text(argument)
     if isinstance(argument, str):

@@ -1,4 +1,4 @@
-"""Infer types from literals: of values within a VARIANT that are compared with them, and of operands of arithmetic."""
+"""Infer the types of VARIANT values from the literals in comparisons, and check the literals of arithmetic."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def infer_type(literal: Any) -> str | None:
 
 
 def infer_common_type(values: Iterable[Any]) -> str | None:
-    """Infer the type for a list of literals, like :func:`infer_type`. Raises ``ValueError`` if their types differ."""
+    """Return the type of VARIANT values to compare with a list of literals, as :func:`infer_type` returns it.
+
+    ``string`` if all literals are null. Raises ``ValueError`` if the types of the literals differ.
+    """
     types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
         raise ValueError("the list contains literals of several types; write the type of the value within the VARIANT")
@@ -50,7 +53,7 @@ def infer_common_type(values: Iterable[Any]) -> str | None:
 
 
 def suggest_type(literal: Any) -> str:
-    """Return the type name to suggest if the type cannot be inferred from a literal, or from a column (None)."""
+    """Return the type to suggest if :func:`infer_type` returns None for a literal. None represents a column."""
     value = None if literal is None else canonical(literal)
     match value:
         case int():

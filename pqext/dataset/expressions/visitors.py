@@ -1,4 +1,4 @@
-"""Traverse expressions: a bottom-up fold, and queries on the tree that are based on it."""
+"""Traverse expressions: fold them from the bottom up, push Not down, and list their leaves, operands and columns."""
 
 from __future__ import annotations
 

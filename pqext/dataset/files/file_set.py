@@ -127,13 +127,13 @@ class FileSet(PickledByFields):
 
     def _can_read_together(self, rows: Sequence[int]) -> bool:
         """Return whether the files are several local files without metadata from summary files."""
-        with_reasons = self.summaries is not None and self.summaries.tell
+        with_reasons = self.summaries is not None and self.summaries.has_metadata
         return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
         """Open local files ahead of the consumer. Threads read the footers of several files per call.
 
-        Stops before the first file that would exceed the system's limit of open files.
+        The iteration stops before the first file that would exceed the system's limit of open files.
         """
         sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
         cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]
@@ -165,7 +165,8 @@ class FileSet(PickledByFields):
         except ValueError:
             if not isinstance(source, str) or os.path.isfile(source):
                 raise
-            return CorruptFileError("a pipe or device is not a Parquet file", path=source)
+            reason = "not a regular file, but a pipe or device; Parquet needs a seekable file"
+            return CorruptFileError(reason, path=source)
         except FileNotFoundError as error:
             if not _is_local(source):  # the caller may have named a file that never existed
                 raise
@@ -187,7 +188,7 @@ class FileSet(PickledByFields):
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
     def _suggest_pattern(self, rows: Sequence[int]) -> str:
-        """Return a hint at a pattern that excludes the invalid files, if none of them is named like a Parquet file."""
+        """Return a hint at a pattern that excludes the files at ``rows``; empty if the name of any ends in .parquet."""
         others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""
 

@@ -279,12 +279,12 @@ class _Folder:
             for entry in entries:
                 name = entry.name
                 if name[0] in "._" or entry.is_dir():
-                    self._sort(entry, start + name)
+                    self._classify(entry, start + name)
                 else:
                     path = start + name
                     files[path] = path
 
-    def _sort(self, entry: os.DirEntry[str], path: str) -> None:
+    def _classify(self, entry: os.DirEntry[str], path: str) -> None:
         self.format = self.format or format_of_entry(entry)
         if entry.name.startswith(COMMIT) and entry.is_dir():
             self.commits.append(path)
@@ -398,7 +398,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal happened between two traversals. Others may add files at any time."""
+        """Return whether no save or removal happened between two traversals. Others may add files meanwhile."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

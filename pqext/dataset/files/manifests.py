@@ -39,7 +39,10 @@ def iter_lines(path: str) -> Iterator[bytes]:
 
 
 def _open_regular(path: str) -> BinaryIO:
-    """Open the file at ``path``, which must be a regular file: reading a pipe or a device could block or never end."""
+    """Open the regular file at ``path``.
+
+    Raises ``CorruptFileError`` for a pipe or a device, because reading it could block or never end.
+    """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -56,7 +59,7 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def parse_integer(number: Any) -> int:
-    """Return ``number``, an integer of a document. Raises ``ValueError`` if it is not an integer."""
+    """Return ``number``, a value in a JSON document. Raises ``ValueError`` if it is not an integer."""
     if type(number) is not int:
-        raise ValueError("expected an integer")
+        raise ValueError(f"expected an integer, not {type(number).__name__}")
     return number

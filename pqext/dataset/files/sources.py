@@ -41,8 +41,8 @@ def find_sources(
     several = locate_sources(sources, filesystem, storage_options)
     if not several:
         raise ValueError("the list of sources is empty")
-    is_one, guard = len(several) == 1, None if ignore_table_format else TableGuard()
-    return tuple(result for source in several for result in _find(source, is_one, guard))
+    is_single, guard = len(several) == 1, None if ignore_table_format else TableGuard()
+    return tuple(result for source in several for result in _find(source, is_single, guard))
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
@@ -86,14 +86,14 @@ def locate_sources(
     several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
         if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
-            raise TypeError("a path must be text")
+            raise TypeError(f"a path must be text, not {os.fspath(source)!r}")
         places.append(source if isinstance(source, Location) else locate(source, filesystem, storage_options))
     return places
 
 
-def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
+def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]:
     if isinstance(path, Location):
-        return _find_remote(path, is_one, guard)
+        return _find_remote(path, is_single, guard)
     if not isinstance(path, str):
         return [path]
     mode = _mode(path)
@@ -108,7 +108,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
         results = sorted({item for alternative in several for item in _find_alternative(alternative, guard)})
         reason = "No file matches this pattern"
     else:
-        results = _matching(path, guard)
+        results = _match_pattern(path, guard)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(
             errno.ENOENT
         ) + _suggest_path(path)
@@ -141,12 +141,12 @@ _ALIKE = 0.85
 """Minimum similarity of a suggested path."""
 
 
-def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
+def _find_remote(location: Location, is_single: bool, guard: TableGuard | None) -> Sequence[Location]:
     """Return the file at a location, the visible files below it if it is a folder, or the files that match its pattern.
 
     The store is queried for the type of a single source. In a list, a name with an extension is assumed to be a file.
     """
-    if (several := alternatives(location.key)) != [location.key] and not (is_one and location.is_file()):
+    if (several := alternatives(location.key)) != [location.key] and not (is_single and location.is_file()):
         named = {
             element.key: element for key in several for element in _find_alternative(location.with_key(key), guard)
         }
@@ -154,7 +154,7 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", location.path)
         return [named[key] for key in sorted(named)]
     name = location.key.rpartition("/")[2]
-    if glob.has_magic(location.key) and not (is_one and location.is_file()):
+    if glob.has_magic(location.key) and not (is_single and location.is_file()):
         parts = location.key.split("/")
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         root, pattern = location.with_key("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
@@ -164,7 +164,7 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
         if not results:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", location.path)
         return results
-    if ("." in name and not is_one) or location.is_file():
+    if ("." in name and not is_single) or location.is_file():
         return [location]
     start = len(_parts(location))
     every = _list_files(location, guard)
@@ -201,7 +201,7 @@ def _remote_root(location: Location) -> str:
     return "/" + "/".join(parts[:fixed])
 
 
-def _matching(pattern: str, guard: TableGuard | None) -> list[str]:
+def _match_pattern(pattern: str, guard: TableGuard | None) -> list[str]:
     parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
     if fixed == len(parts):
         return []

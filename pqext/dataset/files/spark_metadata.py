@@ -51,7 +51,7 @@ class SinkLog:
         raise AssertionError
 
     def committed_files(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
-        """Return those of ``files`` that are committed; files are paths below the folder, split into components.
+        """Return the committed files among ``files``, which are paths below the folder, split into components.
 
         The folder may have been moved since its log was written, so only the ends of paths are compared. Raises
         ``FileNotFoundError`` if a committed file is missing and ``files`` are all files of the folder

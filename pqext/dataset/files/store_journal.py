@@ -108,7 +108,7 @@ def list_settled(folder: Location) -> Sequence[Location]:
 def _read(note: Location) -> bytes:
     with note.open() as source:
         if source.size > _LONGEST:
-            raise CorruptFileError("the record of a job is too long", path=note.path)
+            raise CorruptFileError(f"the record of a job exceeds {_LONGEST:,} bytes", path=note.path)
         return bytes(source.read(0, source.size))
 
 

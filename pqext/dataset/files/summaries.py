@@ -31,7 +31,7 @@ _NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary rec
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """The summary files of a scan: the ``named`` ones, by the files that they list, and those in ``folders``."""
+    """Summary files of a scan: explicitly ``named`` files, by the paths that they list, and files in ``folders``."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()
@@ -69,13 +69,13 @@ class Summaries(PickledByFields):
                 self._waiting.pop(folder, None)
 
     @property
-    def tell(self) -> bool:
+    def has_metadata(self) -> bool:
         """Whether the summary files contain metadata of any file."""
         return bool(self.named or self._found)
 
     def source(self, path: Any) -> SummarisedSource | None:
         """Return the metadata of the file at ``path`` from its summary; None if its own footer must be read."""
-        if not self.tell:
+        if not self.has_metadata:
             return None
         if path in self.named:
             summary, name = self.named[path]
@@ -95,7 +95,7 @@ class Summaries(PickledByFields):
         return result
 
     def usage_lines(self) -> list[str]:
-        """Describe, one line per summary file, how they were used for the files that were opened last."""
+        """Return one line per summary file, which describes its use for the files that were opened last."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
@@ -131,7 +131,9 @@ def _files(number: int) -> str:
 def expand_summaries(
     sources: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
 ) -> tuple[tuple[Any, ...], Summaries | None]:
-    """Replace summary files in ``files`` by the files that they list; return these, and the metadata of the summaries.
+    """Replace summary files in ``files`` with the files that they list. Return all files and the summaries.
+
+    The summaries are None if no summary file is named or stored in a scanned folder.
 
     A summary file remains a single file, whose column chunks are stored in other files, if it does not list one file
     for each row group or if it lists files in other folders.
@@ -156,7 +158,7 @@ def expand_summaries(
 
 
 def _open_summary(file: Any, limits: Limits) -> Summary | None:
-    """Return the summary of ``file`` if it is a summary file that lists complete files; otherwise None."""
+    """Return the summary of ``file``; None unless ``file`` is a summary file that lists complete files."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:

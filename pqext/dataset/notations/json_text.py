@@ -95,10 +95,10 @@ def from_json(text: str | bytes) -> Expression:
             nests too deeply.
     """
     try:
-        tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
+        tree = json.loads(text, object_pairs_hook=_object, parse_constant=_reject_constant, parse_float=_finite_float)
         return _expression(tree, 0)
     except (json.JSONDecodeError, RecursionError, TypeError, OverflowError) as error:
-        raise ValueError(f"not an expression: {error}; text is JSON, and in Python it is col('a') > 5") from error
+        raise ValueError(f"not the JSON text of an expression: {error}; in Python, write col('a') > 5") from error
 
 
 def tree_of(value: Value) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         (pattern,) = _members(tree, "pattern")
         result = _literal(pattern)
         if not isinstance(result, str | bytes):
-            raise ValueError("a pattern must be text")
+            raise ValueError(f"a pattern must be text or bytes, not {type(result).__name__}")
         return Matches(operand, name, result, _text(escape))
     if name in COMPARE:
         (value,) = _members(tree, "value")
@@ -323,7 +323,7 @@ def _spatial_argument(tree: Any, depth: int) -> Any:
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:
-    """Remove and parse the timezone in the object of a cast."""
+    """Remove the timezone from the object of a cast and return it; None if the object has no timezone."""
     if "timezone" not in tree:
         return None
     name = _text(tree.pop("timezone"))
@@ -332,7 +332,7 @@ def _timezone(tree: dict[str, Any]) -> str | None:
 
 
 def _column(tree: dict[str, Any]) -> Column:
-    """Remove and parse the column in the object of an operand."""
+    """Remove the column from the object of an operand and return it."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):
@@ -358,7 +358,7 @@ def _geometry(tree: dict[str, Any]) -> Any:
 
 def _distance(value: Any) -> float:
     if not isinstance(value, float):
-        raise ValueError("the distance of dwithin must be a float")
+        raise ValueError(f"the distance of dwithin must be a float, not {value!r}")
     return value
 
 
@@ -366,20 +366,20 @@ def _decimal(text: Any) -> Decimal:
     try:
         return Decimal(_text(text))
     except InvalidOperation as error:
-        raise ValueError("not a decimal") from error
+        raise ValueError(f"{text!r} is not a decimal") from error
 
 
 def _float(text: Any) -> float:
     value = float(_text(text))
     if isfinite(value):
-        raise ValueError("a finite float must be written as a number")
+        raise ValueError(f"a finite float must be written as a number, not {text!r}")
     return value
 
 
 def _datetime(text: Any) -> datetime:
     value = datetime.fromisoformat(_text(text))
     if value.tzinfo not in (None, UTC):
-        raise ValueError("a timestamp must be in UTC or have no timezone")
+        raise ValueError(f"a timestamp must be in UTC or have no timezone, not {text!r}")
     return value
 
 
@@ -419,28 +419,28 @@ def _members(tree: dict[str, Any], *names: str) -> tuple[Any, ...]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected text")
+        raise ValueError(f"expected text, not {type(value).__name__}")
     return value
 
 
 def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("expected an integer")
+        raise ValueError(f"expected an integer, not {type(value).__name__}")
     return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member is duplicated")
+        raise ValueError(f"duplicate names among the members {sorted(name for name, _ in pairs)}")
     return members
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     value = float(text)
     if not isfinite(value):
         raise ValueError(f"{text} is not a double")

@@ -61,11 +61,11 @@ from pqext.dataset.notations.sql_literals import duration
 from pqext.dataset.notations.sql_mistakes import (
     NULL_COMPARED,
     expected_syntax,
-    no_function,
+    unknown_function_message,
     unsupported_node,
     unsupported_syntax,
 )
-from pqext.dataset.notations.sql_paths import PathError, mask_paths, path_spans, with_paths
+from pqext.dataset.notations.sql_paths import PathError, insert_paths, mask_paths, path_spans
 from pqext.geo.functions.table import FUNCTIONS as MEASURES
 from pqext.variant.access.path import as_path, format_path
 
@@ -173,14 +173,14 @@ class _Reader:
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
             if depth > MAX_NESTED:
                 raise self._failure(token.start, f"parentheses nest more than {MAX_NESTED} deep")
-        return with_paths(tokens, spans)
+        return insert_paths(tokens, spans)
 
     def _condition(self, node: Node) -> Expression:
         result = self._map_operand(node)
         if isinstance(result, Column | VariantField | Cast | SpatialValue):
             return Comparison(result, "==", True)  # booleans
         if isinstance(result, _Path):
-            return Comparison(self._with_type(node, result, True), "==", True)
+            return Comparison(self._add_type(node, result, True), "==", True)
         if not isinstance(result, Expression):
             raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
         return result
@@ -244,9 +244,9 @@ class _Reader:
                 result = self._operand(node.this)
                 return -result
             case exp.Is():
-                return self._is(node)
+                return self._map_is(node)
             case exp.In():
-                return self._in(node)
+                return self._map_in(node)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
                 return self._comparison(">=", node, node.this, low) & self._comparison("<=", node, node.this, high)
@@ -313,7 +313,7 @@ class _Reader:
     def _comparison(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
         sides = self._operand(left), self._operand(right)
         item, other = (
-            self._with_type(node, side, beside) if isinstance(side, _Path) else side
+            self._add_type(node, side, beside) if isinstance(side, _Path) else side
             for side, beside in zip(sides, reversed(sides), strict=True)
         )
         if isinstance(item, Value):
@@ -328,7 +328,7 @@ class _Reader:
                 return self._value(other).is_null()
         return null_safe_equality(self._comparison("==", node, node.this, node.expression))
 
-    def _with_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
+    def _add_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
         """Map a path of a VARIANT to a value with the type of the literal that it is compared with."""
         is_literal = not isinstance(other_operand, Value | _Path)
         type = infer_type(other_operand) if is_literal else None
@@ -339,7 +339,7 @@ class _Reader:
             raise self._syntax_error(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
 
-    def _is(self, node: exp.Is) -> Expression:
+    def _map_is(self, node: exp.Is) -> Expression:
         match node.expression:
             case exp.Null():
                 result = self._map_operand(node.this)
@@ -348,14 +348,14 @@ class _Reader:
                 return self._value(node.this).is_null()
             case exp.Boolean():
                 value = (
-                    self._with_type(node, result, True)
+                    self._add_type(node, result, True)
                     if isinstance(result := self._map_operand(node.this), _Path)
                     else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
         raise self._syntax_error(node, "expected null, not null, true or false after is")
 
-    def _in(self, node: exp.In) -> Expression:
+    def _map_in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._syntax_error(node, "in requires a list of literals, as in kind in ('a', 'b')")
         values = [self._map_operand(expression) for expression in node.expressions]
@@ -369,14 +369,14 @@ class _Reader:
             literals_listed = [value for value in values if value is not None]
             is_decided = infer_common_type(literals_listed) is not None
             beside = literals_listed if is_decided else [item for item in literals_listed if infer_type(item) is None]
-            result = self._with_type(node, result, next(iter(beside), ""))
+            result = self._add_type(node, result, next(iter(beside), ""))
         if not isinstance(result, Value):
             raise self._syntax_error(node, "in compares a column with a list; expected a column before in")
         return IsIn(result, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
         result = self._map_operand(node.this)
-        value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(node.this)
+        value = self._add_type(node, result, "") if isinstance(result, _Path) else self._value(node.this)
         pattern = self._text(node.expression)
         return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
 
@@ -405,7 +405,7 @@ class _Reader:
             return spatial_value(name, [self._map_operand(argument) for argument in arguments])
         if name in TEXT and len(arguments) == 2:
             result = self._map_operand(arguments[0])
-            value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
+            value = self._add_type(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
             return getattr(value, TEXT[name])(self._text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
             return self._value(arguments[0]).list_length()
@@ -415,7 +415,7 @@ class _Reader:
             return self._value(arguments[0]).is_nan()
         if name in FUNCTIONS:
             raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
-        raise self._syntax_error(node, no_function(name))
+        raise self._syntax_error(node, unknown_function_message(name))
 
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):

@@ -83,7 +83,7 @@ def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
 
 
 def null_safe_equality(equality: Expression) -> Expression:
-    """Build an equality that is never null: true if both sides are null, and false if only one of them is."""
+    """Build an equality that is never null: true if both sides are null, and false if only one side is null."""
     sides = leaf_operands(equality)
     same = all_of([equality, *(IsNotNull(side) for side in sides)])
     return same if len(sides) == 1 else any_of([same, all_of([IsNull(side) for side in sides])])

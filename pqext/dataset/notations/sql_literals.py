@@ -90,7 +90,7 @@ def excerpt(text: str, offset: int) -> str:
 
 @contextmanager
 def sql_types() -> Iterator[None]:
-    """Make errors about unknown types list the names of SQL types instead of those of the variant encoding."""
+    """Context manager that makes errors about unknown types list SQL types, not types of the variant encoding."""
     try:
         yield
     except ValueError as error:
@@ -177,7 +177,7 @@ def _timestamp(text: str) -> datetime | pa.Scalar:
         result = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
     except ValueError as error:
         if "offset" in str(error):
-            raise ValueError(f"{text!r} has an offset out of range") from None
+            raise ValueError(f"the UTC offset of {text!r} is out of range") from None
         raise
     if result.tzinfo is not None:
         result = result.astimezone(UTC)

@@ -89,8 +89,8 @@ def unsupported_node(node: Any, parser: Any) -> tuple[int, str]:
 NULL_COMPARED = "comparisons with null are never true: write is null or is not null"
 
 
-def no_function(name: str) -> str:
-    """Format the error that the function ``name`` does not exist, with a suggestion."""
+def unknown_function_message(name: str) -> str:
+    """Format the message for an unknown function ``name``, with a suggestion."""
     if name in _OF_ROWS:
         return f"{name} aggregates many rows, but filters and columns are evaluated row by row: {_OF_ROWS[name]}"
     message = f"no function {escape_text(name)!r}"

@@ -63,13 +63,13 @@ def path_spans(text: str) -> list[PathSpan]:
 
 
 def mask_paths(text: str, spans: Sequence[PathSpan]) -> str:
-    """Replace the paths in the text by spaces, so that all other positions are unchanged."""
+    """Replace the paths in the text with spaces, so that all other positions are unchanged."""
     for span in spans:
         text = text[: span.start] + " " * (span.stop - span.start) + text[span.stop :]
     return text
 
 
-def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token]:
+def insert_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token]:
     """Insert each path into the tokens of the masked text, as a string in brackets."""
     joined: list[Token] = []
     left = list(reversed(spans))
@@ -87,7 +87,7 @@ def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token
 
 
 def _type_end(text: str, position: int) -> int:
-    """Return the position after the bracket that closes a type, which was opened before ``position``."""
+    """Return the position after the ``>`` that matches the ``<`` directly before ``position``."""
     depth = 1
     while position < len(text) and depth:
         depth += (text[position] == "<") - (text[position] == ">")

@@ -56,7 +56,7 @@ def can_be_certain(file: ParquetFile) -> bool:
 def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """Split plans into those whose rows are all certain to match, and those that must be read.
+    """Split plans into plans whose rows are all certain to match, and plans that must be read.
 
     If not ``is_exact``, the ``condition`` may be true for rows that do not match, so no plan is certain.
     """

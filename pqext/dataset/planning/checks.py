@@ -14,7 +14,7 @@ from pqext.dataset.planning.projection import ComputedColumn
 def check_batches(
     plans: Iterable[RowGroupPlan], file: ParquetFile, computed_columns: Sequence[ComputedColumn]
 ) -> Iterator[RowGroupPlan]:
-    """Yield each of the ``plans`` after checking that everything that it names exists in ``file``.
+    """Yield the ``plans``, each after a check that its row group, columns and leaves exist in ``file``.
 
     Raises ``ValueError`` if a plan belongs to another file.
     """

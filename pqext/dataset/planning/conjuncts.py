@@ -1,4 +1,4 @@
-"""Conjuncts of a filter: the leaves that each reads, and the order that evaluates the most selective ones first."""
+"""Split a filter into conjuncts, with the leaves that each conjunct reads, and order them by cost and selectivity."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class Conjunct:
         return self._fields is not None
 
     def of_group(self, group: RowGroupFacts) -> Conjunct:
-        """Return the conjunct for one row group: it reads only the leaves of its fields if these contain all values."""
+        """Return the conjunct for one row group.
+
+        If all operands are VARIANT fields that the row group stores in separate leaves, only these leaves are read.
+        """
         leaves = []
         for position, variant_field in enumerate(self._fields or ()):
             leaf = leaf_of(variant_field, group)
@@ -98,11 +101,11 @@ def estimate_selectivity(condition: Expression, group: RowGroupFacts) -> float:
         case Comparison() | IsIn() | IsNull() | IsNotNull() if isinstance(condition.operand, Column):
             node = find(group.schema, condition.operand)
             if node.is_leaf and not node.max_repetition_level:
-                return _of_leaf(condition, group.chunk(node).bounds(), value_type_of_node(node))
+                return _leaf_selectivity(condition, group.chunk(node).bounds(), value_type_of_node(node))
     return _UNKNOWN
 
 
-def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, value_type: Any) -> float:
+def _leaf_selectivity(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, value_type: Any) -> float:
     nulls = None
     if bounds.null_count is not None and bounds.num_values:
         nulls = bounds.null_count / bounds.num_values
@@ -113,9 +116,9 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
     present = 1 - (nulls or 0)
     low, high = bounds.minimum, bounds.maximum
     if isinstance(condition, IsIn):
-        return present * min(1.0, len(condition.values) * _equal(low, high))
+        return present * min(1.0, len(condition.values) * _equality_selectivity(low, high))
     if condition.operator in ("==", "!="):
-        equal = _equal(low, high)
+        equal = _equality_selectivity(low, high)
         return present * (equal if condition.operator == "==" else 1 - equal)
     if value_type is None or not isinstance(low, int | float | Decimal) or not isinstance(high, int | float | Decimal):
         return present * _UNKNOWN
@@ -128,7 +131,7 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
     return present * (below if condition.operator in ("<", "<=") else 1 - below)
 
 
-def _equal(low: Any, high: Any) -> float:
+def _equality_selectivity(low: Any, high: Any) -> float:
     """Estimate the fraction of rows that equal one value."""
     is_counted = type(low) is int and type(high) is int and high >= low
     return 1 / (high - low + 1) if is_counted else _EQUAL
@@ -141,7 +144,7 @@ def rank(cost: float, share: float) -> float:
 
 @dataclass(slots=True)
 class PassRates:
-    """Observed number of matching rows of each condition, and number of rows on which it was evaluated."""
+    """Number of rows on which each condition was evaluated, and number of these rows that matched."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 

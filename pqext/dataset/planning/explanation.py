@@ -69,9 +69,10 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
 
 
 def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
-    """Describe what is read of each file and row group, in which stages, and why the rest is skipped.
+    """Return lines that describe which data of each file is read, in which stages, and why other data is skipped.
 
-    At most ``max_entries`` files, and row groups per file, are listed; for the remaining ones, only their number is.
+    At most ``max_entries`` files, and row groups of each file, are listed. The remaining files are summarised together,
+    and the remaining row groups are counted.
     """
     lines = []
     for task in tasks[:max_entries]:
@@ -162,7 +163,7 @@ def _rows_text(plan: RowGroupPlan) -> str:
 
 
 def stage_columns(stage: Stage) -> list[str]:
-    """Describe what a stage reads: columns, and VARIANT fields that are read from shredded leaves."""
+    """Return the names of the columns that a stage reads, and of the VARIANT fields that it reads from leaves."""
     names = [*(stage.columns or ()), *(name for name, _ in stage.leaves)]
     if stage.filter is not None and stage.asked:
         fields = operands(stage.filter)

@@ -223,11 +223,11 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     at = 0
     for item in rows or ():
         if not at <= item.start < item.stop <= num_rows:
-            raise TypeError("rows must ascend and stay within their row group")
+            raise TypeError(f"rows must ascend and stay within row group {index}")
         at = item.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
     if prune_reason is None and not stages and not is_outline:
-        raise TypeError("no stage reads the row group")
+        raise TypeError(f"no stage reads row group {index}")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("only a single stage can read all columns")
     evidence = tuple(map(_text, _list(tree["evidence"])))
@@ -254,31 +254,31 @@ def _prune_reason(tree: Mapping[str, Any]) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__}, expected text")
+        raise TypeError(f"expected text, not {type(value).__name__}")
     return value
 
 
 def _integer(value: Any) -> int:
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise TypeError(f"{type(value).__name__}, expected a 64-bit integer")
+        raise TypeError(f"expected a 64-bit integer, not {value!r:.100}")
     return value
 
 
 def _count(value: Any) -> int:
     if _integer(value) < 0:
-        raise TypeError("expected a non-negative number")
+        raise TypeError(f"expected a number of 0 or more, not {value}")
     return int(value)
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__}, expected a list")
+        raise TypeError(f"expected a list, not {type(value).__name__}")
     return value
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
     if len(_list(value)) != 2:
-        raise TypeError("expected a list of length 2")
+        raise TypeError(f"expected a list of length 2, not {len(value)}")
     return value[0], value[1]
 
 

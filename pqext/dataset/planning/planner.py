@@ -35,7 +35,7 @@ WORTH_BYTES = 64 << 10
 class FilePlanner:
     """Planner of a query on one file: it selects the rows for which ``filter`` is true, and their ``columns``.
 
-    ``columns`` are names and dotted paths, all columns if None; ``computed`` are fields of VARIANT columns.
+    ``columns`` are names and dotted paths, all columns if None. ``computed_columns`` are computed from columns.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class FilePlanner:
         return iter(groups) if row_groups is None else (groups[index] for index in sorted(row_groups))
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
-        """Return whether everything derived from the schema also applies to a file with these options."""
+        """Return whether a planner of a file with ``facts`` and ``options`` can share the results of this planner."""
         return self.facts.schema is facts.schema and self.options is options
 
     def for_file(self, facts: FileFacts) -> FilePlanner:
-        """Return a planner of the same query for another file with this schema, sharing everything derived from it."""
+        """Return a planner of the same query for another file with the same schema, which shares all results."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
@@ -213,18 +213,18 @@ class FilePlanner:
         stages.append(Stage(columns, leaves=tuple(own.items())))
         return tuple(stages) if worth else (merged_stage(stages),)
 
-    def _separate_leaves(self, group: RowGroupFacts, filter_leaves: frozenset[str]) -> dict[str, int]:
+    def _separate_leaves(self, group: RowGroupFacts, excluded_columns: frozenset[str]) -> dict[str, int]:
         """Return the computed columns that a row group stores in a separate leaf, and the number of that leaf.
 
-        Columns within the top-level columns ``filter_leaves`` are excluded.
+        Columns computed from the top-level columns ``excluded_columns`` are omitted.
         """
         if not self.computed or not self.options.may_leave_unread:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks all of a variant
-        result = leaves_of(group, self.computed, filter_leaves)
+        result = leaves_of(group, self.computed, excluded_columns)
         return {column.name: leaf.leaf_start for column, leaf in result.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
-        """Return a single stage that reads everything that is needed.
+        """Return a single stage that reads all required columns and evaluates the filter.
 
         ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
         """
@@ -246,7 +246,7 @@ class FilePlanner:
         if key not in self._known_results:
             within = [column for column in self.computed if column.name not in leaves]
             names = self._names(self._without_filter._required_nodes(within))
-            self._known_results[key] = names, _by_top(self.facts.schema, names)
+            self._known_results[key] = names, _leaves_by_top(self.facts.schema, names)
         return self._known_results[key]
 
     @cached_property
@@ -286,7 +286,7 @@ class FilePlanner:
                 for part in self._needed_parts(find(self.facts.schema, Column(path)), requested)
             ]
             names = self._names(nodes)
-            by_top = _by_top(self.facts.schema, names)
+            by_top = _leaves_by_top(self.facts.schema, names)
             if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
                 return []  # names that contain dots are ambiguous
             results.append(Conjunct(filter, names, by_top, self.facts.schema))
@@ -306,7 +306,7 @@ class FilePlanner:
         return True
 
     def _required_nodes(self, computed_columns: Sequence[ComputedColumn]) -> list[SchemaNode]:
-        """Return the nodes to read: the columns, and the nodes of fields and of the filter that are not within them."""
+        """Return the nodes to read: the columns, and other nodes that ``computed_columns`` or the filter need."""
         if self.columns is None:
             return list(self.facts.schema.root.children)
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
@@ -327,7 +327,7 @@ class FilePlanner:
         return list({node.path: node for node in nodes}.values())
 
     def _needed_parts(self, node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
-        """Return the parts of ``node`` that ``operands`` need."""
+        """Return the nodes at or below ``node`` that must be read to evaluate ``operands``."""
         if node.logical_name == "VARIANT":
             return _variant_parts(node, operands)
         while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
@@ -383,7 +383,7 @@ def _operands_by_path(operands: Sequence[Operand]) -> dict[tuple[str, ...], list
     return result
 
 
-def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
+def _leaves_by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
     """Return the leaves of the columns ``names``, by top-level column."""
     result: dict[str, set[int]] = {}
     for name in names:
@@ -402,7 +402,10 @@ def _is_plain_group(node: SchemaNode) -> bool:
 
 
 def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
-    """Return the columns of a VARIANT that a filter reads: ``metadata`` if it only tests for null."""
+    """Return the nodes of a VARIANT that must be read to evaluate ``operands``.
+
+    Only ``metadata`` is read if the operands are complete VARIANTs, which filters only test for null.
+    """
     from pqext.variant.access.columns import columns_of_path
 
     paths = [operand.path if isinstance(operand, VariantField) else None for operand in operands]

@@ -23,11 +23,11 @@ from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import decode_dictionary
-from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.evaluation.geometries import geometry_type
 from pqext.dataset.evaluation.operand_values import to_shredded
 from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
-from pqext.dataset.expressions.mistakes import in_python
+from pqext.dataset.expressions.mistakes import to_python_code
 from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
 
@@ -105,7 +105,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 
 
 def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
-    """Parse the ``columns`` of a scan: names, columns, VARIANT fields and named values, or a mapping of names."""
+    """Parse the ``columns`` of a scan: names, columns, VARIANT fields and named values, or a mapping by result name."""
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
     if isinstance(columns, Mapping):
@@ -126,7 +126,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
             parsed.append(ComputedColumn(*column))
         elif isinstance(column, Value):
-            raise TypeError(f"{column} needs a name in the result: {in_python(column)}.alias('name')")
+            raise TypeError(f"{column} needs a name in the result: {to_python_code(column)}.alias('name')")
         else:
             raise TypeError(
                 "columns are names, fields such as col('v').variant('$.a', 'int64'), values such as "
@@ -139,21 +139,21 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 
 
 def duplicate_column_message(name: str) -> str:
-    """Format the error that the result would have two columns with the same name."""
+    """Format the message for a result with two columns called ``name``."""
     shown = escape_text(name)
     return f"column {shown!r} is selected twice: rename one of them, as in \"{shown} as other\" or .alias('other')"
 
 
 def leaves_of(
-    group: RowGroupFacts, computed_columns: Sequence[ComputedColumn], filter_leaves: Collection[str]
+    group: RowGroupFacts, computed_columns: Sequence[ComputedColumn], excluded_columns: Collection[str]
 ) -> dict[ComputedColumn, SchemaNode]:
     """Return the computed columns that a row group stores in a separate leaf, each with its leaf.
 
-    Fields within the top-level columns ``filter_leaves`` are excluded, because they are read with these columns.
+    Fields of the top-level columns ``excluded_columns`` are omitted, because they are read with these columns.
     """
     leaves = {}
     for column in computed_columns:
-        if not isinstance(column.field, VariantField) or column.field.column.path[0] in filter_leaves:
+        if not isinstance(column.field, VariantField) or column.field.column.path[0] in excluded_columns:
             continue
         leaf = leaf_of(column.field, group)
         if leaf is not None:
@@ -201,7 +201,7 @@ def computed_of(
     """Return the values of the computed columns for a batch, from their leaves or from columns of the batch."""
     return [
         leaves[column.key] if column.key in leaves
-        else stored_of(column.field, batch) if isinstance(column.field, Column)
+        else stored_values(column.field, batch) if isinstance(column.field, Column)
         else value_of(column.field, batch)
         for column in computed_columns
     ]

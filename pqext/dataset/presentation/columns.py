@@ -53,7 +53,7 @@ class Formats:
         )
 
     def check_arrow(self, remedy: str) -> None:
-        """Raise ``ValueError`` for formats of Python objects, which Arrow cannot represent."""
+        """Raise ``ValueError`` if values are returned as Python objects, which Arrow cannot represent."""
         for name, value in (("variants", self.variants), ("geometry", self.geometry)):
             if value in ("python", "shapely"):
                 raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
@@ -99,7 +99,7 @@ class Formats:
             return field
         if is_variant(field) or is_geometry(field):
             return unmark(field).with_type(pa.string())
-        return field.with_type(_with_fields(field.type, self._field))
+        return field.with_type(_map_fields(field.type, self._field))
 
     def array(self, array: pa.Array, field: pa.Field) -> pa.Array:
         if not self.converts(field):
@@ -154,12 +154,12 @@ def _nested_fields(field: pa.Field) -> list[pa.Field]:
     return [field, *(part for i in range(kind.num_fields) for part in _nested_fields(kind.field(i)))]
 
 
-def _with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Replace the fields of a nested type by ``change``, in the layout of `plain_layout`."""
+def _map_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Apply ``change`` to the fields of a nested type. The result has the layout of :func:`plain_layout`."""
     types: Any = pa.types
     type_ = storage_type(type_)
     if types.is_dictionary(type_):
-        return _with_fields(type_.value_type, change)
+        return _map_fields(type_.value_type, change)
     if types.is_struct(type_):
         return pa.struct([change(part) for part in type_])
     if types.is_map(type_):

@@ -51,7 +51,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
 
 
 def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
-    """Convert a table to a polars DataFrame in the formats."""
+    """Convert a table to a polars DataFrame. Raises ``ValueError`` for duplicate column names."""
     require_package("polars")
     import polars
 
@@ -77,7 +77,7 @@ def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
 
 
 def _clear_columns(table: pa.Table, positions: Mapping[int, object]) -> pa.Table:
-    """Replace the columns at ``positions`` by nulls."""
+    """Replace the columns at ``positions`` with nulls."""
     for place in positions:
         table = table.set_column(place, table.schema.field(place).name, pa.nulls(table.num_rows))
     return table

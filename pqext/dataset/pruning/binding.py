@@ -228,13 +228,13 @@ def _bind_computed(
     expression: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
 ) -> ComputedLeaf:
     read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
-    nodes = {base._key(): _flat(base, schema) for base in read}
+    nodes = {base._key(): _flat_column(base, schema) for base in read}
     types = {base._key(): _column_type(base, schema) for base in read}
     return ComputedLeaf(expression, operand, question, nodes, types)
 
 
-def _flat(base: Base, schema: Schema) -> SchemaNode | None:
-    """Return the column of an operand if its statistics are bounds of the values in rows, otherwise None."""
+def _flat_column(base: Base, schema: Schema) -> SchemaNode | None:
+    """Return the leaf column of ``base`` if it has one value per row and no annotation, otherwise None."""
     node = find(schema, operand_column(base))
     is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
     return node if is_plain and for_logical(node.logical_name) is None else None
@@ -265,7 +265,7 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
 
 
 def _geometry_base(leaf: Spatial) -> Base:
-    """Return the column whose statistics prune: the first that the geometries are computed from."""
+    """Return the first column from which the geometries are computed. Its statistics are used for pruning."""
     return bases(leaf.operand)[0]
 
 

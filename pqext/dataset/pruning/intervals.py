@@ -35,7 +35,7 @@ def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
     match operand:
         case Column() | VariantField():
             result = get_bounds(operand)
-            return _NULL if result.all_null else _free_of_counts(result)
+            return _NULL if result.all_null else _drop_counts(result)
         case Constant():
             kind = value_type_of_arrow(type_of_constant(operand))
             if kind is None:
@@ -53,7 +53,7 @@ def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
             )
             if cast is None or inner.minimum is None or inner.maximum is None:
                 return UNKNOWN
-            return _free_of_counts(cast.bounds(inner))
+            return _drop_counts(cast.bounds(inner))
     return UNKNOWN
 
 
@@ -73,12 +73,12 @@ def at_midnight(bounds: Bounds) -> Bounds:
     return replace(bounds, minimum=None, maximum=None)
 
 
-def _free_of_counts(bounds: Bounds) -> Bounds:
+def _drop_counts(bounds: Bounds) -> Bounds:
     return Bounds(bounds.minimum, bounds.maximum, has_nan=bounds.has_nan)
 
 
 def _signed_type(type: pa.DataType) -> pa.DataType:
-    """Return the type to which numbers are cast: unsigned integers are widened to signed ones."""
+    """Return ``type``, or a decimal type that can represent all values of an unsigned integer type."""
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
@@ -108,10 +108,7 @@ def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
 
 
 def _combine_endpoints(operator: str, endpoints: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
-    """Return the possible extremes of an arithmetic result, from the endpoints of its operands;
-
-    None if it is unbounded.
-    """
+    """Return the candidates for the bounds of an arithmetic result; None if the result is unbounded."""
     if len(endpoints) == 1:
         return [-end for end in endpoints[0]]
     (a, b), (c, d) = endpoints

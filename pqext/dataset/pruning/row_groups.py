@@ -1,4 +1,4 @@
-"""Determine the row groups, and rows in them, that may match a filter, by statistics, Bloom filters and page indexes.
+"""Determine which row groups and rows may match a filter, by statistics, Bloom filters and page indexes.
 
 A row group is excluded only if metadata proves that it cannot match. An AllOf may match if all operands may match, an
 AnyOf if one may, and a leaf if all its predicates may. Predicates are evaluated on the statistics of a leaf column or
@@ -176,12 +176,12 @@ def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
             while found.rows(at[leaf]).stop <= start:
                 at[leaf] += 1
         known = {leaf: found.bounds[at[leaf]] for leaf, found in pages.items()} | whole
-        if bound.may_match(partial(_of_leaf, known)):
+        if bound.may_match(partial(_leaf_bounds, known)):
             kept.append(range(start, stop))
     return merge_ranges(kept)
 
 
-def _of_leaf(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
+def _leaf_bounds(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
     return bounds[node.leaf_start]
 
 

@@ -46,7 +46,7 @@ def distance_to_group(column: Column, geometry: Geometry, group: RowGroup) -> fl
 def search_radii(column: Column, geometry: Geometry, groups: Sequence[RowGroup], rows: int) -> Iterator[float]:
     """Yield increasing radii around a geometry. With evenly distributed rows, the first radius contains ``rows`` rows.
 
-    Yield nothing if the boxes of row groups are unknown, or if the row groups have fewer rows in total.
+    Yield nothing if the boxes of row groups are unknown, or if the row groups have at most ``rows`` rows in total.
     """
     query = _query_box(geometry)
     if query is None or sum(group.num_rows for group in groups) <= rows:

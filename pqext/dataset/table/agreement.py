@@ -55,7 +55,7 @@ class Agreement(SchemaStrategy):
             self._alike = (*own, file_request)
         return file_request
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for a count. The types of unselected columns need not agree."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
@@ -101,7 +101,7 @@ class Agreement(SchemaStrategy):
             if self._schema is None:
                 raise
             name = source_name(self.table_request.sources[row])
-            reason = f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}"
+            reason = f"schemas differ: {name} compared with {self._first}: {error}{_UNION}"
             raise SchemaMismatchError(reason) from None
 
     def _is_known(self, schema: pa.Schema) -> bool:

@@ -104,18 +104,19 @@ def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
         raise ValueError(f"column {name!r} of {array.type} cannot be read as {type}: {error}") from None
 
 
-def check_geometry_types(schema: pa.Schema, declared_schema: pa.Schema, path: str | None) -> None:
-    """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``declared_schema``.
+def check_geometry_types(schema: pa.Schema, file_schema: pa.Schema, path: str | None) -> None:
+    """Raise ``ValueError`` if a geometry column has another CRS or other edges in ``schema`` than in ``file_schema``.
 
-    Columns, nested fields included, are compared only if both sides have a geometry type. ``path`` names the file.
+    Columns and nested fields are compared only if they have a geometry type in both schemas. ``path`` is the path of
+    the file.
     """
-    _check(schema, declared_schema, path, ())
+    _check(schema, file_schema, path, ())
 
 
 def _check(
-    schema: Iterable[pa.Field], declared_fields: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]
+    schema: Iterable[pa.Field], file_fields: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]
 ) -> None:
-    held = {field.name: field for field in declared_fields}
+    held = {field.name: field for field in file_fields}
     for field in schema:
         own = held.get(field.name)
         if own is None or own.equals(field, check_metadata=True):

@@ -1,4 +1,4 @@
-"""Requests for the files of a scan, such that all files return columns with the same schema."""
+"""Requests for the files of a scan. All files return columns with the same schema."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ class SchemaStrategy(ABC):
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if a file does not support the scan's filter."""
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request for a file whose rows are only counted; see `request_file`."""
+    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+        """Return the request for a file whose rows are only counted; see :meth:`request_file`."""
         return self.request_file(row, file, filter)
 
     @abstractmethod
@@ -184,7 +184,10 @@ class SchemaStrategy(ABC):
 
 
 def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """Return the type at a path of struct fields; None if there is no such field or it has the null type."""
+    """Return the type at a path of struct fields; None if there is no such field, or if it has the null type.
+
+    Raises ``ValueError`` if several fields have the same name.
+    """
     fields: pa.Schema | pa.StructType = schema
     for name in path:
         result = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []

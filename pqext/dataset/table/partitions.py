@@ -105,7 +105,7 @@ class Partitions:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
-        """Evaluate ``filter`` for each row of ``values``, the partition values of a source; return what remains of it.
+        """Evaluate ``filter`` on each row of ``values``, the partition values of a source. Return what remains.
 
         Raises ``TypeError`` if a literal cannot be compared with its column.
         """
@@ -120,7 +120,7 @@ class Partitions:
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
         known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _top_columns(leaf) <= names}
-        results = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
+        results = [_remaining_filter(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return results
         name = escape_text(self.paths)  # not a partition column
@@ -140,7 +140,7 @@ class Partitions:
                 "numbers"
             ) from None
 
-    def including(self, paths: str | None, rows: str | None) -> Partitions:
+    def add_columns(self, paths: str | None, rows: str | None) -> Partitions:
         """Add columns for the file path and for the row number in the file, unless their names are None.
 
         Raises ``ValueError`` if a name is already in use, and ``TypeError`` if it is not text.
@@ -190,7 +190,7 @@ class Partitions:
         return [leaf for leaf in leaves if _top_columns(leaf).isdisjoint(self.schema.names)]
 
     def cast(self, schema: pa.Schema) -> Partitions:
-        """Change the types of the partition columns to those in ``schema``."""
+        """Change the types of the partition columns to the types in ``schema``."""
         fields = [schema.field(item.name) if item.name in schema.names else item for item in self.schema]
         return replace(self, schema=pa.schema(fields))
 
@@ -212,7 +212,7 @@ class Partitions:
         return batch
 
     def columns_of_files(self, names: Sequence[str]) -> list[str]:
-        """Return those of ``names`` that are columns of the files."""
+        """Return the ``names`` that are not partition columns."""
         return [name for name in names if name not in self.schema.names]
 
 
@@ -353,7 +353,8 @@ def _convert_values(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
         return cast_exactly(pa.array(texts, pa.string()), field.type)
     except pa.ArrowException as error:
         column = escape_text(field.name)
-        raise ValueError(f"the folders of column {column!r} cannot be read as {field.type}: {error}") from None
+        message = f"partition column {column!r}: folder values cannot be converted to {field.type}: {error}"
+        raise ValueError(message) from None
 
 
 def _top_columns(leaf: Expression) -> set[str]:
@@ -367,11 +368,11 @@ def _leaves(expression: Expression) -> list[Expression]:
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
 
 
-def _remaining(
+def _remaining_filter(
     expression: Expression, results: Mapping[Expression, Sequence[bool | None]], values: pa.RecordBatch, row: int
 ) -> RemainingFilter:
     if isinstance(expression, And | Or):
-        parts = [_remaining(operand, results, values, row) for operand in expression.operands]
+        parts = [_remaining_filter(operand, results, values, row) for operand in expression.operands]
         left = [part.filter for part in parts if part.filter is not None]
         refused = [part for part in parts if part.prune_reason is not None]
         if isinstance(expression, And):
@@ -393,9 +394,9 @@ def _remaining(
 
 
 def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
-    """Replace the partition columns in a leaf by their values in ``row``.
+    """Replace the partition columns in a leaf with their values in ``row``.
 
-    Return the new condition, or its result if the values determine it.
+    Return the new condition, or its result, True, False or None for null, if the values determine the result.
     """
     if isinstance(leaf, Not):
         inner = substitute(leaf.operand, row)
@@ -410,13 +411,13 @@ def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | Non
 
 
 def reads(operand: Operand, names: Collection[str]) -> bool:
-    """Return whether an operand uses only the columns ``names``, and at least one of them."""
+    """Return whether an operand uses at least one column, and only columns in ``names``."""
     result = bases(operand)
     return bool(result) and all(operand_column(base).path[0] in names for base in result)
 
 
 def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
-    """Replace values computed from ``row`` only by constants; return None if the result is null."""
+    """Replace values computed only from ``row`` with constants. Return None if the operand is null."""
     if reads(operand, row.schema.names):
         (result,) = value_of(operand, row)
         return Constant(result) if result.is_valid else None

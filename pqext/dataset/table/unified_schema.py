@@ -52,7 +52,7 @@ class Conflict(Exception):
 class Unifier:
     """Unifier of the schemas of files, which are added one after another; ``schema`` unifies all schemas so far.
 
-    The types of columns that are not in ``needed`` may conflict. By default, all columns are needed.
+    The types of columns that are not in ``required_columns`` may conflict. By default, all columns are required.
     """
 
     def __init__(self, required_columns: Collection[str] | None = None) -> None:
@@ -99,7 +99,7 @@ class Unifier:
 
 
 def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
-    """Unify two fields, with the first one's name and metadata. Raises `Conflict`."""
+    """Unify two fields into one with the name of ``first``. Raises :exc:`Conflict` if they have no common type."""
     if pa.types.is_null(first.type):
         return other.with_name(first.name).with_nullable(True)
     if pa.types.is_null(other.type):
@@ -112,7 +112,7 @@ def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
 
 
 def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Unify two types by the table in this module. Raises `Conflict`."""
+    """Unify two types by the table in this module. Raises :exc:`Conflict` if they have no common type."""
     types = pa.types
     if first == other:
         return first
@@ -136,7 +136,7 @@ def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     if types.is_timestamp(first) and types.is_timestamp(other):
         if (first.tz is None) != (other.tz is None):
             raise Conflict(first, other)
-        return pa.timestamp(_finest(first.unit, other.unit), first.tz)
+        return pa.timestamp(_finest_unit(first.unit, other.unit), first.tz)
     if _is_number(first) and _is_number(other):
         return _number(first, other)
     for same in (types.is_time, types.is_duration, types.is_date):
@@ -208,7 +208,7 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _decimal(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the narrowest decimal type for all digits of two types, at least one of which is a decimal."""
+    """Return the narrowest decimal type for all digits of a decimal type and another type. Raises :exc:`Conflict`."""
     both = (first, other)
     scale = max(type.scale if pa.types.is_decimal(type) else 0 for type in both)
     digits = max(type.precision - type.scale if pa.types.is_decimal(type) else _digits(type) for type in both)
@@ -230,7 +230,7 @@ def _is_within_float(type: pa.DataType) -> bool:
 
 
 def _merge_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Unify two types by Arrow's rules. Raises `Conflict`."""
+    """Unify two types by Arrow's rules. Raises :exc:`Conflict` if Arrow has no common type."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:
         return pa.unify_schemas(both, promote_options="permissive").field("x").type
@@ -238,7 +238,7 @@ def _merge_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
         raise Conflict(first, other) from None
 
 
-def _finest(*units: str) -> str:
+def _finest_unit(*units: str) -> str:
     return max(units, key=("s", "ms", "us", "ns").index)
 
 
@@ -313,7 +313,7 @@ def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
     if type == file_type or types.is_null(file_type):
         return True
     if types.is_nested(file_type):
-        return _have_nested(type, file_type)
+        return _holds_nested(type, file_type)
     if types.is_decimal(type) and type.precision > 38:
         return False  # most readers, including Spark, do not support such a type
     if types.is_integer(file_type):
@@ -331,7 +331,7 @@ def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
     return any(test(file_type) and test(type) for test in same)
 
 
-def _have_nested(type: pa.DataType, file_type: pa.DataType) -> bool:
+def _holds_nested(type: pa.DataType, file_type: pa.DataType) -> bool:
     types = pa.types
     if types.is_struct(file_type):
         return types.is_struct(type) and all(holds_all(type.field(item.name).type, item.type) for item in file_type)
@@ -351,7 +351,7 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def are_unifiable(schemas: Iterable[pa.Schema]) -> bool:
-    """Whether one schema represents the values of all ``schemas``."""
+    """Return whether :class:`Unifier` can unify all ``schemas``."""
     unifier = Unifier()
     try:
         for schema in schemas:

@@ -74,7 +74,7 @@ class Union(SchemaStrategy):
         return self._schema
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Do nothing: the filter has been checked against the unified schema, whatever columns a file has."""
+        """Do nothing, because the filter has already been checked against the unified schema."""
 
     def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for the columns that the file has, with the part of the filter that it supports."""
@@ -98,31 +98,31 @@ class Union(SchemaStrategy):
             exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None
         names = self._names(file)
         if exact is not None and answer is not True:
-            names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
+            names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has_column(file, name))]))
         else:
             exact = None
         computed = tuple(element for element in self.table_request.computed_columns if self._has_inputs(element, file))
         later = tuple(item for item in self.table_request.computed_columns if item not in computed)
         tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
-        names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
+        names = list(dict.fromkeys([*names, *(name for name in tops if _has_column(file, name))]))
         return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
-    def _has_inputs(self, computed_columns: ComputedColumn, file: ParquetFile) -> bool:
+    def _has_inputs(self, column: ComputedColumn, file: ParquetFile) -> bool:
         """Return whether a file has all inputs of a computed column, in their unified types."""
-        results = [operand_column(base).path for base in bases(computed_columns.field)]
+        results = [operand_column(base).path for base in bases(column.field)]
         return all(
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
         )
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the same request as `request_file`."""
+    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+        """Return the same request as :meth:`request_file`."""
         return self.request_file(row, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
-        """Return the columns to read. For a missing field, it is the nearest group around it that exists."""
+        """Return the names of the columns to read, with the deepest existing ancestor in place of a missing field."""
         result: dict[str, None] = {}
         for path in self._paths:
-            nearest = _nearest(file, path)
+            nearest = _nearest_node(file, path)
             if nearest is not None:
                 name = nearest.dotted_path if file.schema.find(nearest.dotted_path) is nearest else nearest.path[0]
                 result[name] = None
@@ -261,11 +261,11 @@ def _missing_columns(filter: Expression, file: ParquetFile) -> str:
     return ", ".join(escape_text(repr(name)) for name in results)
 
 
-def _has(file: ParquetFile, name: str) -> bool:
+def _has_column(file: ParquetFile, name: str) -> bool:
     return file.schema.root.child(name) is not None
 
 
-def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
+def _nearest_node(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
     """Return the node of a file at ``path``, or its deepest existing ancestor; None if the column is missing."""
     result, node = None, file.schema.root.child(path[0])
     for name in path[1:]:

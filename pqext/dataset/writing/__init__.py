@@ -1,1 +1,1 @@
-"""Write the files of a folder together: part files, partitions, and the commit that makes all of them visible."""
+"""Write the files of a folder together: part files, partitions, and the commit that makes all files visible."""

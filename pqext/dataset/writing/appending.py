@@ -1,4 +1,4 @@
-"""Append files to a folder, whose partitions and schema must agree with those of the new files."""
+"""Append files to a folder with the same partitions and schema."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def drop_columns(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
-def nullable(schema: pa.Schema) -> pa.Schema:
+def make_nullable(schema: pa.Schema) -> pa.Schema:
     """Return ``schema`` with all columns nullable."""
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
 
 
 def partitions_of_target(
-    target: str, sources: Any, present: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
+    target: str, sources: Any, existing_files: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
     advice: str,
 ) -> Partitions:
-    """Return the partitions of a folder with the files ``present``.
+    """Return the partitions of a folder that contains ``existing_files``.
 
     Raises ``ValueError`` if files with columns ``names``, partitioned by ``partition_by``, cannot be appended.
     """
     partitions = partitions_of(
-        locate_sources(sources), [*present.values()] if isinstance(sources, Location) else [*present]
+        locate_sources(sources), [*existing_files.values()] if isinstance(sources, Location) else [*existing_files]
     )
     if partition_by and tuple(partitions.schema.names) != partition_by:
         there = ", ".join(partitions.schema.names)
@@ -70,7 +70,7 @@ def partitions_of_target(
 
 
 def check_append(
-    target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
+    target: str, sources: Any, existing_files: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
 ) -> None:
     """Raise ``SchemaMismatchError`` if the schema in ``appended_schema`` differs from that of a folder's files.
 
@@ -78,14 +78,14 @@ def check_append(
     """
     with ParquetFile(appended_schema) as file:
         new = file.arrow_schema
-    partitions = partitions_of_target(target, sources, present, partition_by, new.names, _ADVICE)
-    path, place = next(iter(present.items()))
+    partitions = partitions_of_target(target, sources, existing_files, partition_by, new.names, _ADVICE)
+    path, place = next(iter(existing_files.items()))
     try:
         with ParquetFile(place) as file:
             schema = file.arrow_schema
     except ParquetError:
         return
-    first, other = (nullable(partitions.complete_schema(item)) for item in (schema, new))
+    first, other = (make_nullable(partitions.complete_schema(item)) for item in (schema, new))
     try:
         check_agreement(first, other, path, "the data")
     except SchemaMismatchError as error:

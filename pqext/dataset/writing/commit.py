@@ -154,7 +154,7 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
 
 
 def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Return those of ``names`` that are below ``folders``, however the names are escaped."""
+    """Return the ``names`` that are below ``folders``, however the names are escaped."""
     replaced = {_split_folder(folder) for folder in folders}
     results = []
     for name in names:

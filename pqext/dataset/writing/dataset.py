@@ -84,7 +84,6 @@ def write_dataset(
             publish files together, or a value cannot name a folder: text that is too long for the file system, and
             ``__HIVE_DEFAULT_PARTITION__``, which represents null.
         ValueError: If columns or options do not match the data.
-    145 | Raise ``ValueError`` unless ``choice`` is one of ``words``.
 
     Example:
         >>> import pqext, pyarrow
@@ -144,7 +143,7 @@ def write_dataset(
 
 
 def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless ``choice`` is one of the words."""
+    """Raise ``ValueError`` unless ``choice`` is one of ``words``. The message names the option ``name``."""
     if choice not in words:
         meant = did_you_mean(str(choice), words)
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
@@ -164,9 +163,9 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
     return os.path.abspath(os.fsdecode(locate(path)))
 
 
-def _plain_partitions(schema: pa.Schema, by: Sequence[str]) -> pa.Schema:
-    """Replace dictionary types of partition columns in ``schema`` by their value types, which can name folders."""
-    for name in by:
+def _plain_partitions(schema: pa.Schema, partition_by: Sequence[str]) -> pa.Schema:
+    """Replace dictionary and view types of the partition columns with plain types, which can name folders."""
+    for name in partition_by:
         index = schema.get_field_index(name)
         if index >= 0:
             schema = schema.set(index, schema.field(index).with_type(_plain_type(schema.field(index).type)))

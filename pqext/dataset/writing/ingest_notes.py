@@ -82,7 +82,7 @@ class Batch:
         return f"{STREAMED}{self.query}.json"
 
     def dump(self) -> bytes:
-        """Serialise the record that this batch is committed."""
+        """Serialise the record of the query, with this batch as its last committed batch."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
     def is_in(self, note: bytes, path: str, is_foreign: bool = False) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.write.writer import ParquetWriter
-from pqext.dataset.writing.partition_folders import folder_names, split
+from pqext.dataset.writing.partition_folders import check_folder_columns, split
 from pqext.dataset.writing.staging import StagingArea, Token
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.file_shredding import Counts, residual_counts
@@ -84,7 +84,7 @@ class PartFiles:
             self._add(names, rows)
 
     def close(self) -> tuple[Staging, ...]:
-        """Finish all files and return them; they remain in the staging area until the commit."""
+        """Finish all files and return their records. The files remain in the staging area until the commit."""
         for folder in [*self._open]:
             self._end(folder)
         done, self._done = tuple(self._done), []
@@ -251,4 +251,4 @@ def check_division(division: Division, schema: pa.Schema) -> None:
             raise TypeError(f"{name} must be an integer, not {limit!r}")
         if limit is not None and limit < 1:
             raise ValueError(f"{name} must be positive, not {limit}")
-    folder_names(schema, division.partition_by)
+    check_folder_columns(schema, division.partition_by)

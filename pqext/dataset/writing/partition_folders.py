@@ -34,8 +34,8 @@ def null_folder(columns: Sequence[str]) -> str:
     return "".join(f"{escape(name)}={NULL}/" for name in columns)
 
 
-def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Check that the values of ``columns`` can name folders.
+def check_folder_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Raise an error unless the values of ``columns`` can name folders.
 
     Raises ``ValueError`` if columns do not exist, are named twice, would name hidden folders or are the only columns,
     and ``TypeError`` for a type without a text form that all readers interpret in the same way.

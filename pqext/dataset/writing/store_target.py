@@ -109,7 +109,7 @@ class StoreTarget:
         return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
-        """Finish a committed job that was killed, and abort jobs that began before ``older_than``."""
+        """Finish a committed job that was killed, and delete hidden files that are older than ``older_than``."""
         finished = self._finish_decided_job()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
@@ -229,7 +229,7 @@ class StoreTarget:
                     self._bucket.abort(item.key, item.upload)
 
     def _is_possibly_decided(self) -> bool:
-        """Return whether the journal belongs to this job, which is then committed. True if it cannot be read."""
+        """Return whether the journal shows that this job is committed. True if the journal cannot be read."""
         try:
             return self._is_committed(self._job)
         except Exception:
@@ -249,7 +249,7 @@ class StoreTarget:
         return [key for key in result if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced_files(self, folders: Collection[str] | None) -> tuple[str, ...]:
-        """Return the files that an overwrite replaces; with ``folders``, only those in these partitions."""
+        """Return the files that an overwrite replaces: all files, or the files in the partitions ``folders``."""
         inside = len(self._inside)
         names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
@@ -301,17 +301,17 @@ class StoreTarget:
                     path=self._bucket.url(self._inside + NOTE),
                 ) from None
 
-        _in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
+        _call_in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
         if not self._is_committed(journal.job):
             return  # another process has finished it; continuing could undo later commits
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))
-        _in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
+        _call_in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
         self._bucket.put(self._inside + commit.SUCCESS, journal.job.encode())
 
 
-def _in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:
-    """Call ``action`` with each name, concurrently if there are several."""
+def _call_in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:
+    """Call ``action`` with each name, concurrently if there are more than ``_TOGETHER`` names."""
     if len(names) <= _TOGETHER:
         for name in names:
             action(name)

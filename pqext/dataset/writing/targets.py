@@ -38,7 +38,7 @@ class Target(Protocol):
         """Raise ``TableFormatError`` if the folder is at or within a Delta, Iceberg or Hudi table."""
 
     def check(self, overwrite: bool, compare: Compare) -> None:
-        """Raise ``ValueError`` if files cannot be written here, or if ``compare`` rejects the existing files."""
+        """Raise ``ValueError`` if files cannot be written to the folder, or if ``compare`` rejects existing files."""
 
     def begin(self, job: str, owner: int | None = None) -> StagingArea:
         """Create the staging area of a job that the process ``owner`` runs, by default Spark's driver."""
@@ -146,7 +146,10 @@ def put_empty(target: Target, job: str, partition_by: Sequence[str], data: bytes
 
 
 def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
-    """Raise ``ValueError`` if files cannot be written to a folder."""
+    """Raise ``ValueError`` if files cannot be written to a folder, or if ``compare`` rejects the existing files.
+
+    Raises ``UnsupportedError`` if ``target`` or one of its parents is a file.
+    """
     there = next((path for path in (target, *target.parents) if path.exists()), None)
     if there is not None and not there.is_dir():
         raise UnsupportedError(

@@ -151,7 +151,7 @@ class Query:
             values["assumed"] = ((PARTITION_TYPES, "true"),)
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
         if any(included):
-            partitions = partitions.including(*included)
+            partitions = partitions.add_columns(*included)
         timezone = values.pop("timezone", DEFAULT)
         for name in ("columns", "where"):
             if name in values:

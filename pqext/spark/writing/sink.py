@@ -28,7 +28,7 @@ from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.unified_schema import are_unifiable, merge_schemas
-from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, nullable, partitions_of_target
+from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, make_nullable, partitions_of_target
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
 from pqext.dataset.writing.saved import SaveResult as SaveResult
@@ -219,7 +219,7 @@ def check_append(
         raise
     except ParquetError:
         return
-    first, other = (nullable(partitions.complete_schema(schema)) for schema in (existing, new))
+    first, other = (make_nullable(partitions.complete_schema(schema)) for schema in (existing, new))
     advice = f"select and cast the columns of {target}, or {_ADVICE}"
     try:
         if merge_schema:
