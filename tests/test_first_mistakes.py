@@ -200,7 +200,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("pyarrow's", lambda path: pqext.read_table(path, filter=pc.field("a") > 3), r"pqext.col.* not pyarrow\."),
     ("a point", lambda _: col("at").dwithin((2.3, 48.8), 100), r"a point is shapely.Point\(x, y\)"),
     ("three bounds", lambda _: col("at").intersects((2, 48, 3)), "not tuple of 3 numbers"),
-    ("a table of variants", lambda path: variant.to_python(pqext.read_table(path)), "take the column 'station'"),
+    ("a table of variants", lambda path: variant.to_python(pqext.read_table(path)), "pass its column 'station'"),
     (
         "one scalar",
         lambda path: variant.to_python(pqext.read_table(path)["station"][0]),

@@ -69,7 +69,7 @@ class GeospatialHandler(OrdersRows):
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return the reason that the CRS of a column is unknown, or None if it is known."""
+        """Return the reason that a column's CRS is unknown. None if it is known or a code, or the edges are unknown."""
         try:
             return crs_.doubt(_type_of_node(node).crs, options.properties)
         except GeometryError:
@@ -97,8 +97,9 @@ class GeospatialHandler(OrdersRows):
         (:mod:`pqext.geo.geoarrow`) are converted to WKB.
 
         Raises:
-            GeometryError: If the field is not binary, or GEOGRAPHY has a CRS that is not known to be geographic.
-            ValueError: If the order is unknown.
+            GeometryError: If the field is neither binary nor in a GeoArrow layout, a CRS in the option is unknown, or
+                GEOGRAPHY has a CRS that is not known to be geographic.
+            ValueError: If the option has an unknown key, or an invalid order, orientation, epoch or covering.
         """
         option = _option(options.geometry.get(path))
         properties = options.key_value_metadata
@@ -140,12 +141,11 @@ class GeospatialHandler(OrdersRows):
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
-        """Return the values as ISO WKB in plain bytes, and record their summary.
+        """Return the values as a binary array of ISO WKB, and record their summary if they are unchanged.
 
         Raises:
-            GeometryError: With the row and byte, if WKB is invalid; with the row, if an SRID differs from the column's,
-                or
-                if coordinates in a geographic CRS are out of range.
+            GeometryError: With the row and byte if WKB is invalid. With the row if an SRID differs from the column's
+                or coordinates in a geographic CRS are out of range.
         """
         stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))
@@ -166,7 +166,7 @@ class GeospatialHandler(OrdersRows):
         return plain.cast(storage.field.type)
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the covering column that the option ``covering`` requests. GeoParquet 1.1 has one by default.
+        """Return the covering column that option ``covering`` requests, or None. GeoParquet 1.1 has one by default.
 
         If the metadata of ``schema`` already names a covering, the covering is computed again.
         """
@@ -193,7 +193,7 @@ class GeospatialHandler(OrdersRows):
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
     ) -> Mapping[str, str]:
-        """Return the GeoParquet metadata that describes the columns, unless the options disable it."""
+        """Return the GeoParquet metadata that describes the columns; empty if the options disable the metadata."""
         version = geoparquet.version(options)
         if version is None:
             return {}
@@ -209,7 +209,7 @@ class GeospatialHandler(OrdersRows):
     def of_other_rows(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return GeoParquet metadata of the existing columns for other rows: without boxes, types and coverings."""
+        """Return the metadata without facts about the rows; see :func:`pqext.geo.geoparquet.filter_columns`."""
         return geoparquet.filter_columns(value, find, is_subset=is_subset)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
@@ -220,7 +220,7 @@ class GeospatialHandler(OrdersRows):
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
-        """Return the box and type codes of a column chunk, and one box per page; nothing if the values are not WKB."""
+        """Return the box, type codes and page boxes of a column chunk; no facts if values are invalid or all null."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
             summary = _summary(values, records)
@@ -237,7 +237,7 @@ class GeospatialHandler(OrdersRows):
         return ChunkFacts(statistics, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows of the pages whose boxes may match; all rows if there are no page boxes."""
+        """Return the rows of the pages whose boxes may match ``predicate``; None if page boxes cannot be used."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
         if not node.is_leaf or _has_other_edges(node):
@@ -328,7 +328,7 @@ def _storage(
     geographic = crs_.is_geographic(type.crs, properties)
     if not type.planar and not geographic:
         problem = f"column {path!r}: GEOGRAPHY needs a geographic CRS, not {excerpt(crs_label(type.crs))}"
-        raise GeometryError(f"{problem}; transform it to OGC:CRS84, or write edges='planar'", rule="geography.crs")
+        raise GeometryError(f"{problem}; transform to OGC:CRS84, or use edges='planar'", rule="geography.crs")
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
         hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
         unknown = excerpt(crs_label(type.crs))
@@ -375,7 +375,7 @@ def _check_same_type(
             source = "option 'geometry'" if name in options else "the table"
             raise ValueError(
                 f"{source} states {name} {crs_label(ours)} for column {path!r}, but the file has {crs_label(theirs)}; "
-                "remove it, or write a new file"
+                f"omit the {name}, or write a new file"
             )
 
 
@@ -433,7 +433,7 @@ def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str,
 def _in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
     """Return False if coordinates must be clamped.
 
-    Raises GeometryError if they are out of range and may not be clamped.
+    Raises GeometryError if coordinates are out of range and ``check`` is True.
     """
     box = bounding_box([summary])
     if not check or (box is not None and within_range(box, 0.0)):

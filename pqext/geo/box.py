@@ -77,9 +77,10 @@ class BoundingBox:
         return self.xmin <= other.xmin and other.xmax <= self.xmax
 
     def union(self, other: BoundingBox, *, longitudes: bool = False) -> BoundingBox:
-        """Return the smallest box that contains both boxes.
+        """Return a box that contains both boxes.
 
-        The result wraps if either box wraps. With ``longitudes``, it also wraps if that makes it smaller.
+        If either box wraps, the result wraps or covers all longitudes. With ``longitudes``, the result also wraps if
+        that makes it narrower by at least :data:`WORTH_WRAPPING`.
         """
         xmin, xmax = _union_x(self, other, longitudes)
         return BoundingBox(
@@ -94,7 +95,11 @@ class BoundingBox:
         )
 
     def wrap_around(self, gap: tuple[float, float] | None) -> BoundingBox:
-        """Return the box that excludes ``gap``, an empty range of longitudes, if it is clearly smaller."""
+        """Return the box that wraps around ``gap``, an empty range of longitudes.
+
+        Returns the box itself if ``gap`` is None, the box wraps already, or the result would not be narrower by at
+        least :data:`WORTH_WRAPPING`.
+        """
         if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
             return self
         return replace(self, xmin=gap[1], xmax=gap[0])

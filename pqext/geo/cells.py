@@ -46,7 +46,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
 
     Raises:
         ValueError: If the grid is unknown or the resolution is out of range.
-        ImportError: If the library is not installed.
+        ImportError: If the optional library of the grid is not installed.
         GeometryError: With the row, if WKB is invalid or coordinates are not longitudes and latitudes.
 
     Example:
@@ -145,7 +145,7 @@ def _a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
 
 @contextmanager
 def _installed(package: str) -> Iterator[None]:
-    """Convert a missing library to ImportError with installation advice."""
+    """Add installation advice to an ImportError that is raised in the context."""
     try:
         yield
     except ImportError as error:

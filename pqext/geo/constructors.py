@@ -39,6 +39,7 @@ def from_points(x: Any, y: Any, z: Any = None, *, crs: Any = None) -> pa.Extensi
     Raises:
         ValueError: If lengths differ, values are not numbers, or the points need 2 GiB or more in total.
         TypeError: If an argument is not a sequence.
+        GeometryError: If the CRS is unknown.
 
     >>> from pqext.geo import to_wkt
     >>> to_wkt(from_points([178.44, None], [-18.14, 64.5])).to_pylist()
@@ -58,8 +59,9 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
         An extension array ``geoarrow.wkb``.
 
     Raises:
-        TypeError: If ``geometries`` contains anything else.
+        TypeError: If ``geometries`` is of another type, or contains a value that is not a geometry or None.
         ValueError: If the CRS of a GeoSeries differs from ``crs``.
+        GeometryError: If the CRS is unknown.
 
     >>> import shapely
     >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
@@ -94,7 +96,7 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: A
         more.
 
     Raises:
-        GeometryError: With row and byte, if a text is not WKT.
+        GeometryError: With row and byte if a text is not WKT, and if the CRS is unknown.
         TypeError: If the array is not an array of strings.
 
     >>> import pyarrow as pa
@@ -141,7 +143,8 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any
         An extension array ``geoarrow.wkb``, chunked if ``array`` is, with the edges of the array's extension type.
 
     Raises:
-        GeometryError: If the array does not have the layout, and with the row and byte if WKT or WKB is invalid.
+        GeometryError: If the array does not have the layout or the CRS is unknown. With the row and byte if WKT or WKB
+            is invalid.
         ValueError: If the layout is unknown.
         TypeError: If ``array`` is not an Arrow array.
 

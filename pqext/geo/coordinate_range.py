@@ -66,7 +66,7 @@ def check(array: GeometryArray) -> None:
 
 
 def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return shapely geometries, clamped as by :func:`clamp`."""
+    """Return shapely geometries with X and Y clamped to longitudes and latitudes. Clamped geometries lose Z and M."""
     import shapely
 
     corners, rows = shapely.get_coordinates(shapes, return_index=True)

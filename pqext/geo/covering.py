@@ -37,7 +37,7 @@ class Covering:
         """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping with ``name`` and ``type``.
 
         Raises:
-            TypeError: If the option has another type.
+            TypeError: If the option has another type or other keys, or the name is not a non-empty string.
             ValueError: If the type of the bounds is unknown.
         """
         if option is None or option is False:
@@ -50,7 +50,7 @@ class Covering:
         if not isinstance(name, str) or not name:
             raise TypeError(f"the name of a covering column must be a non-empty str, not {name!r}")
         if width not in get_args(Width):
-            raise ValueError(f"the bounds of a covering column must be {' or '.join(get_args(Width))}, not {width!r}")
+            raise ValueError(f"the type of covering bounds must be {' or '.join(get_args(Width))}, not {width!r}")
         return cls(name, width)
 
     def field(self, geometry: pa.Field) -> pa.Field:

@@ -58,7 +58,7 @@ def normalize(crs: Any) -> str | None:
 
     ``crs`` is None, a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
     only repeats the definition of its own identifier becomes ``authority:code``, which more readers support.
-    Raises TypeError for other types, GeometryError for invalid JSON.
+    Raises TypeError for other types, and GeometryError for invalid PROJJSON and for strings that are not valid UTF-8.
     """
     if crs is None:
         return None
@@ -76,7 +76,7 @@ def normalize(crs: Any) -> str | None:
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
     """Return the string that represents ``crs`` in files, like :func:`normalize`, if the CRS is known.
 
-    Other definitions that pyproj understands, such as WKT, PROJ strings and names, become an identifier or PROJJSON.
+    WKT, PROJ strings, names and other definitions that pyproj supports become an identifier or PROJJSON.
     Any ``srid:<n>`` is accepted, since a database may define it, and any ``projjson:<property>`` if ``properties`` is
     None. Raises GeometryError for all other strings.
     """
@@ -100,7 +100,7 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
 
 
 def storage_crs(crs: str | None) -> str | None:
-    """Normalise the CRS string of a file; return None for the default CRS. Raises GeometryError unless it is UTF-8.
+    """Normalise the CRS string of a file; return None for the default CRS. Raises GeometryError if it is not UTF-8.
 
     OGC URNs and URLs and bare EPSG codes become ``authority:code``, with the authority in upper case, because Spark's
     own reader rejects ``epsg:4326``.
@@ -135,7 +135,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
 
 def inline_crs(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
-    """Normalise like :func:`storage_crs`. Returns the PROJJSON itself if ``crs`` names a property that contains it."""
+    """Normalise like :func:`storage_crs`, and replace ``projjson:<property>`` with its PROJJSON, SRID:0 with srid:0."""
     result = storage_crs(crs)
     if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
@@ -154,7 +154,7 @@ def is_projjson(crs: str) -> bool:
 
 
 def to_geoarrow(crs: str | None) -> dict[str, Any]:
-    """Return ``crs`` and ``crs_type`` of GeoArrow extension metadata."""
+    """Return ``crs`` and, if the type is known, ``crs_type`` of GeoArrow extension metadata."""
     if crs is None:
         return {"crs": DEFAULT, "crs_type": "authority_code"}
     if is_projjson(crs):
@@ -171,7 +171,7 @@ def to_geoarrow(crs: str | None) -> dict[str, Any]:
 
 
 def to_projjson(crs: str | None, properties: Mapping[str, str] | None = None) -> dict[str, Any] | None:
-    """Return a file's CRS as PROJJSON, or None if it is unknown."""
+    """Return a file's CRS as PROJJSON; None if the CRS is unknown."""
     try:
         text = resolve(crs, properties)
         return _projjson(text) if is_projjson(text) and _parse(text) else _parse(text).to_json_dict()
@@ -200,7 +200,7 @@ def _identify(projjson: dict[str, Any]) -> str | None:
 
 def _projjson(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST:
-        raise GeometryError(f"the CRS is longer than {_LONGEST} characters", rule="geo.crs.custom")
+        raise GeometryError(f"the CRS has {len(text)} characters, more than {_LONGEST}", rule="geo.crs.custom")
     try:
         document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
@@ -210,7 +210,7 @@ def _projjson(text: str) -> dict[str, Any]:
         level = [child for node in level if isinstance(node, (dict, list)) for child in _children(node)]
         depth += 1
     if not isinstance(document, dict) or depth > _DEEPEST:
-        raise GeometryError("the CRS is not PROJJSON", rule="geo.crs.projjson")
+        raise GeometryError(f"the CRS is not a PROJJSON object of at most {_DEEPEST} levels", rule="geo.crs.projjson")
     return document
 
 
@@ -246,7 +246,7 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
 
 
 def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pyproj.CRS:
-    """Return the pyproj CRS for the CRS string of a file. Raises GeometryError if it is unknown."""
+    """Return the pyproj CRS for the CRS string of a file. Raises GeometryError if the CRS is unknown."""
     return _parse(resolve(crs, properties))
 
 
@@ -275,7 +275,7 @@ _parsed_long = lru_cache(maxsize=2)(_read)
 
 
 def equal(first: str | None, second: str | None, properties: Mapping[str, str] | None = None) -> bool:
-    """Return whether both strings identify the same system, ignoring axis order; False if either is unknown."""
+    """Return whether both strings identify the same system, ignoring axis order. Unknown systems compare as strings."""
     try:
         texts = [resolve(crs, properties) for crs in (first, second)]
         if texts[0] == texts[1]:
@@ -312,5 +312,5 @@ def mistake(crs: str | None) -> str | None:
 
     known = [*get_authorities(), "SRID", "projjson"]
     if authority.upper() in known:
-        return f"{authority} knows no code {excerpt(code, limit=80)!r}"
+        return f"{authority} has no code {excerpt(code, limit=80)!r}"
     return did_you_mean(authority, known).removeprefix("; ") or None

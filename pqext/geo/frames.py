@@ -46,7 +46,7 @@ def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
 
 
 def active_geometry(schema: pa.Schema) -> str | None:
-    """Return the primary column named by the GeoParquet metadata of a schema, or the first geometry column, or None."""
+    """Return the primary column of GeoParquet metadata if it is a geometry, else the first geometry column, or None."""
     types, (primary, _) = geometry_columns(schema), geoparquet_columns(schema)
     return primary if primary in types else next(iter(types), None)
 
@@ -78,7 +78,7 @@ def _known_crs(crs: str | None) -> Any:
 
 
 def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
-    """Return the primary column and the covering columns named by GeoParquet metadata."""
+    """Return the names of the primary column, or None, and of the covering columns in GeoParquet metadata."""
     text = (schema.metadata or {}).get(geoparquet.KEY.encode(), b"").decode("utf-8", "replace")
     result = geoparquet.coverings(text) if text else {}
     names = {path[0] for paths in result.values() for path in paths if path}
@@ -190,7 +190,7 @@ def _check_crs(table: pa.Table, choices: Mapping[str, Any]) -> None:
 def write_geopandas(
     frame: GeoDataFrame, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
 ) -> None:
-    """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless the keywords say otherwise.
+    """Write ``frame`` to ``dest``. Its active geometry is the default primary column of the GeoParquet metadata.
 
     Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` has the values of the other fields. Raises the
     errors of :func:`from_geopandas` and :func:`pqext.write_table`, and ValueError if the option ``geometry`` states a

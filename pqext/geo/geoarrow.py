@@ -143,7 +143,7 @@ def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:
 
 
 def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
-    """Return the WKB of all rows, and the size of each row. No row is null."""
+    """Return the WKB of all rows and the size of each row. ``array`` has no nulls."""
     headers = _LEVELS[code]
     name = next(name for name, value in _CODES.items() if value == code)
     lists = []
@@ -180,7 +180,7 @@ def _encode(
 ) -> tuple[_Bytes, _Numbers]:
     """Encode ``rows`` geometries as WKB; return the bytes and the size of each geometry.
 
-    ``lists`` contains the list offsets of each level above the coordinates, starting at 0.
+    ``lists`` contains the list offsets of each level above the coordinates. The first offset of each level is 0.
     """
     headers = _LEVELS[code]
     counts = [*(len(offsets) - 1 for offsets in lists), len(coordinates)]
@@ -219,7 +219,7 @@ def _encode(
 
 
 def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]:
-    """Return coordinates as an array with 2 to 4 doubles per row, and their dimensions: 1 for z, 2 for m, added up."""
+    """Return coordinates as an array with 2 to 4 doubles per row, and the code of their dimensions in _DIMENSIONS."""
     _require_no_nulls(values, name)
     type = values.type
     if pa.types.is_struct(type):

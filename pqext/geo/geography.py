@@ -54,7 +54,8 @@ class Globe:
 def globe_of(type: GeospatialType) -> Globe:
     """Return the globe of a GEOGRAPHY type.
 
-    Raises GeometryError if the edges need an ellipsoid and the CRS has none.
+    Edges other than spherical use the ellipsoid of the CRS. Raises GeometryError if the CRS has no ellipsoid, or the
+    edge algorithm does not support its flattening.
     """
     return _globe(type.edges, type.crs)
 
@@ -92,7 +93,7 @@ def edge_values(
 
 
 def enclosing_box(parts: list[Bounds]) -> BoundingBox | None:
-    """Return the box around boxes of longitudes and latitudes; None if there are no X or Y.
+    """Return the box around boxes of longitudes and latitudes; None if no box has X, or no box has Y.
 
     The box excludes the widest gap in longitude, if that makes it clearly narrower.
     """

@@ -88,7 +88,7 @@ def numbers(box: BoundingBox) -> list[Any]:
 
 
 def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return the description of each column in ``text``. Raises GeometryError if it is not GeoParquet JSON."""
+    """Return the description of each column in ``text``. Raises GeometryError if ``text`` is not GeoParquet JSON."""
     if len(text) > LONGEST:
         raise GeometryError(f"GeoParquet metadata has {len(text)} characters, more than the maximum of {LONGEST}")
     try:
@@ -117,9 +117,10 @@ def filter_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
     *, is_subset: bool = False,
 ) -> str | None:
-    """Return metadata of the columns that ``find`` returns for other rows: without boxes, coverings and types.
+    """Return metadata of the columns that ``find`` returns, without facts about the rows.
 
-    If the rows are a subset, coverings and orientations are retained. CRS and edges come from the types of the columns.
+    Boxes and geometry types are removed, and coverings and orientations too unless ``is_subset``. CRS and edges come
+    from the types of the columns.
     Returns None if no column remains. Text that is not GeoParquet JSON is returned unchanged.
     """
     try:
@@ -149,7 +150,7 @@ def filter_columns(
 
 
 def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
-    """Return whether a column can contain geometries in ``encoding``; a different column may now have its name."""
+    """Return whether a column can contain geometries in ``encoding``. The metadata may describe a former column."""
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return True
     if encoding == "WKB":
@@ -160,8 +161,9 @@ def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
 def merge_metadata(values: Sequence[str | None]) -> str:
     """Merge the GeoParquet metadata of files with the same schema; None represents a file without metadata.
 
-    Keys that only some files have are dropped, except keys that define a column. The result contains the union of the
-    boxes, with Z only if all boxes have Z. Raises ValueError if CRS, encodings, edges or epochs differ.
+    A key that does not define a column is retained only if all files state the same value. The result has the union
+    of the boxes if all files have boxes, with Z only if all boxes have Z. Raises ValueError if CRS, encodings, edges or
+    epochs differ.
     """
     texts = list(dict.fromkeys(values))
     readable = [_columns(text) for text in texts]
@@ -242,7 +244,7 @@ def boxes(text: str) -> dict[str, BoundingBox]:
 
 
 def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
-    """Return the box in a column's description, with Z if present."""
+    """Return the box in a column's description, with Z if present; None if there is no valid box."""
     stated = description.get("bbox")
     if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
         return None
@@ -288,7 +290,7 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
 
 
 def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box that the file's metadata states for all geometries of ``node``, widened by a rounding error."""
+    """Return the box in the file's metadata for column ``node``, widened by a rounding error; None if unusable."""
     text = row_group.file_property(KEY)
     if not text or len(node.path) != 1:
         return None
@@ -327,7 +329,7 @@ def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
 
 
 def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
-    """Return the field that the schema's metadata names as the covering of ``column``, if any.
+    """Return the field that the schema's metadata names as the covering of ``column``; None if there is none.
 
     A column of a different type is an unrelated column with the same name.
     """

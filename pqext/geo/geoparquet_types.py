@@ -48,7 +48,7 @@ def suits(node: SchemaNode, encoding: str) -> bool:
 
 
 def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
-    """Convert a column to ISO WKB. Raises GeometryError with the column if a coordinate is null."""
+    """Convert a column to ISO WKB. Raises GeometryError for null coordinates and for types other than ``encoding``."""
     try:
         return from_geoarrow(_to_fixed_size(array), _layout(encoding))
     except GeometryError as error:
@@ -88,13 +88,13 @@ def _with_fixed_size(type: pa.DataType) -> pa.DataType:
 def _to_fixed_size(array: pa.Array) -> pa.Array:
     """Convert coordinates to fixed-size lists.
 
-    Raises GeometryError unless all lists of the column have the same size.
+    Raises GeometryError unless all lists of the column have the same size, from 2 to 4.
     """
     if _holds_coordinates(array.type):
         sizes = pc.unique(pc.list_value_length(array.drop_null())).to_pylist() or [2]
         if len(sizes) > 1 or not 2 <= sizes[0] <= 4:
             numbers = " and ".join(map(str, sorted(sizes)))
-            raise GeometryError(f"coordinates have {numbers} numbers, not all 2, 3 or 4", rule="geo.geoarrow")
+            raise GeometryError(f"coordinates have {numbers} numbers; all must have 2, 3 or 4", rule="geo.geoarrow")
         fixed = pa.FixedSizeListArray.from_arrays(array.flatten(), type=pa.list_(array.type.value_field, sizes[0]))
         if not array.null_count:
             return fixed

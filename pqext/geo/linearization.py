@@ -33,7 +33,7 @@ _Coordinates = NDArray[np.float64]
 
 
 def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> GeometryArray:
-    """Replace circular arcs by chords, so that curves become lines, polygons and their collections.
+    """Replace circular arcs with chords, so that curves become lines, polygons and their collections.
 
     Args:
         array: ISO or extended WKB of any type. Rows without curves are unchanged.
@@ -42,8 +42,7 @@ def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> Geometry
 
     Returns:
         WKB in an array of the same type. CIRCULARSTRING and COMPOUNDCURVE become LINESTRING, CURVEPOLYGON becomes
-        POLYGON, MULTICURVE
-        and MULTISURFACE become MULTILINESTRING and MULTIPOLYGON.
+        POLYGON, MULTICURVE becomes MULTILINESTRING, and MULTISURFACE becomes MULTIPOLYGON.
 
     Raises:
         GeometryError: With the row, if the WKB of a curve is invalid.
@@ -198,7 +197,7 @@ def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
     angles = np.abs(turns) / step - 1e-9
     pieces = np.maximum(1, np.ceil(angles)).astype(np.int64)
     if int(pieces.sum()) * vertices.shape[1] * 8 > _MAX_BYTES:
-        raise ValueError("its chords exceed 2 GiB; pass a greater max_angle")
+        raise ValueError("the chords exceed 2 GiB; pass a greater max_angle")
     halves = np.repeat(np.arange(len(pieces)), pieces)  # half an arc spans consecutive vertices
     numbers = np.arange(1, len(halves) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     shares = numbers / pieces[halves]

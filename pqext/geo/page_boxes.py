@@ -100,9 +100,9 @@ class PageBoxes:
 
     @classmethod
     def from_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
-        """Create boxes from rows xmin, xmax, ymin, ymax.
+        """Create boxes from ``bounds``, with rows xmin, xmax, ymin, ymax, and a mask of the pages with only nulls.
 
-        NaN means that a page has no value; infinite bounds are unknown.
+        Pages with NaN bounds have no coordinates. Pages with infinite bounds are unknown.
         """
         missing: _Flags = np.logical_or.reduce(np.isnan(bounds))
         unknown: _Flags = np.logical_or.reduce(np.isinf(bounds)) & ~missing
@@ -205,7 +205,7 @@ def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageB
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
-    """Return for each page whether it may contain a row that satisfies ``predicate``. Nulls never do."""
+    """Return for each page whether it may contain a row that satisfies ``predicate``; False if all rows are null."""
     result = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
     result[boxes.unknown] = True
     result[boxes.nulls] = False
@@ -253,7 +253,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
         message = f"page boxes have version {payload[0]}; the supported version is {VERSION}"
         raise UnsupportedError(message, feature="page boxes")
     if len(payload) < HEADER.size:
-        raise CorruptFileError(f"page boxes have {len(payload)} bytes, fewer than their header")
+        raise CorruptFileError(f"page boxes have {len(payload)} bytes, fewer than the {HEADER.size} of their header")
     _, count, west, east, south, north = HEADER.unpack_from(payload)
     if count != pages or len(payload) != HEADER.size + PAGE_BYTES * count:
         raise CorruptFileError(
@@ -261,7 +261,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
             f"but the chunk has {pages} pages"
         )
     if not (np.isfinite([west, east, south, north]).all() and west <= east and south <= north):
-        raise CorruptFileError("the enclosing box of page boxes is invalid")
+        raise CorruptFileError(f"the frame of page boxes is invalid: x {west} to {east}, y {south} to {north}")
     codes = np.frombuffer(payload, "<u2", offset=HEADER.size).reshape(count, 4).T
     without = codes[2] > codes[3]
     kinds = codes[2]
@@ -275,7 +275,11 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
 
 
 def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
-    """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics."""
+    """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics.
+
+    X is not compared if ``box`` wraps or the frame is the circle of longitudes. Returns False if page boxes are
+    missing, corrupt or of another version.
+    """
     try:
         payload = chunk.extension(PAGE_BOXES)
     except (CorruptFileError, LimitError):
@@ -303,10 +307,10 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
 
 
 def read(chunk: LeafFacts) -> PageBoxes | None:
-    """Read the boxes of a chunk's pages, one per page of its offset index; None if there are none.
+    """Read the boxes of a chunk's pages, one per page of its offset index; None if there are none or they are ignored.
 
-    Corrupt boxes are ignored with a ``DamagedIndexWarning`` unless reading is strict. Boxes of later versions are
-    ignored without a warning.
+    Corrupt boxes raise an error if reading is strict, and are otherwise ignored with a ``DamagedIndexWarning``. Boxes
+    of other versions are ignored without a warning.
     """
     pages = chunk.pages
     if pages is None:

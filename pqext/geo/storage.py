@@ -41,5 +41,5 @@ class GeometryStorage(Storage):
     def from_storage(cls, storage: Storage) -> GeometryStorage:
         """Return ``storage`` as a GeometryStorage. Raises TypeError if another handler created it."""
         if not isinstance(storage, cls):
-            raise TypeError("a geometry column needs the GeometryStorage that storage() returned")
+            raise TypeError(f"expected the GeometryStorage of a geometry column, not {type(storage).__name__}")
         return storage

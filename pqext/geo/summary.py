@@ -140,7 +140,7 @@ class EdgeBoxes:
 
     @cached_property
     def parts(self) -> list[Bounds]:
-        """Boxes of each chunk. Raises GeometryError if the ellipsoid of the CRS is unknown."""
+        """Boxes of each chunk. Raises GeometryError for coordinates out of range and if the ellipsoid is unknown."""
         globe = globe_of(self.type)
         return [edge_values(column, globe)[0] for column in columns(self.array)]
 
@@ -236,7 +236,8 @@ def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) ->
 def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
     """Return the box around several boxes.
 
-    Returns None if there are none, or if one is unusable or wraps although not ``geographic``.
+    The result wraps if that is narrower and ``geographic`` is True. Returns None if there are no boxes, if a box is not
+    usable, or if a box wraps and ``geographic`` is False.
     """
     if not boxes or not all(box.usable and (geographic or not box.wraps) for box in boxes):
         return None

@@ -54,7 +54,7 @@ class GeospatialType:
         return crs_.is_geographic(self.crs) is True
 
     def logical_type(self) -> LogicalType:
-        """Logical type: GEOMETRY(crs) or GEOGRAPHY(crs, algorithm), with defaults unset."""
+        """Return the logical type, GEOMETRY(crs) or GEOGRAPHY(crs, algorithm), with defaults unset."""
         from pqext.core.format.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
 
         if self.planar:
@@ -66,7 +66,8 @@ class GeospatialType:
     def from_logical_type(cls, logical: LogicalType, properties: Mapping[str, str] | None = None) -> GeospatialType:
         """Create the type that a file declares. Raises GeometryError if the edge algorithm is unknown.
 
-        If the CRS names one of ``properties``, the key-value metadata, the PROJJSON stored there is used.
+        If the CRS names one of ``properties``, the key-value metadata, the PROJJSON stored there is used. Raises
+        ValueError if ``logical`` is another type.
         """
         if logical.GEOMETRY is not None:
             return cls(crs_.inline_crs(logical.GEOMETRY.crs, properties))
@@ -87,7 +88,7 @@ class GeospatialType:
 
     @classmethod
     def from_extension_metadata(cls, text: bytes | str | None) -> GeospatialType:
-        """Create a type from the metadata of ``geoarrow.wkb``. Without a CRS it is OGC:CRS84, as in pyarrow.
+        """Create a type from the metadata of ``geoarrow.wkb``. The default CRS is OGC:CRS84, as in pyarrow.
 
         Raises GeometryError if the metadata is not valid for the extension type.
         """
@@ -96,7 +97,7 @@ class GeospatialType:
         except (ValueError, RecursionError) as error:
             raise GeometryError(f"the field's geoarrow.wkb metadata is not JSON: {error}") from None
         if not isinstance(marks, dict):
-            raise GeometryError("the field's geoarrow.wkb metadata is not an object")
+            raise GeometryError("the field's geoarrow.wkb metadata is not a JSON object")
         crs = marks.get("crs")
         if not isinstance(crs, str | dict | int | None) or isinstance(crs, bool):
             raise GeometryError("the field's geoarrow.wkb metadata has a crs that is neither text nor PROJJSON")
@@ -149,7 +150,7 @@ def marked_type(field: pa.Field) -> GeospatialType:
 def declared_names(field: pa.Field) -> frozenset[str]:
     """Return which of ``crs`` and ``edges`` a field's extension type or metadata states.
 
-    Raises like :func:`marked_type`.
+    Raises the errors of :func:`marked_type`.
     """
     marked_type(field)
     marks = json.loads(_marks(field) or "{}")
@@ -187,7 +188,7 @@ class _WkbType(pa.ExtensionType):  # type: ignore[misc]
 
 
 def mark_array(array: pa.Array | pa.ChunkedArray, type: GeospatialType) -> Any:
-    """Return ``array``, WKB, as a ``geoarrow.wkb`` extension array of ``type``, chunked if ``array`` is."""
+    """Return the WKB ``array`` as a ``geoarrow.wkb`` extension array of ``type``, chunked if ``array`` is."""
     extension = _WkbType(array.type, type.extension_metadata())
     if isinstance(array, pa.ChunkedArray):
         chunks = [pa.ExtensionArray.from_storage(extension, chunk) for chunk in array.chunks]
@@ -198,7 +199,7 @@ def mark_array(array: pa.Array | pa.ChunkedArray, type: GeospatialType) -> Any:
 def as_extension(table: pa.Table) -> pa.Table:
     """Return ``table`` with its geometry columns as real ``geoarrow.wkb`` extension arrays.
 
-    pyarrow's own Parquet writer then annotates them and writes their bounding boxes.
+    pyarrow's own Parquet writer then annotates these columns and writes their bounding boxes.
     """
     check_table(table)
     for index, field in enumerate(table.schema):

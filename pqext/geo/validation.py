@@ -46,7 +46,7 @@ class GeometryFault:
 
 
 def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryFault | None:
-    """Return the first value of an array that is not well-formed WKB or EWKB, or None if all are well-formed.
+    """Return the first fault of an array, or None if all values are well-formed WKB or EWKB.
 
     In addition, rings must be empty or have at least four points and end where they begin, and the parts of a geometry
     must have its dimensions, unless they are empty. Nulls are valid. With ``on_fault="raise"``, the fault is raised as
@@ -72,13 +72,14 @@ def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
     """Return a table of the first fault of every invalid row: ``row``, ``offset``, ``rule`` and ``message``.
 
     ``offset`` is the byte offset in the row's value and ``rule`` is the id of the violated rule; both can be null. The
-    table has at most ``limit`` rows. The checks are those of :func:`validate`.
+    table has at most ``limit`` rows. The checks are those of :func:`validate`. Raises ``ValueError`` if ``limit`` is
+    negative, and ``TypeError`` if the array is not binary.
 
     >>> find_faults(pa.array([bytes.fromhex("02"), None, b""])).column_names
     ['row', 'offset', 'rule', 'message']
     """
     if limit is not None and limit < 0:
-        raise ValueError(f"limit must not be negative, not {limit}")
+        raise ValueError(f"limit must be 0 or more, not {limit}")
     results: list[dict[str, object]] = []
     for fault in _faults(array):
         if len(results) == limit:
@@ -88,7 +89,7 @@ def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
 
 
 def _faults(array: GeometryArray) -> Iterator[GeometryFault]:
-    """Yield the first fault of each row, in row order."""
+    """Yield the first fault of each invalid row, in row order."""
     start = 0
     for chunk in binary_chunks(array):
         at, most = 0, len(chunk)

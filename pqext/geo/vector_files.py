@@ -206,7 +206,7 @@ def check_path(path: str) -> str:
     """Return a local path. Raises ValueError if pyogrio would interpret it as a different file."""
     is_local = not path.startswith("/vsi") and "://" not in path
     if is_local and ("!" in path or ";" in os.path.basename(path)):
-        raise ValueError(f"{path}: paths for GDAL cannot contain '!', nor names ';': rename the file or folder")
+        raise ValueError(f"{path}: GDAL paths must not contain '!', nor file names ';': rename the file or folder")
     return path
 
 
@@ -217,7 +217,7 @@ def _halves(box: tuple[float, float, float, float]) -> Any:
 
 
 def _bounds(bbox: Any) -> tuple[float, float, float, float] | None:
-    """Return a user's box as GDAL expects it; for a shapely geometry or GeoSeries, its bounds."""
+    """Return a box, or the bounds of a shapely geometry or GeoSeries, as xmin, ymin, xmax, ymax; None for None."""
     if bbox is None:
         return None
     box = as_box(getattr(bbox, "total_bounds", getattr(bbox, "bounds", bbox)))

@@ -60,9 +60,9 @@ def require_bytes(array: Any) -> None:
         raise TypeError(f"{expected}, not {type(array).__name__}; geo.from_shapely converts shapely geometries")
     if not holds_bytes(array.type):
         texts = ("string", "large_string", "string_view")
-        hint = "; geo.from_wkt makes one of WKT" if str(storage_type(array.type)) in texts else ""
+        hint = "; geo.from_wkt converts WKT" if str(storage_type(array.type)) in texts else ""
         nested = pa.types.is_nested(storage_type(array.type))
-        hint = "; geo.from_geoarrow makes one of GeoArrow's layouts" if nested else hint
+        hint = "; geo.from_geoarrow converts GeoArrow layouts" if nested else hint
         raise TypeError(f"{expected}, not {array.type}{hint}")
 
 
@@ -92,7 +92,7 @@ def columns(array: GeometryArray) -> Iterator[WkbColumn]:
 
 
 def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
-    """Yield arrays of bytes or text as consecutive kernel columns."""
+    """Yield arrays of bytes or text as kernel columns, whose errors count rows from the first array."""
     row = 0
     for chunk in chunks:
         validity, offsets, data = chunk.buffers()
@@ -144,7 +144,7 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
     arrays = [_numbers(values) for values in ((x, y) if z is None else (x, y, z))]
     length = len(arrays[0])
     if any(len(values) != length for values in arrays):
-        raise ValueError("the coordinates must have the same length")
+        raise ValueError(f"coordinates must have the same length, not {[len(item) for item in arrays]}")
     names = "xyz"[: len(arrays)]
     points = np.empty(length, dtype=[("order", "u1"), ("code", "<u4"), *((name, "<f8") for name in names)])
     if points.nbytes > np.iinfo(np.int32).max:
@@ -169,7 +169,7 @@ def _numbers(values: Any) -> pa.Array:
         array = values if isinstance(values, pa.Array) else pa.array(values)
         return array if pa.types.is_float64(array.type) else array.cast(pa.float64())
     except OverflowError:
-        raise ValueError("a coordinate is larger than a double") from None
+        raise ValueError("a coordinate is out of the range of a double") from None
     except (TypeError, pa.ArrowNotImplementedError) as error:
         raise TypeError(f"coordinates must be sequences of numbers: {error}") from None
     except pa.ArrowInvalid as error:
@@ -181,7 +181,8 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
 
     Z and M are preserved, SRIDs are not.
 
-    ``geometries`` is a list, a numpy array or a GeoSeries. Raises TypeError for anything else.
+    ``geometries`` is a list, a numpy array or a GeoSeries. Raises TypeError for other types, and for
+    values that are neither geometries nor None.
 
     >>> import shapely
     >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
@@ -189,20 +190,21 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     """
     import shapely
 
+    expected = "expected a list, numpy array or GeoSeries of shapely geometries"
     if isinstance(geometries, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
         kind = type(geometries).__name__
-        raise TypeError(f"expected a sequence of shapely geometries, not an Arrow {kind}: pass a list of them")
+        raise TypeError(f"{expected}, not an Arrow {kind}; geo.to_shapely converts WKB")
     try:
         objects = np.asarray(geometries, dtype=object)
     except ValueError:  # arrays of different shapes
         objects = np.empty((), dtype=object)
     if objects.ndim != 1:
         kind = type(geometries).__name__
-        raise TypeError(f"expected a sequence of shapely geometries, not {kind}: put a single one into a list")
+        raise TypeError(f"{expected}, not {kind}; put a single geometry into a list")
     try:
         values = shapely.to_wkb(objects, flavor="iso", byte_order=1)
     except TypeError:
-        raise TypeError("expected a sequence of shapely geometries; use geo.from_wkt for WKT") from None
+        raise TypeError(f"{expected} or None; geo.from_wkt converts WKT") from None
     return pa.array(values, type=pa.binary())
 
 

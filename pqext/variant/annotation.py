@@ -165,7 +165,7 @@ class VariantHandler:
         return questions.may_match(predicate, known)
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows that may match a :class:`VariantPredicate`, from the pages of the two columns at its path."""
+        """Return the rows that may match a :class:`VariantPredicate`, from the page indexes of its columns, or None."""
         return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 
 
@@ -182,7 +182,7 @@ def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataT
             f"option 'shredding' names column {path!r}, which is not a VARIANT but has type {type}; "
             "pqext.variant.parse_json parses JSON"
         )
-    raise TypeError(f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}")
+    raise TypeError(f"column {path!r} must be a variant, struct<metadata: binary, value: binary>, not {type}")
 
 
 def _select_shredding(path: str, options: WriteOptions) -> Shredding | None:
@@ -231,7 +231,7 @@ def check_node(node: SchemaNode, *, strict: bool = False) -> None:
         if time is not None and time.isAdjustedToUTC:
             raise _error(leaf, "is a time adjusted to UTC, which variants do not have", "shredding.types")
         if leaf.logical_name in ("ENUM", "JSON", "BSON"):
-            raise _error(leaf, f"is annotated {leaf.logical_name}; use STRING or nothing", "shredding.types")
+            raise _error(leaf, f"is annotated {leaf.logical_name}; use STRING or no annotation", "shredding.types")
 
 
 def _check_sorted(storage: pa.StructArray) -> None:

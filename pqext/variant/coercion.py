@@ -51,7 +51,7 @@ def _names_a_file(text: Any) -> bool:
 def as_texts(values: Any) -> VariantLike:
     """Convert ``values`` to an array of strings or binary values; see :func:`as_arrow`.
 
-    A list may mix strings and bytes.
+    A list may mix strings and bytes. Raises ``TypeError`` for a list with other items.
     """
     what = "an array of JSON texts"
     if isinstance(values, list | tuple):
@@ -70,7 +70,7 @@ def _bytes(values: Sequence[Any]) -> list[bytes | None]:
 
 
 def as_variants(values: Any) -> VariantLike:
-    """Convert ``values`` to a variant array like :func:`as_arrow`; a list contains ``Variant`` objects or None."""
+    """Convert ``values`` to a variant array like :func:`as_arrow`; a list must contain ``Variant`` objects or None."""
     if isinstance(values, list | tuple):
         rows = []
         for row, value in enumerate(values):

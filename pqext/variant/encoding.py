@@ -113,7 +113,7 @@ def basic_type(data: bytes, position: int, end: int) -> BasicType:
 
 
 def open_container(data: bytes, position: int, end: int) -> Container:
-    """Read the header of the object or array at ``position``. Its children lie within the bounds in the result."""
+    """Read the header of the object or array at ``position``. Raises ``VariantError`` if it extends beyond ``end``."""
     basic = basic_type(data, position, end)
     if basic not in (BasicType.OBJECT, BasicType.ARRAY):
         faults.fail(Fault.FAULT_NOT_CONTAINER, offset=position)
@@ -138,7 +138,7 @@ def open_container(data: bytes, position: int, end: int) -> Container:
 
 
 def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
-    """Return a lazy sequence of the integers between ``start`` and ``stop``, because a container may have millions."""
+    """Return the integers between ``start`` and ``stop``, without a copy if possible, because there may be millions."""
     if size == 1:
         return data[start:stop]
     if size != 3 and sys.byteorder == "little":
@@ -264,7 +264,7 @@ def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
     else:
         text = bytes(data)
     if len(text) >= 1 << 32:
-        raise ValueError("a string or binary value is longer than 4 GiB")
+        raise ValueError(f"a string or binary value of {len(text)} bytes exceeds 4 GiB")
     return header + len(text).to_bytes(4, "little") + text
 
 
@@ -300,7 +300,7 @@ def _unsigned_size(number: int) -> int:
 
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
-    """Encode an array of encoded ``elements``."""
+    """Encode an array of encoded ``elements``. Raises ``ValueError`` if it exceeds 4 GiB."""
     total = sum(map(len, elements))
     size = _unsigned_size(total)
     is_large = len(elements) > 255

@@ -83,7 +83,7 @@ def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
     ):
         right = as_variants(right)
         if len(left) != len(right):
-            raise ValueError(f"{len(left)} variants on the left, {len(right)} on the right")
+            raise ValueError(f"the arrays must have the same length, not {len(left)} and {len(right)} rows")
         theirs: Any = canonical(right)
     else:
         scalar = canonical(from_python([right], none_is_null=False))
@@ -93,7 +93,7 @@ def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
 
 
 def _part(array: Any, name: str) -> Any:
-    """Return the metadata or the values of canonical variants, with the nulls of the variants."""
+    """Return the child ``name`` of canonical variants, with the nulls of the variants."""
     return array[name] if isinstance(array, dict) else pc.struct_field(array, name)
 
 

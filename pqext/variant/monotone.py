@@ -81,7 +81,7 @@ def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
 def monotone_cast(
     leaf: pa.DataType | None, type: pa.DataType, timezone: str | None = None
 ) -> MonotoneCast | None:
-    """Return the cast from a leaf's type to ``type`` if it is monotone, or None. ``timezone`` is UTC if None."""
+    """Return the cast from a leaf's type to ``type``; None if it is not monotone. The default time zone is UTC."""
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:

@@ -82,7 +82,7 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
 
 
 def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> bool:
-    """Return whether a row of the group may satisfy ``predicate`` on the VARIANT ``node``. ``False`` is definitive."""
+    """Return whether a row of ``row_group`` may satisfy ``predicate`` on VARIANT ``node``. ``False`` is definitive."""
     evidence = _find_evidence(node, predicate)
     if evidence is None:
         return True
@@ -101,9 +101,9 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
 def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
     """Return the rows of the row group that may satisfy ``predicate``, from page indexes; None for all rows.
 
-    A row is pruned if both its page of ``typed_value`` and its page of the sibling ``value`` allow it; the pages of the
-    two columns have different boundaries. A chunk without a page index is treated as one page with the statistics of
-    the chunk.
+    A row is pruned if both its page of ``typed_value`` and its page of the sibling ``value`` exclude a match. Pages of
+    the columns can have different boundaries. A chunk without a page index is treated as one page with the statistics
+    of the chunk.
     """
     evidence = _find_evidence(node, predicate)
     if evidence is None or not row_group.trust_statistics:
@@ -151,8 +151,8 @@ class _Evidence:
     def is_clean(self, residual: Bounds) -> bool:
         """Return whether all values of the residual cast to null.
 
-        This is true if they are all variant nulls, unless the target is variant. A maximum of ``00`` proves that,
-        because only the empty string sorts below it, and it is not a value.
+        Variant nulls cast to null unless the target is variant. A maximum of ``00`` proves that all values are variant
+        nulls, because only the empty string sorts below ``00``, and the empty string is not a value.
         """
         only_nulls = residual.maximum == VARIANT_NULL and not is_variant_type(self.predicate.type)
         return residual.all_null or only_nulls
@@ -185,7 +185,7 @@ def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence |
 
 
 def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
-    """Return whether the typed column's Bloom filter may contain an equal value.
+    """Return whether the typed column's Bloom filter may contain an equal value; True if it cannot be queried.
 
     Zero has two encodings, other values one.
     """

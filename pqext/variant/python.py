@@ -53,7 +53,7 @@ class Timestamp:
         if (self.unit, self.utc) not in _KINDS:
             raise ValueError(f"unit must be 'us' or 'ns', not {self.unit!r}")
         if not -(1 << 63) <= self.ticks < 1 << 63:
-            raise ValueError(f"{self.ticks} does not fit into 64 bits")
+            raise ValueError(f"{self.ticks} ticks do not fit into 64 bits")
 
     @property
     def nanoseconds(self) -> int:
@@ -160,7 +160,7 @@ def to_plain(obj: Any) -> Any:
 
 
 def encode_scalar(obj: Any) -> bytes:
-    """Encode a Python object that is neither a mapping nor a list as a primitive."""
+    """Encode a Python object as a primitive. Raises ``TypeError`` for mappings, lists and unsupported types."""
     if obj is None:
         return encoding.encode_primitive(_T.NULL)
     for types, encoder in _ENCODERS:
@@ -172,7 +172,7 @@ def encode_scalar(obj: Any) -> bytes:
 def _encode_decimal(number: Decimal) -> bytes:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{number} has no exact value")
+        raise ValueError(f"{number} is not a finite decimal")
     if len(digits) > encoding.MAX_SCALE or exponent > encoding.MAX_SCALE:
         raise ValueError(f"{number:.3E} has more than 38 digits")
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(0, exponent)

@@ -147,8 +147,8 @@ def reshred_file(
     ``CorruptDataWarning``, and listed in ``damage`` of the result; :func:`pqext.repair` preserves shredding.
 
     Other columns, key-value metadata, row groups and field ids are preserved. Codecs, encodings, dictionaries,
-    statistics, page indexes, Bloom filters and sort keys are preserved as far as the file records them. Keywords, the
-    fields of :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default.
+    statistics, page indexes, Bloom filters and sort keys are preserved if the file records them. Keywords, the fields
+    of :class:`pqext.WriteOptions`, override these options, as do fields of ``options`` that differ from the default.
     ``dest`` appears when complete, and may be ``source``. If ``source`` would be replaced and rows or values lost,
     ``ValueError`` is raised unless ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in
     :class:`pqext.ReadOptions`. ``progress`` is called with the number of finished rows and of all rows. Memory is
@@ -273,7 +273,7 @@ def _describe_loss(file: ParquetFile, invalid: int) -> str:
 
 
 def _check_not_replaced(source: Any, dest: Any, options: Mapping[str, Any], loss: str) -> None:
-    """Raise ``ValueError`` if ``dest`` would replace ``source`` although part of it could not be read."""
+    """Raise ``LossError`` if ``dest`` may be ``source``, because the lost rows or values cannot be read again."""
     if may_be_same_file(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
         raise LossError(loss)
 
@@ -416,7 +416,7 @@ class _Rewrite:
     def _drop_unreadable_values(
         self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
     ) -> pa.StructArray:
-        """Return the array without values that cannot be read. Raises ``VariantError`` unless they may become null."""
+        """Replace values that cannot be read with null, or raise ``VariantError`` if that is not allowed."""
         faults = find_faults(array) if self._strict else _unreadable(array)
         if not len(faults):
             return array

@@ -114,7 +114,7 @@ class TimeZone:
 def find_timezone(name: str) -> TimeZone | None:
     """Return the time zone with an IANA name (``Europe/Paris``) or an offset (``+05:30``); None for UTC.
 
-    Raises ``ValueError`` if ``name`` is neither.
+    Raises ``ValueError`` if ``name`` is neither, and ``TypeError`` if it is not a string.
 
     >>> find_timezone("+05:30").offsets
     (19800,)

@@ -112,7 +112,7 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
         inner = [field.name for field in held if is_variant_type(field.type)] if pa.types.is_struct(held) else []
         raise TypeError(
             f"expected a variant array, struct<metadata: binary, value: binary>, not {held}"
-            + (f"; take the column {inner[0]!r} of it" if inner else "")
+            + (f"; pass its column {inner[0]!r}" if inner else "")
         )
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return [storage_array(chunk) for chunk in chunks]
@@ -155,19 +155,19 @@ def plain_list(array: pa.Array) -> pa.ListArray:
     # Arrow's cast assumes that views are in ascending order.
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
     if len(ends) and ends[-1].as_py() > 0x7FFFFFFF:
-        raise LimitError("lists hold more than 2^31 - 1 elements; pass fewer rows at a time")
+        raise LimitError(f"the lists have {ends[-1]} elements, more than 2^31 - 1; pass fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(offsets, array.flatten(), plain, mask=mask)
 
 
 def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None = None) -> pa.StructArray:
-    """Build an array of :func:`variant_type` from ``binary`` children without nulls; ``valid`` is a validity bitmap."""
+    """Build an array of :func:`variant_type` from ``binary`` children without nulls and validity bitmap ``valid``."""
     if len(metadata) != len(value):
         raise ValueError(f"{len(metadata)} metadata values for {len(value)} values")
     return pa.StructArray.from_buffers(_VARIANT_TYPE, len(value), [valid], children=[metadata, value])
 
 
 def like_input(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Return ``chunks``, one per input chunk, as a chunked array if the input is chunked."""
+    """Return ``chunks``, one per input chunk, as a chunked array if the input is chunked, or the only chunk."""
     return pa.chunked_array(chunks, type=type) if isinstance(array, pa.ChunkedArray) else chunks[0]

@@ -44,7 +44,7 @@ class VariantFault:
     """Fault in the ``row`` of an array.
 
     ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"``, and ``column`` is the path of its column below the
-    variant, such as ``typed_value.user.value``. ``offset`` is the byte offset in it, or None if the fault has no
+    variant, such as ``typed_value.user.value``. ``offset`` is the byte offset in the part, or None if the fault has no
     position. For a shredded field that is also in its object's sibling value, ``part`` is ``"residual"`` and ``column``
     is the group of the field. ``rule`` is the id of the violated rule, or None if the format has no rule for it.
     """
@@ -119,7 +119,7 @@ def find_faults(
     """
     _check_arguments(mode, max_depth)
     if limit is not None and limit < 0:
-        raise ValueError(f"limit must not be negative, not {limit}")
+        raise ValueError(f"limit must be 0 or more, not {limit}")
     most = _MOST if limit is None else limit
     tables = []
     start = 0
@@ -180,7 +180,7 @@ def column_paths(compiled_schema: CompiledSchema) -> list[str]:
 def column_of(path: str, part: int) -> str:
     """Return the path of the column with a fault in ``part`` of the group at ``path``.
 
-    For metadata and residuals, it is the group itself.
+    For metadata and residuals, the path is that of the group, or the name of the part if the group is the root.
     """
     if PARTS[part] in ("metadata", "residual"):
         return path or PARTS[part]

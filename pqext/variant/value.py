@@ -150,7 +150,8 @@ class Variant(BinaryVariant):
     def __getitem__(self, key: str | int) -> Variant:
         """Return a field of an object or an element of an array.
 
-        Raises ``KeyError``, ``IndexError`` or ``TypeError``.
+        Raises ``KeyError`` or ``IndexError`` if it does not exist, and ``TypeError`` if ``key`` has the wrong type or
+        the value is neither an object nor an array.
         """
         basic = self._basic
         if basic == BasicType.OBJECT:
@@ -179,19 +180,19 @@ class Variant(BinaryVariant):
         return True  # even an empty value is a value; Variant.get() returns None for missing values
 
     def keys(self) -> list[str]:
-        """Return the names of an object's fields, in field order."""
+        """Return the names of an object's fields, in field order. Raises ``TypeError`` for other types."""
         if self._basic != BasicType.OBJECT:
             raise TypeError(f"a variant {self.type} has no keys")
         return [self.dictionary.name(field_id) for field_id in self._container().ids or ()]
 
     def values(self) -> list[Variant]:
-        """Return the values of an object's fields or an array's elements."""
+        """Return the values of an object's fields or an array's elements. Raises ``TypeError`` for other types."""
         if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
             raise TypeError(f"a variant {self.type} has no values")
         return [self._sharing(start, end) for start, end in encoding.children(self.value, self._container())]
 
     def items(self) -> list[tuple[str, Variant]]:
-        """Return the names and values of an object's fields."""
+        """Return the names and values of an object's fields. Raises ``TypeError`` for other types."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     def __iter__(self) -> Iterator[Any]:

@@ -116,5 +116,5 @@ def test_from_shapely_rejects_arrow_arrays(form: str) -> None:
 
 
 def test_from_shapely_rejects_arrays_of_different_shapes() -> None:
-    with pytest.raises(TypeError, match="expected a sequence of shapely geometries"):
+    with pytest.raises(TypeError, match="expected a list, numpy array or GeoSeries of shapely geometries"):
         geo.from_shapely([np.zeros((2, 2)), np.zeros((2, 3))])

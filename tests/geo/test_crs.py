@@ -174,10 +174,10 @@ def test_crs_with_invalid_utf8_is_rejected_on_write_and_unmarked_on_read() -> No
 
 @pytest.mark.spec("geo.crs.write")
 @pytest.mark.parametrize(("name", "reason"), [
-    ("ESPG:4326", "did you mean 'EPSG'"), ("EPSG:99999999", "knows no code '99999999'"), ("EPSG4326", "colon"),
+    ("ESPG:4326", "did you mean 'EPSG'"), ("EPSG:99999999", "has no code '99999999'"), ("EPSG4326", "colon"),
     ("CRS84", "colon"), ("nonsense", "pass a code such as"), ("nobody:knows", "pass a code such as"),
     ('GEOGCS["x"]', "cannot be read"), ('{"type": "GeographicCRS"}', "cannot be read"),
-    ("srid:wgs", "knows no code 'wgs'"), ("projjson:missing", "key_value_metadata has no PROJJSON under 'missing'"),
+    ("srid:wgs", "has no code 'wgs'"), ("projjson:missing", "key_value_metadata has no PROJJSON under 'missing'"),
     ("+init=/etc/passwd:1", "pass a code"), ("@/etc/passwd", "pass a code"),
 ])  # fmt: skip
 def test_unknown_crs_is_rejected_on_write(name: str, reason: str) -> None:

@@ -320,7 +320,7 @@ def test_only_wgs84_longitudes_and_latitudes_are_written(tmp_path: Path) -> None
     with pytest.raises(GeometryError, match="not EPSG:3857"):
         geo.write_geojson(pa.table([wkb_], pa.schema([geo.geometry_field("g", 3857)])), path)
     for columns, options, wrong in (
-        ({"g": wkb_}, {}, "no columns contain geometries"),
+        ({"g": wkb_}, {}, "no columns have a geometry type"),
         ({"g": wkb_}, {"geometry": "h"}, "column 'h' does not exist"),
         ({"g": wkb_}, {"geometry": "g", "id": "h"}, "no column 'h'"),
         ({"g": wkb_, "raw": [b""]}, {"geometry": "g"}, "'raw': JSON cannot represent binary"),

@@ -55,7 +55,7 @@ def test_shapely_geometries_are_accepted_in_any_sequence() -> None:
     ("x", "kind"), [(1.0, TypeError), (["a"], ValueError), (np.zeros((2, 2)), ValueError), ([10**400], ValueError)]
 )
 def test_coordinates_must_be_sequences_of_numbers(x: Any, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match=r"coordinates? (must be sequences of numbers|is larger than a double)") as caught:
+    with pytest.raises(kind, match=r"coordinates? (must be sequences of numbers|is out of the range)") as caught:
         geo.from_points(x, [1.0])
     assert not isinstance(caught.value, pa.ArrowException)
 

@@ -56,7 +56,7 @@ def test_fault_is_raised_on_request_with_its_message() -> None:
 def test_invalid_arguments_are_rejected(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="on_fault must be 'return' or 'raise'"):
         geo.validate(pa.array([POINT]), **arguments)
-    with pytest.raises(ValueError, match="limit must not be negative"):
+    with pytest.raises(ValueError, match="limit must be 0 or more"):
         geo.find_faults(pa.array([POINT]), limit=-1)
 
 

@@ -245,7 +245,7 @@ def test_flat_arcs_far_from_the_origin_keep_their_circle() -> None:
 
 
 def test_arcs_with_too_many_chords_are_rejected() -> None:
-    with pytest.raises(GeometryError, match="its chords exceed 2 GiB; pass a greater max_angle"):
+    with pytest.raises(GeometryError, match="the chords exceed 2 GiB; pass a greater max_angle"):
         geo.linearize(pa.array([arcs([*np.tile([(0, 0), (2, 0)], (75_000, 1)).tolist(), (0, 0)])]), max_angle=0.1)
 
 

@@ -203,7 +203,7 @@ def test_unmatched_closing_bracket_is_one_error(batch_bytes: int) -> None:
 
 
 def test_whitespace_before_an_array_is_limited() -> None:
-    with pytest.raises(VariantLimitError, match="100 bytes hold no document"):
+    with pytest.raises(VariantLimitError, match="the first 100 bytes contain no document"):
         read(b" " * 300 + b"[1]", format="array", max_bytes=100, batch_bytes=64)
 
 

@@ -152,7 +152,7 @@ def test_thousand_levels_round_trip_and_json_states_its_limit() -> None:
     for i in reversed(range(1000)):
         back = back[0] if i % 2 else back["a"]
     assert back == 0
-    with pytest.raises(LimitError, match="row 1: nested too deeply for Python's JSON parser"):
+    with pytest.raises(LimitError, match="row 1: the value is nested too deeply for Python's JSON parser"):
         variant.to_python(array, json_types=True)
 
 

@@ -116,7 +116,7 @@ def test_type_name_may_be_a_field_name() -> None:
         ("t DECMAL(9,2)", "'t DECMAL.9,2.', position 2: DECMAL is not a type .*; did you mean 'DECIMAL'. The types"),
         ("a INT128", "did you mean 'INT'.*BIGINT, .*UUID, STRUCT<name: type, ...>, ARRAY<type> and VARIANT"),
         (f"a INT, {'b' * 5000} ?", r"'\.\.\.b{149} \?', position 5008: unexpected"),
-        ("a DECIMAL(40,1)", "up to 38 digits"),
+        ("a DECIMAL(40,1)", "needs 1 to 38 digits"),
         ("a DECIMAL(5,6)", "scale from 0 to the precision"),
         ("a DECIMAL(x)", "position 10: expected a number"),
         ("a INT(3)", "accepts no arguments"),

@@ -68,7 +68,7 @@ def _geometries(argument: Any, type: GeospatialType, rows: int, edges: Edges | N
     if not isinstance(argument, pa.Array | pa.ChunkedArray):
         return constant_column(argument, type)
     if len(argument) != rows:
-        raise ValueError(f"the arrays have {rows} and {len(argument)} rows")
+        raise ValueError(f"arrays of geometries must have equal lengths, not {rows} and {len(argument)} rows")
     other = type if array_type(argument.type) is None else resolve_type(argument, crs, edges)
     chunks = [chunk.cast(pa.large_binary()) for chunk in binary_chunks(argument)]
     wkb = pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_binary())

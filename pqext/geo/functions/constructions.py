@@ -146,7 +146,7 @@ def orient(array: GeometryArray, *, exterior_cw: bool = False) -> GeometryArray:
     """Return geometries whose polygons have counterclockwise shells and clockwise holes, as GeoParquet recommends.
 
     On the globe, the interior of a ring is the smaller of its two sides. ``exterior_cw=True`` reverses the rings of
-    planar geometries, as in shapefiles. Other geometries are unchanged.
+    planar geometries, as in shapefiles, and raises ``TypeError`` for GEOGRAPHY. Other geometries are unchanged.
 
     Example:
         >>> from pqext import geo
@@ -166,14 +166,13 @@ def union(array: GeometryArray, other: Any) -> GeometryArray:
             length.
 
     Returns:
-        ISO WKB, with the extension type of ``array``. Null if either geometry is null. A collection whose parts have
-        different
-        dimensions loses Z and M.
+        ISO WKB, with the extension type of ``array``. Null if either geometry is null. A collection whose parts
+        have different dimensions loses Z and M.
 
     Raises:
         GeometryError: With the row, if WKB is invalid or GEOS fails, as for some invalid polygons.
         TypeError: For GEOGRAPHY, and if ``other`` is not a geometry or has another CRS.
-        ValueError: If ``other`` has a different length.
+        ValueError: If ``other`` has a different length, or is a box that crosses the antimeridian.
     """
     return evaluate("st_union", array, other)
 

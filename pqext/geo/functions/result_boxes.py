@@ -31,12 +31,12 @@ _HEIGHT = 1e5
 
 
 def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any) -> Sides:
-    """Return boxes around geometries that lie within their arguments, such as centroids and simplified lines."""
+    """Return boxes around results that lie within the boxes of their arguments, such as centroids."""
     return _widen(sides, 0.0)
 
 
 def widen_boxes(sides: Sides, type: GeospatialType, distance: float, *constants: Any) -> Sides:
-    """Return boxes around geometries that reach up to ``distance`` beyond their arguments."""
+    """Return boxes around results that extend up to ``distance`` beyond their arguments."""
     return _widen(sides, abs(distance) * _CURVES)
 
 
@@ -58,7 +58,7 @@ def transform_boxes(sides: Sides, type: GeospatialType, crs: str) -> Sides:
     """Return boxes around geometries transformed to ``crs``.
 
     A lattice of points in each box is transformed. The box around them is widened on each side by the largest
-    difference between neighbours. Unknown if PROJ rejects one of them, and if X and Y depend on Z.
+    difference between neighbours. A box is unknown if PROJ rejects one of its points, or if X or Y depends on Z.
     """
     transformer = cached_transformer(crs_.resolve(type.crs), crs_.resolve(crs))
     low, size = sides[0::2], sides[1::2] - sides[0::2]
@@ -76,7 +76,7 @@ def transform_boxes(sides: Sides, type: GeospatialType, crs: str) -> Sides:
 
 
 def _widen(sides: Sides, distance: float) -> Sides:
-    """Return boxes with ``distance`` more on each side, and the rounding of constructions."""
+    """Return boxes widened on each side by ``distance`` and the rounding error of constructions."""
     margin = distance + _ROUNDING * np.abs(sides).max(axis=0)
     widened: Sides = sides + np.array([[-1.0], [1.0], [-1.0], [1.0]]) * margin
     return widened

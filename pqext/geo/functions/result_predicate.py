@@ -20,14 +20,15 @@ from pqext.geo.types import GeospatialType
 class ResultPredicate(SpatialPredicate):
     """A predicate on geometries that ``functions`` compute from a column.
 
-    Each function has its constant arguments next to it; the first is applied to the column, the next to its result.
+    Each function is paired with its constant arguments. The first function is applied to the column, and each other
+    function to the result of the function before it.
     Boxes prove that no row matches, never that all do.
     """
 
     functions: tuple[tuple[GeometryFunction, tuple[Any, ...]], ...] = ()
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """Evaluate the box around geometries of a column of ``type``."""
+        """Evaluate the predicate on the box around geometries of a column of ``type``."""
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
         return Answer(int(self.answers(xmin, xmax, ymin, ymax, type)[0]))
 
@@ -39,7 +40,7 @@ class ResultPredicate(SpatialPredicate):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.uint8]:
-        """The :class:`Answer` for each of several boxes of a column of ``type``, as numbers."""
+        """Return the :class:`Answer` for each of several boxes of a column of ``type``, as integers."""
         sides = np.stack([xmin, xmax, ymin, ymax]).astype(np.float64)
         sides[:, ~np.isfinite(sides).all(axis=0) | (sides[0] > sides[1])] = np.nan
         result = np.full(sides.shape[1], Answer.MAYBE, np.uint8)
@@ -58,6 +59,7 @@ class ResultPredicate(SpatialPredicate):
 def prunes(predicate: SpatialPredicate, functions: Sequence[GeometryFunction]) -> bool:
     """Return whether boxes can disprove a predicate on results of ``functions``.
 
-    They cannot if an empty result, for which there is no box, may satisfy it.
+    Boxes cannot disprove a predicate that an empty result may satisfy, because empty geometries have no box, nor the
+    predicate on a function without boxes.
     """
     return not predicate.keeps_empty and all(function.sides is not None for function in functions)

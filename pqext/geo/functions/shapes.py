@@ -24,7 +24,7 @@ _Shapes = NDArray[np.object_]
 _Doubles = NDArray[np.float64]
 
 LARGEST = 1e300
-"""Largest coordinate that GEOS simplifies and buffers. It may hang or crash beyond it and for NaN."""
+"""Largest coordinate that GEOS simplifies and buffers. GEOS may hang or crash for larger coordinates and NaN."""
 
 
 def area(column: GeometryColumn) -> _Doubles:
@@ -211,7 +211,7 @@ def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
 
 
 def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
-    """Remove Z and M from collections whose parts differ in dimensions, because WKB cannot encode them."""
+    """Remove Z and M from collections whose parts differ in dimensions, because WKB cannot encode mixed dimensions."""
     import shapely
 
     rows = np.flatnonzero(shapely.get_type_id(shapes) == 7)
@@ -234,7 +234,7 @@ def _check_extent(shapes: _Shapes, function: str) -> None:
 
 
 def _clockwise_shape(shape: Any) -> Any:
-    """Orient a geometry for shapely versions before 2.1."""
+    """Return a geometry with clockwise polygon shells, for shapely versions before 2.1."""
     from shapely.geometry.polygon import orient
 
     if shape.geom_type == "Polygon":

@@ -46,9 +46,9 @@ class Parameter:
     is_optional: bool = False
 
     def check(self, value: Any) -> Any:
-        """Validate a constant argument that is not a geometry and return it.
+        """Validate a constant argument that is not a geometry and return the converted value.
 
-        Raises ``TypeError`` or ``ValueError`` if it is invalid.
+        Raises ``TypeError`` or ``ValueError`` if the argument is invalid, and ``GeometryError`` if a CRS is unknown.
         """
         if self.type == "flag":
             if not isinstance(value, bool):
@@ -97,7 +97,8 @@ class GeometryFunction:
 
         Raises:
             GeometryError: With the row, if WKB is invalid or GEOS fails.
-            TypeError: For GEOGRAPHY, if the function is planar, and if GEOMETRY and GEOGRAPHY are mixed.
+            TypeError: If the function is planar and a column is GEOGRAPHY, or if columns differ in CRS or planarity.
+            ValueError: If a size is not greater than 0.
         """
         pairs = list(zip(self.parameters, arguments, strict=False))
         columns = [argument for argument in arguments if isinstance(argument, GeometryColumn)]
@@ -135,7 +136,7 @@ class GeometryFunction:
         return np.full_like(sides, np.nan) if self.sides is None else self.sides(sides, type, *constants)
 
     def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
-        """Return the parameter of each argument. Raises ``TypeError`` if the number of arguments is wrong."""
+        """Return pairs of parameter and argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
         if not required <= len(arguments) <= len(self.parameters):
             raise TypeError(f"wrong number of arguments for {self.sql_name}: {len(arguments)}")

@@ -55,12 +55,13 @@ class Condition:
     def from_arguments(cls, predicate: Any, distance: Any) -> Condition:
         """Create a condition from the arguments of a join.
 
-        Raises ValueError if the predicate is unknown or a distance is missing.
+        Raises ValueError if the predicate is unknown or the distance is out of range, and TypeError if a distance is
+        missing, or passed to a predicate other than ``dwithin``.
         """
         if predicate not in (*INVERSE, "dwithin"):
             hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
             if predicate == "disjoint":
-                hint = ": nearly all pairs are disjoint; how='anti' returns the rows that intersect no other"
+                hint = ": nearly all pairs are disjoint; how='anti' returns the rows that intersect no other row"
             raise ValueError(f"{predicate!r} is not a join predicate{hint}")
         return cls(predicate, as_distance(predicate, distance))
 
@@ -68,8 +69,8 @@ class Condition:
 def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> Sides:
     """Return the boxes of the rows, extended by the condition's distance.
 
-    On the globe, boxes near the antimeridian or a pole span all longitudes, so that the boxes of geometries that
-    intersect there intersect too.
+    On the globe, boxes near the antimeridian or a pole span all longitudes, so that geometries that intersect always
+    have boxes that intersect.
     """
     boxes = bounds(geometries.wkb, geometries.type.edges, geometries.type.crs)
     names = ("xmin", "ymin", "xmax", "ymax")
@@ -117,7 +118,7 @@ class Matcher:
         self._shapes = PerThread(self._prepared_shapes)
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
-        """Return the row numbers of matching pairs, ordered by the left row."""
+        """Return the left and the right row numbers of matching pairs, ordered by left row."""
         points = self._points(left)
         if points is not None:
             retained, x, y = points
@@ -251,7 +252,7 @@ class _Grid:
         return np.asarray(np.nan_to_num(result), np.int64)  # infinity divided by a box without width is NaN
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Return the indexes of points and of boxes that contain them, as pairs in ascending order."""
+        """Return pairs of a point and a box that contains it, as two arrays of indexes in ascending order."""
         placed = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         column, row = self._cells(np.column_stack([x[placed], y[placed]])).T
         cell = row * self.count + column
@@ -314,7 +315,10 @@ class Nearest:
         return left_rows[retained], right_rows[retained], distances[retained]
 
     def _find_candidates(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Return at least the ``k`` nearest rows for each left row. Circles grow until they contain enough rows."""
+        """Return row pairs that include the ``k`` nearest right rows of each left row, within ``max_distance``.
+
+        ``distances`` are the distances to the nearest rows. Circles grow until they contain enough rows.
+        """
         rows, firsts = np.unique(left_rows, return_index=True)
         radius = distances[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
         limit = np.inf if self.max_distance is None else self.max_distance

@@ -34,14 +34,14 @@ neighbors relative to the mean distance."""
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Row group or page. Its ``box`` is None if it is unknown, which means that queries always read it."""
+    """Row group or page. If ``box`` is None, queries always read the part unless it has no coordinates."""
 
     row_group: int
     rows: int
     bytes: int
     box: BoundingBox | None
     has_no_coordinates: bool = False
-    """Whether there are no coordinates, so that no query reads it."""
+    """Whether all rows are null or empty, so that no query reads the part."""
     own: bool = True
     """Whether the page has its own box, and not the box of its row group."""
 
@@ -117,8 +117,10 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     ``source`` is a source for :func:`pqext.open`, an open file, or a list or generator of these, with row groups
     numbered consecutively. ``column`` is a dotted path, by default the only geometry column. ``query`` is the area of
     queries as a share of the extent, with the extent's proportions, or their width and height in the column's units.
-    Estimates are exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does.
-    Raises KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
+    Estimates are exact for queries distributed evenly over the extent. They may cross the antimeridian if the extent
+    does.
+    Raises KeyError if the column does not exist, and ValueError if it is not a geometry, ``column`` is required,
+    ``query`` is out of range or there are no files.
     """
     share = _check_query(query)
     sources = source if isinstance(source, list | tuple | Generator) else [source]
@@ -135,7 +137,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
             is_geographic = is_geographic and type is not None and type.geographic
             paths.append(file.path or "(no path)")
     if not paths:
-        raise ValueError("there are no files to analyse")
+        raise ValueError("there are no files to analyse; pass at least one")
     frame = _Frame.enclosing((part.box for part in groups), is_geographic)
     width, height = frame.query(share)
     results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
@@ -165,7 +167,11 @@ def _check_query(query: float | tuple[float, float]) -> float | tuple[float, flo
 
 
 def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
-    """Return the geometry column with this dotted path, or the only geometry column if ``column`` is None."""
+    """Return the geometry column with the dotted path ``column``, or the only geometry column if ``column`` is None.
+
+    Raises KeyError if the column does not exist, and ValueError if it is not a geometry, or if ``column`` is None and
+    there is not exactly one geometry column.
+    """
     leaves = [leaf for leaf in file.schema.leaves if leaf.logical_name in ("GEOMETRY", "GEOGRAPHY")]
     if column is None:
         if len(leaves) != 1:
@@ -206,7 +212,7 @@ def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
 
 
 def _row_group_part(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
-    """Return the row group with the box used for pruning: its own box, or the box of its covering."""
+    """Return the row group with the usable box for pruning, from its statistics or its covering; None if unknown."""
     result = chunk.geospatial_statistics
     geographic = type is not None and type.geographic
     box = None if result is None or result.bbox is None else BoundingBox.from_metadata(result.bbox)
@@ -364,7 +370,7 @@ def _suggestions(
     mean = rows / max(pages_layout.count, 1)
     if mean > 2 * PAGE_ROWS and pages_layout.rows_read > 3 * rows * width * height:
         results.append(
-            f"smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, spare rows around the query"
+            f"write smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, to read fewer rows"
         )
     return tuple(results)
 

@@ -34,7 +34,8 @@ def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
     The curve starts in the lower left corner.
 
     ``x`` and ``y`` are sequences of numbers of the same length. Points outside are moved to the edge, NaN to the lower
-    bound. Raises ValueError if the bounds wrap or are not finite, values are not numbers, or the lengths differ.
+    bound. Raises ValueError if the bounds wrap or are not finite, values are not numbers, or the lengths differ, and
+    TypeError if ``bounds`` is not a :class:`BoundingBox`.
     """
     return _positions(x, y, bounds, "hilbert")
 
@@ -74,7 +75,7 @@ def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.
 
 
 def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve: Curve = "hilbert") -> pa.UInt64Array:
-    """Return the row numbers in the order of the centres of their boxes along a curve, for ``table.take``.
+    """Return the row numbers, ordered by the centres of the rows' boxes along a curve, for ``table.take``.
 
     The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last, in their
     original order. Raises GeometryError with the row and byte if WKB is invalid.
@@ -118,7 +119,10 @@ def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
 def curve_order(
     boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
 ) -> NDArray[np.int64]:
-    """Return the row numbers in the order of ``boxes`` along the curve. Edges are straight in x and y if ``planar``."""
+    """Return the row numbers in the order of ``boxes`` along the curve, rows without a finite box last.
+
+    Edges are straight in x and y if ``planar``, and otherwise follow the shorter arc.
+    """
     with np.errstate(invalid="ignore"):  # from minus infinity to infinity
         x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
     if not planar:  # edges are the shorter arcs, so a box wider than half of the globe lies across the antimeridian
@@ -199,7 +203,7 @@ class OrdersRows:
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows along the curve that fills the column's extent, and the starts of compact row groups."""
+        """Return the row numbers in the order of the curve, and the position of the first row of each row group."""
         boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes)
         return order, split_rows(boxes, max_count, order)
@@ -207,7 +211,7 @@ class OrdersRows:
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the row order within a row group and the ends of its pages.
+        """Return the row order of a row group, None unless ``sort``, and the position of the first row of each page.
 
         Pages have at most :data:`PAGE_ROWS` rows.
         """

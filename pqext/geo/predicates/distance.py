@@ -53,15 +53,18 @@ def widen(region: Region, distance: float, geod: Geod) -> Region:
 
 
 def is_near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
-    """Return whether each row is at most ``distance`` metres from the query. Both are unrolled and do not intersect."""
+    """Return whether each row is at most ``distance`` metres from the query.
+
+    Rows and query are unrolled, and no row intersects the query.
+    """
     answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
     return answers
 
 
 def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
-    """Return the distance in metres of each row from the query, NaN if empty.
+    """Return the distance in metres of each row from the query; NaN for empty rows.
 
-    Both are unrolled and do not intersect.
+    Rows and query are unrolled, and no row intersects the query.
     """
     segments, owners = _segments(rows)
     theirs, _ = _segments(np.array([query], dtype=object))
@@ -78,7 +81,7 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
 
 
 def _spheres(segments: _Doubles) -> _Doubles:
-    """Return the centre and radius of a sphere around each 32 segments, which allows the kernel to skip them."""
+    """Return the centre and radius of a sphere around each group of 32 segments, so that the kernel can skip groups."""
     count = -(-len(segments) // 32)
     ends = np.concatenate([segments, segments[np.full(count * 32 - len(segments), -1)]]).reshape(count, 64, 3)
     centres = ends.mean(axis=1, keepdims=True)
@@ -92,9 +95,10 @@ def _interpolate(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple
 
 
 def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
-    """Split borders, lines and points into short segments; return x, y, x, y of each and the index of its shape.
+    """Split borders, lines and points into short segments.
 
-    Vertices beyond the poles are omitted, because they only close polygons.
+    Returns the start and end of each segment as x, y, x, y, and the index of its shape. Segments with an end beyond a
+    pole are omitted, because they only close polygons.
     """
     import shapely
 
@@ -119,7 +123,7 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
 
 
 def _in_space(segments: _Doubles, geod: Geod) -> _Doubles:
-    """Return both ends of each segment in metres from the Earth's centre."""
+    """Return the geocentric coordinates of both ends of each segment, in metres."""
     ends = []
     for x, y in ((segments[:, 0], segments[:, 1]), (segments[:, 2], segments[:, 3])):
         longitude, latitude = np.radians(x), np.radians(y)

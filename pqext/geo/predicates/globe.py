@@ -76,10 +76,10 @@ def _query_box(query: Any, type: GeospatialType) -> BoundingBox | None:
 def decide(
     predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
-    """Evaluate the predicate for each row of ``chunk``; return the results and the rows without a result.
+    """Evaluate the predicate for each row of ``chunk``; return masks of the matches and of the rows without a result.
 
     Rows without a result are nulls and geometries whose coordinates are out of range. ``column`` has the same rows as
-    ``chunk``.
+    ``chunk``, and ``row`` is the number of the first row, for errors.
     """
     if predicate.operation == "disjoint":
         twin = replace(predicate, operation="intersects")
@@ -153,7 +153,7 @@ def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Sh
 
 
 def geod_of(type: GeospatialType) -> Geod:
-    """Return the ellipsoid of the column's CRS. Raises GeometryError if the CRS is unknown."""
+    """Return the ellipsoid of the column's CRS. Raises GeometryError if the ellipsoid is unknown."""
     from pyproj import Geod
 
     result = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
@@ -183,7 +183,7 @@ def unroll_query(query: Any, geod: Geod | None) -> Any:
 
 
 def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Return whether each row satisfies the relation with the query, both unrolled."""
+    """Return whether ``operation`` holds between each row and the query. Rows and query are unrolled."""
     import shapely
 
     if operation == "intersects":
@@ -214,7 +214,10 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
 
 
 def _evaluate_repeated(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Evaluate predicates on shapes that may intersect after a full turn, by repeating both sides."""
+    """Evaluate ``operation`` on shapes that may meet when shifted by 360 degrees.
+
+    Copies of ``rows`` or ``query``, or of both, are shifted by multiples of 360 degrees.
+    """
     import shapely
 
     sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])

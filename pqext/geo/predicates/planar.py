@@ -59,7 +59,10 @@ TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
 def decide(
     predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Evaluate the predicate for each row of ``chunk``; return the results and the rows that are null."""
+    """Evaluate the predicate for each row of ``chunk``; return masks of the matches and of the nulls.
+
+    ``column`` has the same rows as ``chunk``, and ``row`` is the number of the first row, for errors.
+    """
     operation = predicate.operation if predicate.operation != "disjoint" else "intersects"
     reach, query = test.reach, predicate.private_geometry
     verdicts = np.zeros(len(chunk), dtype=np.uint8)
@@ -131,12 +134,12 @@ def _locate_error(
             geometries, numbers = geometries[:half], numbers[:half]
     reason = error.reason
     if np.isnan(shapely.get_coordinates(geometries)).any():
-        reason = f"a vertex has a coordinate that is NaN, so that {reason}"
+        reason = f"a vertex has a NaN coordinate: {reason}"
     return GeometryError(reason, row=int(numbers[0]))
 
 
 def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return X and Y of the rows that are not null, or None unless all of them are points."""
+    """Return the X and Y coordinates of the non-null rows; None if any of them is not a point."""
     (column,) = columns(chunk)
     values, types, _ = row_values(column)
     return None if types & ~_POINTS else (values[0], values[2])
@@ -145,7 +148,7 @@ def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]
 def evaluate(
     operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return whether each row satisfies the relation with the query. Does not support ``disjoint``.
+    """Return whether ``operation`` holds between each row and the query. ``disjoint`` is not supported.
 
     ``query`` is prepared in place, so it must be private to the calling thread and not the user's own object. Raises
     GeometryError if shapely fails, for example for polygons that cross themselves.

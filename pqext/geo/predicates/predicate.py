@@ -139,7 +139,7 @@ class SpatialPredicate(SpatialQuestion):
 class HalfPlane(SpatialPredicate):
     """Intersection with a box that bounds one coordinate.
 
-    A geometry that has only this coordinate may also satisfy it.
+    A geometry that has only this coordinate may also satisfy the predicate.
     """
 
     __slots__ = ()
@@ -219,7 +219,7 @@ def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs:
 
 
 def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row crosses ``query``: only part of its interior is inside. See :func:`intersects`."""
+    """Return whether each row crosses ``query``: its interior is partly inside ``query``. See :func:`intersects`."""
     return SpatialPredicate("crosses", query).evaluate(array, edges, crs)
 
 
@@ -229,12 +229,12 @@ def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs
 
 
 def covers(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row covers ``query``, including its boundary. See :func:`intersects`."""
+    """Return whether each row covers ``query``: no point of ``query`` is outside the row. See :func:`intersects`."""
     return SpatialPredicate("covers", query).evaluate(array, edges, crs)
 
 
 def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row is covered by ``query``, including its boundary. See :func:`intersects`."""
+    """Return whether ``query`` covers each row: no point of the row is outside ``query``. See :func:`intersects`."""
     return SpatialPredicate("covered_by", query).evaluate(array, edges, crs)
 
 
@@ -272,7 +272,7 @@ def intersects_box(
 
 
 def mismatch(query: Any) -> str:
-    """Describe how a query polygon on the globe differs from its shape on a map, and suggest the option to pass.
+    """Describe how a query polygon on the globe differs from its shape on a map, and suggest a different query.
 
     Returns:
         The description. It is empty if the polygons are the same on both, and for boxes, lines and points.
@@ -296,7 +296,7 @@ def mismatch(query: Any) -> str:
             continue
         sides = ", ".join(f"{side:.10g}" for side in box)
         return (
-            f"a query polygon has {how}: pass the box ({sides}) for all between its meridians and parallels, or split "
-            "a polygon that crosses the antimeridian there"
+            f"a query polygon has {how}: pass the box ({sides}) for all that lies between its meridians and parallels, "
+            "or split a polygon that crosses the antimeridian at the antimeridian"
         )
     return ""

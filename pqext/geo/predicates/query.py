@@ -25,8 +25,9 @@ def as_box(box: Query) -> BoundingBox:
 
     A Thrift bounding box from a file's statistics is also accepted.
 
-    Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
-    antimeridian, and is allowed between longitudes only. Raises TypeError if the bounds are not numbers.
+    A box with xmin > xmax wraps around the antimeridian. Raises ValueError unless the bounds are four finite numbers
+    with ymin <= ymax, and for xmin > xmax beyond the range of longitudes. Raises TypeError for bounds that are not
+    numbers.
     """
     if isinstance(box, BoundingBox):
         result = box
@@ -65,7 +66,7 @@ class SpatialQuestion:
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
-            raise ValueError(f"unknown spatial operation {self.operation!r}")
+            raise ValueError(f"unknown spatial operation {self.operation!r}; known operations: {', '.join(OPERATIONS)}")
         if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
             object.__setattr__(self, "geometry", as_box(self.geometry))
         elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # a GeoSeries returns a series
@@ -104,5 +105,5 @@ def as_distance(operation: str, distance: Any) -> float | None:
     except OverflowError:
         result = math.inf
     if not 0 <= result < math.inf:
-        raise ValueError(f"a distance must be finite and not negative, not {distance!r}")
+        raise ValueError(f"a distance must be a finite number of 0 or more, not {distance!r}")
     return result

@@ -81,7 +81,7 @@ def unroll(
 def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
     """Split geometries into non-empty parts that are not collections.
 
-    Returns them and the index of each part's geometry.
+    Returns the parts and the index of each part's geometry.
     """
     import shapely
 
@@ -138,7 +138,7 @@ def shift_east(shapes: Any, distance: float) -> Any:
 def unite(areas: Any, axis: int | None = None) -> Any:
     """Return the union of areas, repairing areas that cross themselves if necessary.
 
-    Raises GeometryError if so many areas overlap that the union would take quadratic time.
+    Raises GeometryError if ``axis`` is None and so many areas overlap that the union would take quadratic time.
     """
     import shapely
 
@@ -232,7 +232,7 @@ def _has_outer_hole(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) 
 
 
 def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
-    """Return the symmetric difference of the shell and its holes, as in S2; only the shell if a hole crosses it."""
+    """Return the symmetric difference of shell and holes, as in S2. Holes that cross the shell are clipped to it."""
     import shapely
 
     areas = [
@@ -267,7 +267,7 @@ def _repeat_area(area: Any) -> list[Any]:
 
 
 def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
-    """Return the smaller side of a ring, or the left side of two halves.
+    """Return the smaller side of a ring, or the left side if the ring divides the globe in half.
 
     Sides with a pole are repeated over :data:`WINDOW`.
     """
@@ -377,7 +377,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
 
 
 def _expand_poles(chains: _Chains) -> _Chains:
-    """Replace each vertex at a pole by two vertices, the pole at the longitudes of both neighbours."""
+    """Insert the pole at the longitudes of neighbouring vertices wherever an edge reaches or crosses a pole."""
     x, y = chains.x, chains.y
     inner = np.diff(chains.number) == 0
     pole = np.abs(y) >= _POLE
@@ -399,7 +399,7 @@ def _expand_poles(chains: _Chains) -> _Chains:
 def _halves(
     chains: _Chains, candidates: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return the indexes of the steps to halve among those that end at ``candidates``, and their midpoints."""
+    """Return the end indexes and the midpoints of the edges to halve, among the edges that end at ``candidates``."""
     x, y, number = chains.unroll_longitudes, chains.y, chains.number
     x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)

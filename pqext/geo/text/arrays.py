@@ -69,7 +69,10 @@ def assemble(
 
 
 def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryArray:
-    """Write geometries as WKT or GeoJSON in string arrays. Arguments and errors are as in :func:`pqext.geo.to_wkt`."""
+    """Write geometries as GeoJSON if ``json``, and otherwise as WKT, in string arrays.
+
+    The other arguments and the errors are as in :func:`pqext.geo.to_wkt`.
+    """
     if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
         raise TypeError(f"precision must be an integer, the number of decimals, not {precision!r}")
     if precision is not None and not 0 <= precision <= 18:

@@ -41,9 +41,7 @@ _BINARY = (pa.binary(), pa.large_binary())
 _BATCH_ROWS = 8192
 _LEAST_CELLS = 1 << 24
 _CELLS_PER_BYTE = 8
-"""Maximum number of table cells per byte of text; beyond it, properties are so sparse that the table is mostly
-nulls.
-"""
+"""Maximum number of table cells per byte of text. Larger tables consist mostly of nulls."""
 _MAX_PATHS = 1 << 22
 _DECIMAL = pa.decimal128(38, 0)
 _INT64 = 1 << 63
@@ -55,7 +53,7 @@ def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Ge
     Null, the text ``null`` and a feature without geometry become null. A geometry is XYZ if any of its positions has
     three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define are
     ignored. Use :func:`read_geojson` for collections. The result is ``large_binary`` for 2 GiB and more. Raises
-    GeometryError with row and byte if the text is not GeoJSON.
+    GeometryError with row and byte if the text is not GeoJSON, and TypeError if ``array`` is not an array of strings.
     """
     if isinstance(array, (list, tuple)):
         array = text_chunks(array)[0]
@@ -99,7 +97,7 @@ def read_geojson(
     a property has that name. ``properties`` is the name of a single string column for all properties as JSON text, for
     features with sparse properties. The text is held in memory. Raises GeometryError with the index of the feature as
     row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in a table that
-    is mostly nulls; ValueError if a path is not a regular file.
+    is mostly nulls; ValueError if a path is not a regular file, or a property has the name ``geometry`` of the column.
     """
     try:
         return _table(_text(source), geometry, properties)
@@ -184,7 +182,7 @@ def write_geojson(
         raise ValueError(f"no column {id!r}")
     result = type_of(table.schema.field(name))
     if result is not None and not crs_.equal(result.crs, crs_.DEFAULT):
-        raise GeometryError(f"GeoJSON requires OGC:CRS84, not {result.crs}", rule="geo.geojson.crs")
+        raise GeometryError(f"GeoJSON requires OGC:CRS84, not {result.crs}; use geo.transform", rule="geo.geojson.crs")
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
@@ -215,7 +213,7 @@ def _geometry_column(schema: pa.Schema, name: str | None) -> str:
         return name
     marked = [field.name for field in schema if type_of(field) is not None]
     if len(marked) != 1:
-        raise ValueError(f"{len(marked) or 'no'} columns contain geometries: name one of them with geometry=")
+        raise ValueError(f"{len(marked) or 'no'} columns have a geometry type; name the geometry column with geometry=")
     return str(marked[0])
 
 
@@ -304,14 +302,14 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
         try:
             table = _property_table([json.loads(line) for line in bytes(lines).splitlines()])
         except (RecursionError, ValueError) as error:  # a lone surrogate, or more digits than Python accepts
-            raise GeometryError(f"the properties do not fit in memory: {error}", rule="geo.geojson.features") from None
+            raise GeometryError(f"the properties cannot be parsed: {error}", rule="geo.geojson.features") from None
     if not table.num_columns:
         return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return table
 
 
 def as_text(lines: Any, rows: int) -> pa.Array:
-    """Split JSON objects, one per line, into a string array."""
+    """Split JSON objects, one per line, into a string array. Raises ``GeometryError`` if the text is not UTF-8."""
     data = np.frombuffer(lines, np.uint8)
     ends = np.flatnonzero(data == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int64)
@@ -324,7 +322,7 @@ def as_text(lines: Any, rows: int) -> pa.Array:
 
 
 def _exact_fields(schema: pa.Schema, big_fields: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
-    """Return the fields of ``schema``, with the type of integers beyond INT64 changed from double to decimal."""
+    """Return the fields of ``schema`` with integers beyond INT64, whose double is replaced by decimal."""
     exact: dict[str, pa.Field] = {}
     for path in big_fields:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]

@@ -16,7 +16,7 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Geomet
 
     Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: without them, three ordinates are x, y, z and
     four are x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
-    GeometryError with row and byte if the text is not WKT, and TypeError if it is not an array of strings.
+    GeometryError with row and byte if the text is not WKT, and TypeError if ``array`` is not an array of strings.
 
     >>> import pyarrow as pa
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()

@@ -131,7 +131,7 @@ def _get_chunk(chunk: pa.StructArray, task: Task, target: pa.DataType) -> pa.Arr
 class Group:
     """Group of ``value`` and ``typed_value``, or an unshredded variant, and the metadata of its rows.
 
-    ``rows`` contains the metadata row of each row of the group, if the rows are not the same.
+    ``rows`` contains the row in ``metadata`` of each row of the group; None if the rows are the same.
     """
 
     array: pa.StructArray
@@ -147,7 +147,7 @@ class Group:
         return child(self.array, "typed_value")
 
     def masked_typed_value(self) -> pa.Array:
-        """``typed_value`` with the nulls of the enclosing group."""
+        """Return ``typed_value`` with the nulls of the enclosing group."""
         return _mask(self.typed_value, self.array)
 
     @property
@@ -170,7 +170,7 @@ class Group:
 
 
 def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
-    """Return the value at ``path`` in each row of the group, reading only the columns on the path."""
+    """Return the value at ``path`` in each row of the group, cast to ``target``. Only columns on the path are read."""
     typed = group.typed_value
     if path or typed is None:
         # Below a typed group without the field, and below a primitive, only the residual contains values.
@@ -218,7 +218,7 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
 
 
 def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
-    """Evaluate ``steps`` in the encoded ``value`` of each row. The result is null if the group or its value is null."""
+    """Cast the value at ``steps`` in the encoded ``value`` of each row; null if the group or its ``value`` is null."""
     value = group.value
     if value is None:
         return pa.nulls(len(group.array), target)
@@ -240,7 +240,7 @@ def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, pare
 def _complete_values(
     result: pa.Array, group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str
 ) -> pa.Array:
-    """Return the values of the typed column, with values from the residual where it is null."""
+    """Return ``result``, the cast typed column, with values from the residual in rows where the column is null."""
     value = group.value
     if value is None or value.null_count == len(value) or typed_value.null_count == 0:
         return result
@@ -262,7 +262,7 @@ def _complete_values(
 def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str) -> pa.Array:
     """Build a struct from a shredded object.
 
-    Fields with columns come from these, others from the object in ``value``.
+    Fields with columns are read from their columns, other fields from the object in ``value``.
     """
     children = []
     cells = None
@@ -299,7 +299,8 @@ def _list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     """Return the elements of the lists that are not null.
 
-    Also returns the offsets (int32) of each list and the list of each element.
+    Also returns the offsets (int32) of each list and the index of the list of each element. Raises ``LimitError`` if
+    32-bit offsets do not suffice.
     """
     if len(lists) == 0:  # an empty list array may have no offsets
         lists = pa.array([], pa.list_(lists.type.value_field))
@@ -308,7 +309,7 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))
     total = ends[-1].as_py() if len(ends) else 0
     if total > 0x7FFFFFFF:
-        raise LimitError("lists hold more than 2^31 - 1 elements; pass fewer rows at a time")
+        raise LimitError(f"the lists have {total} elements, more than 2^31 - 1; pass fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     return _member(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
 
@@ -332,7 +333,7 @@ def _schema_of(type: pa.DataType) -> ShreddingSchema:
 
 
 def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
-    """Follow the path through typed objects and arrays as far as possible; return the group and the remaining path.
+    """Follow the path through typed objects and arrays; return the last group reached and the remaining path.
 
     A group is null in rows where the ``typed_value`` of an ancestor is null. The field is missing in these rows,
     because every object or array has a ``typed_value`` (Variant Shredding, "Objects", "Arrays").

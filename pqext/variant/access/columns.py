@@ -41,7 +41,7 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
 
 
 def leaf_of_path(node: SchemaNode, path: str) -> tuple[SchemaNode, SchemaNode | None] | None:
-    """Return the leaf with the typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``.
+    """Return the leaf of the typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``, if any.
 
     Returns None if the path does not end at a leaf, or passes through an array. Only groups on the path are inspected.
     """

@@ -43,7 +43,7 @@ def explode(
     With ``outer``, these variants and empty ones have a row of nulls.
 
     Of a shredded array, only the columns on the path are read. Invalid bytes on the path raise ``VariantError`` with
-    the row. With ``strict``, values that cannot be cast raise it too.
+    the row. With ``strict``, values that cannot be cast also raise ``VariantError``.
     """
     steps = as_many_path(path)
     target, zone = target_type(type), find_timezone(timezone)

@@ -96,7 +96,7 @@ def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, p
 def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array, rows: Any, task: Task) -> pa.Array:
     """Build the array of a kernel's result.
 
-    ``rows`` contains each value's row in ``metadata``, unless they are the same.
+    ``rows`` returns the row in ``metadata`` of each value; None if the rows are the same.
     """
     validity, nulls, offsets, data, _, nested = result
     plain = kernel_type(target)
@@ -136,7 +136,7 @@ def _with_json(
 
 
 def names_of(metadata: pa.Array) -> pa.Array:
-    """Return the metadata as the child of a variant array."""
+    """Convert VARIANT metadata to the non-null ``binary`` array that a variant array stores as its metadata child."""
     names = plain_binary(metadata).cast(pa.binary())
     return names.fill_null(b"") if names.null_count else names
 
@@ -147,7 +147,7 @@ _NO_NAMES = b"\x11\0\0"
 def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
     """Build a variant array from the cells.
 
-    Those without names have no dictionary, so that elements do not repeat the dictionary of their row.
+    Values without field names get empty metadata, so that elements do not repeat the dictionary of their row.
     """
     validity, nulls, offsets, data, _, _ = cells.cast(VARIANT)
     rows = pa.Array.from_buffers(pa.int64(), cells.count, [None, pa.py_buffer(cells.rows())])
@@ -166,7 +166,7 @@ def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
 
 
 def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return ``values.take(indices)`` for binary values. Raises ``LimitError`` if the result exceeds one column."""
+    """Return ``values.take(indices)`` for binary values. Raises ``LimitError`` if the result exceeds 2 GiB."""
     sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
     if sizes > MOST_BYTES:
         raise LimitError(
@@ -198,7 +198,8 @@ def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, pa
 def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, rows: Any = None) -> pa.Array:
     """Convert lists to the layout of ``target``.
 
-    Lists that do not have the length of a fixed-size ``target`` fail to cast.
+    Lists that do not have the length of a fixed-size ``target`` fail to cast. ``rows`` returns the row of each list;
+    None if list i is in row i.
     """
     assert is_list(target)
     if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):

@@ -51,6 +51,8 @@ def parse(text: str, *, from_end: bool = False) -> Path:
 def parse_wildcard_path(text: str) -> ManyPath:
     """Parse a path that may contain the wildcards ``[*]`` and ``.*``. A field with the name ``*`` is ``['*']``.
 
+    Raises ``ValueError`` with the position.
+
     >>> parse_wildcard_path("$.a[*].b")
     ('a', <Wildcard.ELEMENTS: '[*]'>, 'b')
     """
@@ -92,9 +94,10 @@ def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
 
 
 def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
-    """Parse a path given as text or as a sequence of steps. Raises ``ValueError`` or ``TypeError`` if it is neither.
+    """Parse a path that is text or a sequence of steps.
 
-    With ``from_end``, indexes may be negative.
+    With ``from_end``, indexes may be negative. Raises ``ValueError`` if the path is invalid, and ``TypeError`` if it is
+    neither text nor a sequence of steps.
     """
     if isinstance(path, str):
         return parse(path, from_end=from_end)
@@ -102,7 +105,7 @@ def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
 
 
 def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
-    """Parse a path like :func:`as_path`, with wildcards."""
+    """Parse a path like :func:`as_path`. It may contain wildcards."""
     return parse_wildcard_path(path) if isinstance(path, str) else _check_steps(path, (str, int, Wildcard))
 
 
@@ -123,7 +126,7 @@ def _check_steps(
 
 
 def format_path(steps: Sequence[str | int | Wildcard]) -> str:
-    """Format steps as text that :func:`parse` converts back to them.
+    """Format steps as text that :func:`parse` or :func:`parse_wildcard_path` parses as the same steps.
 
     >>> format_path(("a", 0, "x.y"))
     "$.a[0]['x.y']"

@@ -75,7 +75,8 @@ def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
 
     Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a STRUCT) or
     Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``). The supported Python types are bool, int, float, str and
-    bytes. Fields and elements are always nullable. Raises ``ValueError`` if variants cannot be cast to the type.
+    bytes. Fields and elements are always nullable. Raises ``ValueError`` if variants cannot be cast to the type,
+    and ``TypeError`` if ``type`` is not a type or a name.
     """
     if isinstance(type, str):
         return _of_name(type)
@@ -89,7 +90,7 @@ def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
 def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
     types = pa.types
     if depth > MAX_DEPTH:
-        raise ValueError(f"types nest deeper than {MAX_DEPTH}")
+        raise ValueError(f"the type is nested more than {MAX_DEPTH} levels deep")
     if is_variant_type(type):
         return variant_type()
     if isinstance(type, pa.BaseExtensionType):
@@ -217,8 +218,8 @@ def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
 def type_name(type: str | pa.DataType) -> str:
     """Return a name that :func:`target_type` parses as ``type``: in DDL if possible, otherwise Arrow's name.
 
-    A dictionary type has the name of its value type. Raises ``ValueError`` like :func:`target_type`, and if part of a
-    nested type has no name in DDL.
+    A dictionary type has the name of its value type. Raises ``ValueError`` like :func:`target_type`, and if a type
+    within a nested type has no name in DDL.
     """
     target = target_type(type)
     if isinstance(type, str):

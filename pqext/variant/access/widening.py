@@ -28,7 +28,7 @@ def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _doubles(decimals: pa.Array) -> pa.Array | None:
-    """Return the doubles nearest to decimals, computed as quotients of two exact doubles, which are rounded once."""
+    """Return the nearest doubles of decimals, as quotients of exact doubles; None if the operands are not exact."""
     kind, count = decimals.type, len(decimals)
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:

@@ -248,7 +248,7 @@ def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
 
 
 def _leaf(type: pa.DataType) -> pa.DataType | None:
-    """Return the type of the variant leaf for values of an Arrow type."""
+    """Return the Arrow type of the variant leaf for values of ``type``; None if variants have no such type."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         return _leaf(storage_type(type))

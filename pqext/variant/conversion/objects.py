@@ -36,7 +36,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     bytes, bytearray, memoryview                 binary
     datetime.date                                date
     datetime.datetime, pandas.Timestamp          timestamp (UTC) with a time zone, else timestamp without time zone;
-                                                 in nanoseconds only where pandas has some
+                                                 in nanoseconds if the pandas value has any
     datetime.time                                time
     numpy.datetime64                             date, or timestamp without time zone
     uuid.UUID                                    uuid
@@ -60,7 +60,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     """
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         kind = type(values).__name__
-        raise TypeError(f"values must be a list or another iterable of objects, not one {kind}: put it into a list")
+        raise TypeError(f"values must be a list or another iterable of objects, not one {kind}: pass it in a list")
     if isinstance(values, pa.Array | pa.ChunkedArray):
         kind = type(values).__name__
         raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
@@ -125,5 +125,5 @@ def _json_objects(array: VariantLike) -> list[Any]:
         try:
             objects.append(None if text is None else json.loads(text))
         except RecursionError:
-            raise LimitError(f"row {row}: nested too deeply for Python's JSON parser") from None
+            raise LimitError(f"row {row}: the value is nested too deeply for Python's JSON parser") from None
     return objects

@@ -28,7 +28,8 @@ def array_of(values: Written) -> pa.StructArray:
 def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
     """Return the arrays from repeated calls of ``write(start)``.
 
-    Each continues where the preceding array reached 2 GiB.
+    A call returns the rows from ``start`` that fit into 2 GiB, and the next call continues after them. Raises
+    ``LimitError`` if one variant exceeds 2 GiB.
     """
     arrays: list[pa.StructArray] = []
     start = 0
@@ -37,7 +38,7 @@ def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArra
         arrays.append(array)
         start += len(array)
         if start < rows and not len(array):
-            raise LimitError(f"row {start}: its variant is larger than 2 GiB")
+            raise LimitError(f"row {start}: the variant exceeds 2 GiB")
     return arrays
 
 

@@ -73,7 +73,7 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     whole = [unshred(chunk) for chunk in struct_chunks(array)]
     result = how.schema_for(pa.chunked_array(whole, variant_type()))
     if how.schema is not None and not isinstance(result, Object):
-        raise ValueError("columns are the fields of an object; for single values use variant.get(array, '$', type)")
+        raise ValueError("the schema must be an object schema; use variant.get(array, '$', type) for single values")
     chosen = result if isinstance(result, Object) else None
     fields = [] if chosen is None else [_field(name, member) for name, member in chosen.fields]
     if residual in [field.name for field in fields]:
@@ -93,8 +93,8 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
 
     Null columns, and null fields within struct columns, are absent from the object; nulls in lists are variant nulls. A
     row is null if all columns and the residual are. In a table without a column named ``residual``, each row becomes an
-    object of its columns, or null if all are null. Each row equals the input of ``to_table``, unless it used
-    ``coerce="json"``, which converts decimals to doubles.
+    object of its columns, or null if all are null. Each row equals the input of ``to_table``, unless the
+    schema used ``coerce="json"``, which converts decimals to doubles.
 
     Raises the errors of :func:`pqext.variant.from_arrow`.
 

@@ -105,7 +105,7 @@ Documents = tuple[bytes, NDArray[np.int64], int]
 def read_documents(
     file: IO[bytes], layout: Form, *, piece_bytes: int, max_bytes: int, path: str | None = None
 ) -> Iterator[Documents]:
-    """Yield the documents of a file in chunks of about ``piece_bytes``.
+    """Yield the documents of a file as :data:`Documents`, in chunks of about ``piece_bytes``.
 
     Raises ``VariantLimitError`` if a document is longer than ``max_bytes``, without reading much more, and
     ``VariantError`` if text follows an array of documents.
@@ -119,7 +119,7 @@ def read_documents(
             if first:
                 pending += data
                 if len(pending) > max_bytes:
-                    raise _error(f"{max_bytes} bytes hold no document", 1, path, VariantLimitError)
+                    raise _error(f"the first {max_bytes} bytes contain no document", 1, path, VariantLimitError)
                 continue
             if data[start : start + 1] != b"[":
                 raise _error("an array of documents begins with [", newlines + pending.count(b"\n") + 1, path)
@@ -169,7 +169,7 @@ def _last_of_array(
     newlines: int,
     has_documents: bool,
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """Return the text and the ends of the last documents of the array, after which only space may follow."""
+    """Return the text and ends of the array's last documents. Raises ``VariantError`` if text follows the array."""
     closed = next(i for i in range(len(stops)) if text[stops[i] - 1] in b"]}")
     remainder, stop = text[stops[closed] :], int(stops[closed])
     if text[stop - 1] != ord("]"):

@@ -129,7 +129,10 @@ class JsonReader(SuggestionMixin):
         return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _pieces(self) -> Iterator[Piece]:
-        """Yield the text of the files from the start, without rereading the text from which the schema was inferred."""
+        """Return an iterator over the text of the files, including the text from which the schema was inferred.
+
+        Raises ``ValueError`` if a file object was read before.
+        """
         if self._peeked is not None:
             pieces, self._peeked = self._peeked, None
             return pieces
@@ -228,10 +231,10 @@ def read_json(
 
         pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
-    While it is read, raises :class:`~pqext.core.base.errors.VariantError` with the file, the line, the byte in the line
+    Reading raises :class:`~pqext.core.base.errors.VariantError` with the file, the line, the byte in the line
     and the reason if a document is not JSON, and its subclass ``VariantLimitError`` if it exceeds a limit. With
     ``on_error="null"``, these documents are null rows, reported in :attr:`JsonReader.faults`. A line or document of
-    more than ``max_bytes`` that spans a chunk raises an error even then. An unclosed quote may consume the following
+    more than ``max_bytes`` that spans a chunk also raises an error. An unclosed quote may consume the following
     documents unless documents are lines. Raises :class:`~pqext.core.base.errors.CorruptFileError` if a compressed file
     is corrupt or truncated, and ``FileNotFoundError`` for a pattern or a folder without files.
 
@@ -266,7 +269,7 @@ def read_json(
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the files for a path, a pattern or a folder, sorted by name."""
+    """Return the files for a path, a pattern or a folder, sorted by name. Raises ``FileNotFoundError`` for none."""
     name = os.fspath(path)
     if os.path.isdir(name):
         results: list[Path] = []

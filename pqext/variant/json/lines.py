@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview]:
     """Split ``text`` into at most ``parts`` chunks of complete lines.
 
-    They have similar sizes, not much below ``min_bytes`` bytes.
+    The chunks have similar sizes. ``min_bytes`` is their approximate minimum size.
     """
     parts = max(1, min(parts, len(text) // min_bytes))
     pieces = []
@@ -102,7 +102,7 @@ def read_lines(
 
 
 def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int) -> tuple[int, bytes] | None:
-    """Return the offset of the first line that begins between ``start`` and ``stop``, and the text read from it."""
+    """Return the offset and initial text of the first line that begins from ``start`` to ``stop``, or None."""
     at = start - 1  # a line begins at `start` if the preceding byte ends a line
     file.seek(at)
     while stop is None or at < stop - 1:

@@ -76,7 +76,7 @@ class Parsing:
     def rows(self, column: BinaryInput, start: int, stop: int, first_row: int = 0) -> list[pa.StructArray]:
         """Parse rows ``start`` to ``stop`` of a column of texts.
 
-        ``first_row`` is the number of its first row in messages.
+        ``first_row`` is the number of the column's first row in messages.
 
         Returns several arrays if 32-bit offsets do not suffice for one. Raises ``VariantError`` for a faulty row unless
         ``on_error`` is ``"null"``.
@@ -99,11 +99,11 @@ class Parsing:
             if after >= stop:
                 return arrays
             if after == start:
-                raise LimitError(f"row {first_row + start}: its variant is larger than 2 GiB")
+                raise LimitError(f"row {first_row + start}: the variant exceeds 2 GiB")
             start = after
 
     def documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
-        """Parse a column of texts; return the variants and the faults."""
+        """Parse a column of texts; return the variants and the faults. Parsing stops after a fault if ``raises``."""
         column = BinaryInput(texts)
         arrays, faults = [], []
         result: Any
@@ -123,7 +123,7 @@ class Parsing:
             if value and self.raises:
                 break
             if after == start:
-                raise LimitError(f"document {start}: its variant is larger than 2 GiB")
+                raise LimitError(f"document {start}: the variant exceeds 2 GiB")
             start = after
         return arrays, faults
 
@@ -143,7 +143,7 @@ class Parsing:
             if after >= len(text) or (value and self.raises):
                 return arrays, faults, line - 1
             if after == start:
-                raise LimitError(f"line {line}: its variant is larger than 2 GiB")
+                raise LimitError(f"line {line}: the variant exceeds 2 GiB")
             start = after
 
 

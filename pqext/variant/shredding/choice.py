@@ -29,7 +29,7 @@ class Shredding:
     coerce: Coerce
 
     def schema_for(self, sample: VariantLike | None) -> ShreddingSchema:
-        """Return the schema, inferred from ``sample`` if it is unknown; untyped if there is no sample."""
+        """Return the schema, or infer it from ``sample`` if it is None; untyped if there is no sample."""
         if self.schema is not None:
             return self.schema
         return infer_with_options(sample, self.inference) if sample is not None else Untyped()

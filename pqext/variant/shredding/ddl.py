@@ -49,7 +49,8 @@ def parse_ddl(
     """Parse one type, or a list of fields as a STRUCT. ``subject`` is the name of the text in errors.
 
     ``NOT NULL`` after a field is recorded, but ignored for variants, because any of their fields may be missing.
-    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. Raises ``ValueError`` with the position.
+    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. MAP types are accepted if
+    ``maps`` is True. Raises ``ValueError`` with the position.
     """
     parser = _Parser(text, subject, maps, words)
     if parser.at_field_list():
@@ -95,7 +96,10 @@ class _Parser:
         return token
 
     def skip(self, text: str) -> bool:
-        """Consume the next token if it is this mark or this unquoted word, in any case; return whether it is."""
+        """Consume the next token if it is the punctuation mark or unquoted keyword ``text``.
+
+        Returns whether the token was consumed. Keywords are case-insensitive; ``text`` is in upper case.
+        """
         token = self.next
         if token.kind in ("mark", "word") and token.text.upper() == text:
             self.advance()
@@ -146,7 +150,7 @@ class _Parser:
     def type(self, depth: int) -> DdlType:
         token = self.advance()
         if depth > MAX_DEPTH:
-            raise self.error(token.position, f"types nest deeper than {MAX_DEPTH}")
+            raise self.error(token.position, f"the type is nested more than {MAX_DEPTH} levels deep")
         name = token.text.upper()
         if token.kind != "word" or name[0].isdecimal():
             example = " (write fields like 'mag DECIMAL(9,2), place STRING')" if not self.text.strip() else ""

@@ -41,7 +41,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
 
 
 def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
-    """Yield the nodes below ``node``, but not those within a VARIANT."""
+    """Yield the nodes below ``node``, except nodes within a VARIANT."""
     for child in node.children:
         yield child
         if child.logical_name != "VARIANT":

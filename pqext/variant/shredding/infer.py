@@ -80,7 +80,7 @@ def infer_schema(
 
 
 def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
-    """Count the values of the sample by path, and return the paths with parents first."""
+    """Count the sampled values by path, and return the statistics of the paths, parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))

@@ -63,7 +63,7 @@ def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
 def sampled_rows(rows: int, count: int) -> pa.Int64Array:
     """Return ``count`` of ``rows`` row numbers in ascending order.
 
-    Each is from one of ``count`` equal ranges, at varying offsets.
+    Each row number is from one of ``count`` equal ranges, at varying offsets.
 
     Rows at equal distances would be a bad sample of periodic values. For example, every tenth row of ``i * 0.1`` is an
     integer.
@@ -152,7 +152,7 @@ class PathSample:
 
 
 def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchema:
-    """Choose the schema of the path ``sample``, nested ``depth`` objects and arrays deep."""
+    """Choose the schema for the values in ``sample``, whose path is nested ``depth`` objects and arrays deep."""
     counts = {group: count for group, count in sample.counts.items() if group != "null"}
     summary = f"in {sample.share:.0%} of the {'elements' if sample.name is None and depth else 'rows'}"
     summary += f"; {sample.remark}" if sample.remark else ""
@@ -179,7 +179,7 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
 
 
 def _double_type(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
-    """Return DOUBLE for JSON numbers that are long or whose number of decimals varies, and None for other values."""
+    """Return DOUBLE for JSON numbers that are long or vary in the number of decimals; None for other values."""
     exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
     numbers, held = exact + doubles, sample.doubles + doubles
     if not exact or (options.mixed == "uniform" and len(counts) > 1):
@@ -205,7 +205,7 @@ def _describe_residual(residual: int, values: int) -> str:
 def _mixed_schema(
     sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
-    """Return the schema for values of several types, or None to use that of ``group``, and the reason so far."""
+    """Return the schema for values of several classes, or None to use the class ``group``, and the extended summary."""
     values = sum(counts.values())
     others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
     if options.mixed == "uniform":

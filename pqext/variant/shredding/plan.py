@@ -53,7 +53,10 @@ class CompiledSchema:
 
 @lru_cache(maxsize=64)
 def compile_schema(schema: ShreddingSchema) -> CompiledSchema:
-    """Number the nodes in breadth-first order, with the fields of an object in the byte order of their names."""
+    """Compile a schema for the kernels.
+
+    Nodes are numbered in breadth-first order, and the fields of an object in the byte order of their names.
+    """
     queue: list[tuple[ShreddingSchema, bytes | None]] = [(schema, None)]
     nodes: list[CompiledNode] = []
     spans: list[tuple[int, int]] = []

@@ -83,10 +83,7 @@ class Array(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Object(_Node):
-    """Node whose objects are stored in a typed group with a member for each field. Other fields stay in ``value``.
-
-    Other fields stay in ``value``.
-    """
+    """Node whose objects are stored in a typed group with a member for each field. Other fields stay in ``value``."""
 
     fields: tuple[tuple[str, ShreddingSchema], ...]
     note: str = field(default="", compare=False)
@@ -125,8 +122,8 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
     struct of ``metadata``, ``value`` and ``typed_value``; - a Spark ``StructType`` (or any Spark type with
     ``jsonValue``); - a shredding schema.
 
-    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if it is invalid, or contains a type that is not
-    listed in Variant Shredding, "Shredded Value Types".
+    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if ``spec`` is invalid, or contains a type that
+    is not listed in Variant Shredding, "Shredded Value Types".
 
     >>> print(shredding_schema("mag DECIMAL(9,2), tags ARRAY<STRING>"))
     STRUCT<mag: DECIMAL(9,2), tags: ARRAY<STRING>>
@@ -156,7 +153,7 @@ def check_size(schema: ShreddingSchema) -> None:
 
 
 def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
-    """Yield every node with its depth and its name (``element`` in an array, empty at the top), in order."""
+    """Yield every node with its depth and its name (``element`` in an array, empty for the root), parents first."""
     stack: list[tuple[int, str, ShreddingSchema]] = [(0, "", schema)]
     while stack:
         depth, name, node = stack.pop()
@@ -178,7 +175,7 @@ def storage_struct(schema: ShreddingSchema) -> pa.StructType:
 
 
 def typed_type(schema: ShreddingSchema) -> pa.DataType:
-    """Return the Arrow type of ``typed_value``. Raises ``ValueError`` for an untyped node."""
+    """Return the Arrow type of ``typed_value``. Raises ``TypeError`` for an untyped node."""
     if isinstance(schema, Object):
         return pa.struct(
             [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
@@ -211,7 +208,7 @@ def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
 
 
 def schema_of_group(type: pa.DataType) -> ShreddingSchema:
-    """Return the schema of an inner group of ``value`` and ``typed_value``; raises like :func:`schema_of_storage`.
+    """Return the shredding schema of an inner group of ``value`` and ``typed_value``.
 
     Raises the errors of :func:`schema_of_storage`.
     """
@@ -342,18 +339,15 @@ def ddl_name(type: pa.DataType) -> str:
 
 
 def parse_leaf_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
-    """Return the leaf type with a DDL name, such as ``DECIMAL`` with ``(9, 2)``. Raises ``ValueError`` if unknown.
-
-    Raises ``ValueError`` if there is none.
-    """
+    """Return the leaf type with a DDL name, such as ``DECIMAL`` with ``(9, 2)``. Raises ``ValueError`` if unknown."""
     upper = name.upper()
     upper = _ALIASES.get(upper, upper)
     if upper == "DECIMAL":
         if len(arguments) > 2:
-            raise ValueError("DECIMAL accepts only a precision and a scale")
+            raise ValueError(f"DECIMAL accepts a precision and a scale, not {len(arguments)} arguments")
         precision, scale = (*(arguments or (10,)), 0)[:2]
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise ValueError(f"DECIMAL({precision},{scale}): up to 38 digits, scale from 0 to the precision")
+            raise ValueError(f"DECIMAL({precision},{scale}) needs 1 to 38 digits, and a scale from 0 to the precision")
         return pa.decimal128(precision, scale)
     if upper == "TIME" and len(arguments) == 1 and arguments[0] <= 6:
         return pa.time64("us")
