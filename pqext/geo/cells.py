@@ -125,26 +125,26 @@ def _texts(characters: NDArray[np.uint8]) -> list[str]:
 
 
 def _h3(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
-    with _installed("h3"):
+    with _installation_advice("h3"):
         import h3
     return [h3.latlng_to_cell(lat, lon, resolution) for lon, lat in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def _s2(x: _Doubles, y: _Doubles, level: int) -> list[str]:
-    with _installed("s2cell"):
+    with _installation_advice("s2cell"):
         import s2cell
     return [s2cell.lat_lon_to_token(lat, lon, level) for lon, lat in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def _a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
-    with _installed("pya5"):
+    with _installation_advice("pya5"):
         import a5
     positions = zip(x.tolist(), y.tolist(), strict=True)
     return [a5.u64_to_hex(a5.lonlat_to_cell(position, resolution)) for position in positions]
 
 
 @contextmanager
-def _installed(package: str) -> Iterator[None]:
+def _installation_advice(package: str) -> Iterator[None]:
     """Add installation advice to an ImportError that is raised in the context."""
     try:
         yield

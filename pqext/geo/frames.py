@@ -117,14 +117,15 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     columns: dict[Any, Any] = {}
     for name in names:
         if name in types:
-            values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(name, types[name], table.schema))
+            crs = _pyproj_crs(name, types[name], table.schema)
+            values = geopandas.array.from_shapely(to_shapely(table[name]), crs=crs)
             columns[name] = pandas.Series(values, index=frame.index)
         elif name in labels:  # otherwise it is the index
             columns[labels[name]] = frame[labels[name]]
     return geopandas.GeoDataFrame(pandas.DataFrame(columns, index=frame.index), geometry=geometry)
 
 
-def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
+def _pyproj_crs(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
     properties = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (schema.metadata or {}).items()

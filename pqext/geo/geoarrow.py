@@ -107,7 +107,7 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     except pa.ArrowNotImplementedError:  # view types, which no layout uses
         raise _layout_error(encoding, array.type) from None
     code = _CODES[encoding]
-    data, sizes = _collections(present) if code == 7 else _uniform(present, code)
+    data, sizes = _encode_collections(present) if code == 7 else _encode_uniform(present, code)
     valid = array.is_valid() if array.null_count else None
     lengths = np.zeros(len(array), np.int64)
     lengths[slice(None) if valid is None else valid.to_numpy(zero_copy_only=False)] = sizes
@@ -142,7 +142,7 @@ def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:
     return GeometryError(f"the field's layout is {expected}, but its type is {actual_type}", rule="geo.geoarrow")
 
 
-def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
+def _encode_uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
     """Return the WKB of all rows and the size of each row. ``array`` has no nulls."""
     headers = _LEVELS[code]
     name = next(name for name, value in _CODES.items() if value == code)
@@ -278,7 +278,7 @@ def _entries(union: pa.Array, buffer: int, dtype: type[np.integer[Any]]) -> NDAr
     return numbers(union.buffers()[buffer] or b"", dtype, union.offset, len(union))
 
 
-def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
+def _encode_collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         raise _layout_error("geoarrow.geometrycollection", array.type)
     offsets = array.offsets.to_numpy().astype(np.int64)

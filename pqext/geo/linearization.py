@@ -112,12 +112,14 @@ class _Reader:
         self.at = 0
         self.step = step
 
-    def geometry(self, depth: int = 0, allowed: tuple[int, ...] | None = None) -> tuple[bytes, _Coordinates | None]:
-        """Return the next geometry as WKB, and its coordinates if it is a line."""
+    def geometry(
+        self, depth: int = 0, allowed_types: tuple[int, ...] | None = None
+    ) -> tuple[bytes, _Coordinates | None]:
+        """Return the next geometry as WKB, and its coordinates if it is a line, otherwise None."""
         order, type, dimensions = self._header()
         if depth > _MAX_DEPTH:
             raise ValueError(f"geometries are nested more than {_MAX_DEPTH} deep")
-        if allowed is not None and type not in allowed:
+        if allowed_types is not None and type not in allowed_types:
             raise ValueError(f"type {type} is not allowed as a member")
         width = 2 + (dimensions in (1, 3)) + (dimensions in (2, 3))
         head = b"\x01" + (_LINEAR.get(type, type) + 1000 * dimensions).to_bytes(4, "little")
@@ -168,9 +170,9 @@ class _Reader:
         self.at += 8 * count * width
         return values.astype("<f8").reshape(count, width)
 
-    def _lines(self, count: int, depth: int, width: int, allowed: tuple[int, ...]) -> Iterator[_Coordinates]:
+    def _lines(self, count: int, depth: int, width: int, allowed_types: tuple[int, ...]) -> Iterator[_Coordinates]:
         for _ in range(count):
-            line = self.geometry(depth + 1, allowed)[1]
+            line = self.geometry(depth + 1, allowed_types)[1]
             assert line is not None
             if line.shape[1] != width:
                 raise ValueError("the dimensions of a member and its parent differ")

@@ -112,7 +112,7 @@ def open_file(
         check_path(source)
     box = _bounds(bbox)
     if box is not None and box[0] > box[2] and mask is None:
-        mask = _halves(box)
+        mask = _split_box(box)
         box = None
     if layer is None:
         with gdal_faults(pyogrio, source):
@@ -210,7 +210,7 @@ def check_path(path: str) -> str:
     return path
 
 
-def _halves(box: tuple[float, float, float, float]) -> Any:
+def _split_box(box: tuple[float, float, float, float]) -> Any:
     """Return a box that crosses the antimeridian as two polygons, because GDAL does not support such boxes."""
     xmin, ymin, xmax, ymax = box
     return shapely.union(shapely.box(xmin, ymin, 180, ymax), shapely.box(-180, ymin, xmax, ymax))

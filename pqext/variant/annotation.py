@@ -96,7 +96,7 @@ class VariantHandler:
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """Return the storage struct requested by option ``shredding``, or otherwise the array's current shredding."""
-        type = _checked_type(field, path, options)
+        type = _require_variant_type(field, path, options)
         chosen = _select_shredding(path, options)
         schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
         return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
@@ -106,7 +106,7 @@ class VariantHandler:
 
         Raises ``ValueError`` if the ``shredding`` option has a different schema; ``"infer"`` is allowed.
         """
-        _checked_type(field, path, options)
+        _require_variant_type(field, path, options)
         chosen = _select_shredding(path, options)
         schema = schema_of_storage(like.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
@@ -172,7 +172,7 @@ class VariantHandler:
 HANDLER = VariantHandler()
 
 
-def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataType:
+def _require_variant_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataType:
     """Return the storage type of a variant field. Raises ``TypeError`` if the field is not a variant."""
     type = storage_type(field.type)
     if is_variant_type(type) or is_shredded_type(type):

@@ -55,14 +55,14 @@ def as_texts(values: Any) -> VariantLike:
     """
     what = "an array of JSON texts"
     if isinstance(values, list | tuple):
-        values = pa.array(_bytes(values), pa.binary())
+        values = pa.array(_encode_texts(values), pa.binary())
     array = as_arrow(values, what)
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
     return array
 
 
-def _bytes(values: Sequence[Any]) -> list[bytes | None]:
+def _encode_texts(values: Sequence[Any]) -> list[bytes | None]:
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str | bytes):
             raise TypeError(f"expected an array of JSON strings, but item {row} is a {type(value).__name__}")

@@ -87,11 +87,11 @@ def monotone_cast(
     if leaf == type:
         return MonotoneCast(_keep_bound, _accept_literal)
     if _is_exact(leaf) or pa.types.is_float32(leaf) or pa.types.is_float64(leaf):
-        return _of_number(leaf, type)
+        return _number_cast(leaf, type)
     if _is_bytes(leaf):
         return MonotoneCast(_keep_bound, _accept_literal) if _is_bytes(type) else None
     if pa.types.is_timestamp(leaf):
-        return _of_timestamp(leaf, type, timezone)
+        return _timestamp_cast(leaf, type, timezone)
     if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
         shift = _shift(None, type, timezone)
         if shift is None:
@@ -100,7 +100,7 @@ def monotone_cast(
     return None
 
 
-def _of_timestamp(leaf: pa.DataType, type: pa.DataType, timezone: str | None) -> MonotoneCast | None:
+def _timestamp_cast(leaf: pa.DataType, type: pa.DataType, timezone: str | None) -> MonotoneCast | None:
     if pa.types.is_timestamp(type):
         unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
         is_injective_at, down = (_accept_literal if unit <= own else _reject_literal), _floor_to(unit)
@@ -124,10 +124,10 @@ def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift |
 
 
 def _shift_bound(shift: Shift, bound: int, upper: bool) -> int:
-    return shift.greatest(bound) if upper else shift.minimum_result(bound)
+    return shift.maximum_result(bound) if upper else shift.minimum_result(bound)
 
 
-def _of_number(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:
+def _number_cast(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:
     if _is_exact(leaf) and pa.types.is_integer(type):
         return MonotoneCast(_to_integer, _accept_literal if pa.types.is_integer(leaf) else _reject_literal)
     if _is_exact(leaf) and pa.types.is_decimal(type):

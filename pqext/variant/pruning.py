@@ -116,11 +116,11 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
         row_group.load_page_indexes([leaf for leaf in (value, evidence.typed) if leaf is not None])
         typed = _bounded_rows(row_group, evidence.typed)
         if asks_for_null:
-            return _rows(typed, evidence.may_be_null)
-        residual = _rows(_bounded_rows(row_group, value), lambda bounds: not evidence.is_clean(bounds))
+            return _matching_ranges(typed, evidence.may_be_null)
+        residual = _matching_ranges(_bounded_rows(row_group, value), lambda bounds: not evidence.is_clean(bounds))
         if not _bloom_may_match(evidence, row_group):
             return residual
-        return union(residual, _rows(typed, evidence.typed_test()))
+        return union(residual, _matching_ranges(typed, evidence.typed_test()))
     except ParquetError:
         return None
 
@@ -229,7 +229,7 @@ def _narrow_bounds(page: Bounds, chunk: Bounds) -> Bounds:
     )
 
 
-def _rows(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges:
+def _matching_ranges(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges:
     return merge_ranges(rows for rows, bounds in pages if may_match(bounds))
 
 

@@ -319,7 +319,7 @@ def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
     """Infer the schema from a sample of rows of evenly spaced row groups."""
     count = len(file.row_groups)
     groups = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
-    top = file.schema.root.child(next(name for name in file.schema.root.child_names if _starts(path, name)))
+    top = file.schema.root.child(next(name for name in file.schema.root.child_names if _is_within(path, name)))
     assert top is not None
     if not file.schema.root.is_unique(top.name):
         problem = f"{_file_label(file)} has more than one column {top.name!r}, so that no shredding can be inferred"
@@ -329,12 +329,12 @@ def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
         rows = max(1, choice.inference.sample_rows // len(groups))
         for batch in file.iter_batches(rows, columns=[top.name], row_groups=[group]):
             for array in _iter_arrays(batch.column(0), batch.schema.field(0), top.name, path):
-                samples.append(unshred(_mask_faults(array, _unreadable(array))))
+                samples.append(unshred(_mask_faults(array, _find_unreadable(array))))
             break
     return choice.schema_for(pa.chunked_array(samples) if samples else None)
 
 
-def _starts(path: str, name: str) -> bool:
+def _is_within(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}.")
 
 
@@ -342,7 +342,7 @@ def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> 
     """Yield the arrays of the variant at ``path``, starting from ``array`` at its ancestor ``ancestor``."""
     if ancestor == path:
         yield storage_array(array)
-    elif _starts(path, ancestor):
+    elif _is_within(path, ancestor):
         array = storage_array(array)
         parts: Iterable[pa.Array]
         if pa.types.is_map(array.type):
@@ -417,7 +417,7 @@ class _Rewrite:
         self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
     ) -> pa.StructArray:
         """Replace values that cannot be read with null, or raise ``VariantError`` if that is not allowed."""
-        faults = find_faults(array) if self._strict else _unreadable(array)
+        faults = find_faults(array) if self._strict else _find_unreadable(array)
         if not len(faults):
             return array
         if self._invalid_values == "raise" or not field.nullable:
@@ -433,7 +433,7 @@ class _Rewrite:
         return _mask_faults(array, faults)
 
 
-def _unreadable(array: pa.StructArray) -> pa.Table:
+def _find_unreadable(array: pa.StructArray) -> pa.Table:
     """Return the faults that reading cannot repair."""
     faults = find_faults(array)
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults

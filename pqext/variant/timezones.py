@@ -52,7 +52,7 @@ class Shift:
         place = bisect_right(self.changes, second)
         return min(nanoseconds + self.added[place] * _SECOND, self._from[place] * _SECOND)
 
-    def greatest(self, nanoseconds: int) -> int:
+    def maximum_result(self, nanoseconds: int) -> int:
         """Return the greatest result for any time up to ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
@@ -130,7 +130,7 @@ def find_timezone(name: str) -> TimeZone | None:
             raise ValueError(f"time zone {name!r}: an offset must be between -18:00 and +18:00")
         return TimeZone(name, (), (-offset if match[1] == "-" else offset,)) if offset else None
     try:
-        data = _read(name)
+        data = _read_tzif(name)
         rules = zoneinfo.ZoneInfo.from_file(io.BytesIO(data), key=name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, ModuleNotFoundError) as error:
         hint = "" if zoneinfo.available_timezones() else "; no time zones are installed: pip install tzdata"
@@ -139,11 +139,11 @@ def find_timezone(name: str) -> TimeZone | None:
             "as "
             f"'+02:00'{hint}"
         ) from error
-    transitions, offsets = _join(data)
+    transitions, offsets = _parse_tzif(data)
     return TimeZone(name, *_continue_rules(transitions, offsets, rules))
 
 
-def _read(name: str) -> bytes:
+def _read_tzif(name: str) -> bytes:
     """Read the TZif file of a zone from the database that ``zoneinfo`` uses."""
     zoneinfo.ZoneInfo(name)  # ValueError for a name that escapes the database folder
     for folder in zoneinfo.TZPATH:
@@ -153,7 +153,7 @@ def _read(name: str) -> bytes:
     return resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).read_bytes()
 
 
-def _join(data: bytes) -> tuple[list[int], list[int]]:
+def _parse_tzif(data: bytes) -> tuple[list[int], list[int]]:
     """Return the transitions in a TZif file of version 2 or later (RFC 9636), and the offsets before and after them."""
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":

@@ -140,9 +140,9 @@ class Variant(BinaryVariant):
         later = [offset for offset in container.offsets if offset > container.offsets[i]]
         limit = container.values + min(later) if later else container.end
         size = encoding.value_size(self.value, start, container.end, unknown=limit - start)
-        return self._sharing(start, start + size)
+        return self._nested_variant(start, start + size)
 
-    def _sharing(self, start: int, end: int) -> Variant:
+    def _nested_variant(self, start: int, end: int) -> Variant:
         nested = Variant(self.value[start:end], self.metadata)
         nested._dictionary = self._dictionary
         return nested
@@ -189,7 +189,7 @@ class Variant(BinaryVariant):
         """Return the values of an object's fields or an array's elements. Raises ``TypeError`` for other types."""
         if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
             raise TypeError(f"a variant {self.type} has no values")
-        return [self._sharing(start, end) for start, end in encoding.children(self.value, self._container())]
+        return [self._nested_variant(start, end) for start, end in encoding.children(self.value, self._container())]
 
     def items(self) -> list[tuple[str, Variant]]:
         """Return the names and values of an object's fields. Raises ``TypeError`` for other types."""

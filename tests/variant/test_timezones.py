@@ -91,9 +91,9 @@ def test_bounds_match_the_next_and_the_last_transition() -> None:
     assert back.minimum_result(95 * 10**9) == 90 * 10**9
     assert back.minimum_result(100 * 10**9) == 90 * 10**9
     assert back.minimum_result(80 * 10**9) == 80 * 10**9
-    assert back.greatest(105 * 10**9) == 100 * 10**9 - 1
-    assert back.greatest(115 * 10**9) == 105 * 10**9
-    assert back.greatest(99 * 10**9) == 99 * 10**9
+    assert back.maximum_result(105 * 10**9) == 100 * 10**9 - 1
+    assert back.maximum_result(115 * 10**9) == 105 * 10**9
+    assert back.maximum_result(99 * 10**9) == 99 * 10**9
 
 
 @pytest.mark.spec("casts.timezone")

@@ -119,12 +119,12 @@ class Matcher:
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         """Return the left and the right row numbers of matching pairs, ordered by left row."""
-        points = self._points(left)
+        points = self._left_points(left)
         if points is not None:
             retained, x, y = points
-            left_rows, right_rows = self._of_points(x, y)
+            left_rows, right_rows = self._match_points(x, y)
             return retained[left_rows], right_rows
-        left_rows, right_rows = self._of_boxes(left)
+        left_rows, right_rows = self._match_boxes(left)
         order = np.lexsort((right_rows, left_rows))
         return left_rows[order], right_rows[order]
 
@@ -139,7 +139,7 @@ class Matcher:
         shapely.prepare(shapes)
         return shapes
 
-    def _points(self, left: GeometryColumn) -> tuple[Rows, Any, Any] | None:
+    def _left_points(self, left: GeometryColumn) -> tuple[Rows, Any, Any] | None:
         """Return the rows of the left side that are not null, with their X and Y.
 
         Returns None if they are not all points or the grid cannot be used.
@@ -154,7 +154,7 @@ class Matcher:
             self._grid = _Grid(self.sides)
         return (retained, *result) if self._grid.usable else None
 
-    def _of_points(self, x: Any, y: Any) -> tuple[Rows, Rows]:
+    def _match_points(self, x: Any, y: Any) -> tuple[Rows, Rows]:
         import shapely
 
         assert self._grid is not None
@@ -165,14 +165,14 @@ class Matcher:
             held[part] = call_shapely(holds, self.shapes()[right_rows[part]], x[left_rows[part]], y[left_rows[part]])
         return left_rows[held], right_rows[held]
 
-    def _of_boxes(self, left: GeometryColumn) -> tuple[Rows, Rows]:
+    def _match_boxes(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         import shapely
 
         if self._tree is None:
             self._tree = shapely.STRtree(box_shapes(self.sides))
         left_rows, right_rows = self._tree.query(box_shapes(sides_of(left)))
         if not left.type.planar:
-            return self._on_the_globe(left, left_rows, right_rows)
+            return self._match_on_globe(left, left_rows, right_rows)
         shapes = left.shapes()
         held = np.zeros(len(left_rows), np.bool_)
         for start in range(0, len(left_rows), _PAIRS):
@@ -184,7 +184,7 @@ class Matcher:
                 held[part] = call_shapely(getattr(shapely, INVERSE[self.condition.operation]), theirs, mine)
         return left_rows[held], right_rows[held]
 
-    def _on_the_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
+    def _match_on_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
         """Evaluate candidate pairs on the globe, calling the predicate once per geometry of the right side."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 

@@ -322,7 +322,7 @@ def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> 
     chances[boxed] = hit_probabilities(boxes, width, height)
     wraps = boxes[0] > boxes[1]
     areas = (boxes[1] - boxes[0] + wraps) * (boxes[3] - boxes[2])
-    depth, covered = float(areas.sum()), _union(boxes)
+    depth, covered = float(areas.sum()), _covered_area(boxes)
     return BoxLayout(
         count=len(parts),
         with_box=len(boxed),
@@ -335,7 +335,7 @@ def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> 
     )
 
 
-def _union(boxes: _Doubles) -> float:
+def _covered_area(boxes: _Doubles) -> float:
     """Return the area of the unit square that the boxes cover."""
     import shapely
 

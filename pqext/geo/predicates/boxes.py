@@ -118,7 +118,7 @@ class Region:
         theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
         turn = np.mod(boxes.xmin - self.xmin, 360)
         x |= boxes.spans_globe | (turn <= own + NEAR) | (360 - turn <= theirs + NEAR)
-        return (x & y) | self._pole(boxes)
+        return (x & y) | self._share_pole(boxes)
 
     def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
         """Return which boxes lie in the region, or in its interior if ``strictly``."""
@@ -152,9 +152,9 @@ class Region:
         theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
         turn = np.mod(self.xmin - boxes.xmin + NEAR, 360) - NEAR
         x |= boxes.spans_globe | (turn + own <= theirs + NEAR)
-        return (x & y) | (self._pole(boxes) & y)
+        return (x & y) | (self._share_pole(boxes) & y)
 
-    def _pole(self, boxes: Boxes) -> Flags:
+    def _share_pole(self, boxes: Boxes) -> Flags:
         """Return which boxes reach a pole that the region also reaches."""
         north = boxes.ymax >= 90 - NEAR if self.ymax >= 90 - NEAR else np.zeros(len(boxes.ymax), dtype=np.bool_)
         return north | (boxes.ymin <= NEAR - 90) if self.ymin <= NEAR - 90 else north

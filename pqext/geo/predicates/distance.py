@@ -70,8 +70,8 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
     result = np.full((len(rows), 4), np.nan)
-    around = _in_space(theirs, geod)
-    nearest(_in_space(segments, geod), offsets.astype(np.int64), around, _spheres(around), result)
+    around = _to_geocentric(theirs, geod)
+    nearest(_to_geocentric(segments, geod), offsets.astype(np.int64), around, _spheres(around), result)
     known = np.flatnonzero(~np.isnan(result[:, 0]))
     x0, y0 = _interpolate(segments, result[known, 0], result[known, 1])
     x1, y1 = _interpolate(theirs, result[known, 2], result[known, 3])
@@ -122,7 +122,7 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
     return np.ascontiguousarray(result[order]), whose[order]
 
 
-def _in_space(segments: _Doubles, geod: Geod) -> _Doubles:
+def _to_geocentric(segments: _Doubles, geod: Geod) -> _Doubles:
     """Return the geocentric coordinates of both ends of each segment, in metres."""
     ends = []
     for x, y in ((segments[:, 0], segments[:, 1]), (segments[:, 2], segments[:, 3])):

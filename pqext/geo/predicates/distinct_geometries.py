@@ -45,15 +45,15 @@ def _repeats(chunk: pa.Array) -> bool:
     count = len(chunk)
     if count < _FEW:
         return False
-    drawn = chunk.take(pa.array(np.unique(np.random.default_rng().integers(0, count, _sample(count)))))
-    return _bytes(drawn.unique()) <= _MOST_DISTINCT * _bytes(drawn)
+    drawn = chunk.take(pa.array(np.unique(np.random.default_rng().integers(0, count, _sample_size(count)))))
+    return _count_bytes(drawn.unique()) <= _MOST_DISTINCT * _count_bytes(drawn)
 
 
-def _sample(count: int) -> int:
+def _sample_size(count: int) -> int:
     return min(_SAMPLE, max(_FEW, count // _SHARE))
 
 
-def _bytes(chunk: pa.Array) -> int:
+def _count_bytes(chunk: pa.Array) -> int:
     """Return the total size in bytes of the values of a binary array."""
     width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
     ends = numbers(chunk.buffers()[1], width, chunk.offset, len(chunk) + 1)

@@ -79,11 +79,12 @@ def decide(
         answers = np.zeros(len(chunk), dtype=np.bool_)
     numbers = np.flatnonzero(left)
     if len(numbers):
-        answers[numbers] = _exact(operation, query, predicate.distance, chunk.take(pa.array(numbers)), numbers + row)
+        candidates = chunk.take(pa.array(numbers))
+        answers[numbers] = _evaluate_exactly(operation, query, predicate.distance, candidates, numbers + row)
     return np.logical_not(answers) if predicate.operation == "disjoint" else answers, null
 
 
-def _exact(
+def _evaluate_exactly(
     operation: Operation, query: Any, distance: float | None, chunk: pa.Array, rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     import shapely

@@ -213,7 +213,7 @@ def _polygons(
         areas = []
         for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
             at = slice(stops[ring], stops[ring + 1])
-            areas.append(_inside(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
+            areas.append(_interior(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
         outer, *holes = areas
         result[number] = _subtract_holes(outer, holes) if holes else outer
     return result
@@ -266,7 +266,7 @@ def _repeat_area(area: Any) -> list[Any]:
     return [shift_east(area, 360.0 * (turn - middle)) for turn in range(-2, 3)]
 
 
-def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
+def _interior(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     """Return the smaller side of a ring, or the left side if the ring divides the globe in half.
 
     Sides with a pole are repeated over :data:`WINDOW`.
@@ -323,7 +323,7 @@ class _Chains:
     turn: _Doubles
 
     @property
-    def unroll_longitudes(self) -> _Doubles:
+    def unrolled_longitudes(self) -> _Doubles:
         """Continuous longitudes, which may exceed -180 to 180."""
         return self.x + 360.0 * self.turn
 
@@ -338,7 +338,7 @@ class _Chains:
 
     def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
         """Return the least and greatest x of each chain, and the distance in x from its start to its end."""
-        x = self.unroll_longitudes
+        x = self.unrolled_longitudes
         starts = np.searchsorted(self.number, np.arange(count))
         stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
         return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
@@ -368,7 +368,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
                 "the edges of a geometry are so long that following them over the globe needs more than "
                 f"{max_vertices} points: read without this filter, or divide the geometry into several"
             )
-        unrolled = result.unroll_longitudes
+        unrolled = result.unrolled_longitudes
         middle = (unrolled[at] + unrolled[at - 1]) / 2
         result = result.insert_vertices(at, x, y, np.round((middle - x) / 360))
         at += np.arange(len(at))
@@ -400,7 +400,7 @@ def _halves(
     chains: _Chains, candidates: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
     """Return the end indexes and the midpoints of the edges to halve, among the edges that end at ``candidates``."""
-    x, y, number = chains.unroll_longitudes, chains.y, chains.number
+    x, y, number = chains.unrolled_longitudes, chains.y, chains.number
     x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
     wide = np.abs(x1 - x0) > 1e-12

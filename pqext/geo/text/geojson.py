@@ -125,7 +125,7 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
 def _crs(members: list[bytes]) -> str | None:
     """Return the CRS in the ``crs`` member of collections, which GeoJSON had before RFC 7946."""
     try:
-        results = {_name(json.loads(member)) for member in members}
+        results = {_parse_crs_member(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
         raise GeometryError(f"the crs member cannot be parsed: {error}", rule="geo.geojson.crs") from None
     crs = results.pop() if results else None
@@ -135,7 +135,7 @@ def _crs(members: list[bytes]) -> str | None:
     return crs
 
 
-def _name(crs: Any) -> str | None:
+def _parse_crs_member(crs: Any) -> str | None:
     properties = crs.get("properties") if isinstance(crs, dict) else None
     name = properties.get("name") if isinstance(properties, dict) else None
     if crs is not None and not isinstance(name, str):

@@ -189,10 +189,12 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent
         return _complete_values(wide, group, typed, target, task, parent_path)
     if pa.types.is_struct(target) and not is_variant_type(target) and pa.types.is_struct(typed.type):
         return _complete_values(
-            _struct(group, typed, target, task, parent_path), group, typed, target, task, parent_path
+            _build_struct(group, typed, target, task, parent_path), group, typed, target, task, parent_path
         )
     if is_list(target) and is_list(typed.type):
-        return _complete_values(_list(group, typed, target, task, parent_path), group, typed, target, task, parent_path)
+        return _complete_values(
+            _build_list(group, typed, target, task, parent_path), group, typed, target, task, parent_path
+        )
     if group.rows is None:
         return _from_value(whole_group(group, task.first_row), (), target, task, parent_path)
     inner = replace(task, first_row=0, failed=None)
@@ -259,7 +261,9 @@ def _complete_values(
     return pa.concat_arrays([result, others]).take(pc.if_else(lacking, pc.add(indices, len(result)), indices))
 
 
-def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str) -> pa.Array:
+def _build_struct(
+    group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str
+) -> pa.Array:
     """Build a struct from a shredded object.
 
     Fields with columns are read from their columns, other fields from the object in ``value``.
@@ -285,7 +289,7 @@ def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, ta
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
 
-def _list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
+def _build_list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     """Build a list from the element columns of a shredded array."""
     elements, offsets, parents = list_elements(typed_value)
     rows = parents if group.rows is None else group.rows.take(parents)

@@ -52,16 +52,16 @@ def explode(
     tables = []
     first_row = 0
     for chunk in struct_chunks(as_variants(array)):
-        columns = _chunk(chunk, Task(steps, strict, first_row, zone), target, outer)
+        columns = _explode_chunk(chunk, Task(steps, strict, first_row, zone), target, outer)
         tables.append(pa.Table.from_arrays(columns, schema=schema))
         first_row += len(chunk)
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _chunk(
+def _explode_chunk(
     chunk: pa.StructArray, task: Task, target: pa.DataType, outer: bool
 ) -> list[pa.Array]:
-    parts = _parts(task.path)
+    parts = _split_path(task.path)
     metadata = child(chunk, "metadata")
     assert metadata is not None
     group, rest = descend(chunk, parts[0][1])
@@ -76,7 +76,7 @@ def _chunk(
     return [pa.array(rows + task.first_row, pa.int64()), pos, keys, with_views(values, target)]
 
 
-def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
+def _split_path(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
     """Split the path at its wildcards; return each wildcard with the steps after it. The first part has no wildcard."""
     parts: list[tuple[Wildcard | None, list[str | int]]] = [(None, [])]
     for step in steps:

@@ -65,9 +65,9 @@ def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task
     """Cast each cell to ``target``; empty cells become null. Rows of the cells index into ``metadata``."""
     types = pa.types
     if is_variant_type(target):
-        return _variants(cells, metadata)
+        return _cast_variants(cells, metadata)
     if describe(target) is not None:
-        return _leaves(cells, metadata, target, task, parent_path)
+        return _cast_leaves(cells, metadata, target, task, parent_path)
     if types.is_struct(target):
         validity, nulls, _, _, _, failures = cells.open(False, True, False)
         task.fail(failures, parent_path, target)
@@ -81,10 +81,10 @@ def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task
         return pa.StructArray.from_buffers(target, cells.count, [bitmap], nulls, children=children)
     if types.is_dictionary(target):
         return as_dictionary(cast_cells(cells, metadata, target.value_type, task, parent_path), target)
-    return _lists(cells, metadata, target, task, parent_path)
+    return _cast_lists(cells, metadata, target, task, parent_path)
 
 
-def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
+def _cast_leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     described = describe(target)
     assert described is not None
     result = cells.cast(described, task.kernel_zone)
@@ -144,7 +144,7 @@ def names_of(metadata: pa.Array) -> pa.Array:
 _NO_NAMES = b"\x11\0\0"
 
 
-def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
+def _cast_variants(cells: Cells, metadata: pa.Array) -> pa.Array:
     """Build a variant array from the cells.
 
     Values without field names get empty metadata, so that elements do not repeat the dictionary of their row.
@@ -175,7 +175,7 @@ def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
     return values.take(indices)
 
 
-def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
+def _cast_lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     is_map = pa.types.is_map(target)
     validity, nulls, offsets, keys, children, failures = cells.open(not is_map, is_map, True)
     task.fail(failures, parent_path, target)

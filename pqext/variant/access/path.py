@@ -80,13 +80,13 @@ def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
             step, at = Wildcard.ELEMENTS, at + 3
         elif text[at] == ".":
             is_quoted = text.startswith('"', at + 1)
-            step, at = _parse_quoted_step(text, at + 1) if is_quoted else _name(text, at + 1)
+            step, at = _parse_quoted_step(text, at + 1) if is_quoted else _parse_name(text, at + 1)
             if step == "*" and not is_quoted:
                 if not wildcards:
                     raise _error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
                 step = Wildcard.FIELDS
         elif text[at] == "[":
-            step, at = _bracket(text, at + 1, from_end)
+            step, at = _parse_bracket(text, at + 1, from_end)
         else:
             raise _error(text, at, "expected . or [")
         steps.append(step)
@@ -145,14 +145,14 @@ def _format_step(step: str | int | Wildcard) -> str:
     return f"['{quoted}']"
 
 
-def _name(text: str, start: int) -> tuple[str, int]:
+def _parse_name(text: str, start: int) -> tuple[str, int]:
     match = _NAME.match(text, start)
     if match is None:
         raise _error(text, start, "a field name is empty; write ['']")
     return match[0], match.end()
 
 
-def _bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
+def _parse_bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
     step: str | int
     if text[start : start + 1] in ("'", '"'):
         step, at = _parse_quoted_step(text, start)

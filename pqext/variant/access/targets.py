@@ -79,7 +79,7 @@ def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
     and ``TypeError`` if ``type`` is not a type or a name.
     """
     if isinstance(type, str):
-        return _of_name(type)
+        return _parse_type_name(type)
     if type in _OF_PYTHON:
         return _OF_PYTHON[type]
     if not isinstance(type, pa.DataType):
@@ -172,7 +172,7 @@ _DECIMALS = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256"
 
 
 @lru_cache(maxsize=256)
-def _of_name(name: str) -> pa.DataType:
+def _parse_type_name(name: str) -> pa.DataType:
     lower = name.strip().lower()
     if lower == "variant":
         return variant_type()
@@ -187,20 +187,20 @@ def _of_name(name: str) -> pa.DataType:
         return pa.timestamp(match[1].lower(), zone)
     if re.match(r"(interval|duration|month_)", lower):
         raise ValueError(f"variant values cannot be cast to {name}{_advice(pa.duration('us'))}")
-    return _of_ddl(parse_ddl(name, "type", maps=True), name)
+    return _convert_ddl(parse_ddl(name, "type", maps=True), name)
 
 
-def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
+def _convert_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
     if ddl_type.name == "STRUCT":
         names = [name for name, _ in ddl_type.fields]
         if len(set(names)) < len(names):
             raise ValueError(f"two fields of {text!r} have the same name")
-        return pa.struct([pa.field(name, _of_ddl(child, text)) for name, child in ddl_type.fields])
+        return pa.struct([pa.field(name, _convert_ddl(child, text)) for name, child in ddl_type.fields])
     if ddl_type.element is not None:
-        item = _of_ddl(ddl_type.element, text)
+        item = _convert_ddl(ddl_type.element, text)
         if ddl_type.key is None:
             return pa.list_(item)
-        if _of_ddl(ddl_type.key, text) != pa.string():
+        if _convert_ddl(ddl_type.key, text) != pa.string():
             raise ValueError(f"map keys must be strings, the field names of an object, in {text!r}")
         return pa.map_(pa.string(), item)
     if ddl_type.name == "VARIANT" and not ddl_type.arguments:
@@ -227,22 +227,22 @@ def type_name(type: str | pa.DataType) -> str:
     if pa.types.is_dictionary(target):
         target = target.value_type
     try:
-        return _name(target)
+        return _format_type_name(target)
     except KeyError:
         if describe(target) is not None:
             return str(target)
         raise ValueError(f"{type} has no name in DDL; nested types can only contain types with a name in DDL") from None
 
 
-def _name(type: pa.DataType) -> str:
+def _format_type_name(type: pa.DataType) -> str:
     if is_variant_type(type):
         return "VARIANT"
     if pa.types.is_struct(type):
-        return f"STRUCT<{', '.join(f'{quote_name(field.name)}: {_name(field.type)}' for field in type)}>"
+        return f"STRUCT<{', '.join(f'{quote_name(field.name)}: {_format_type_name(field.type)}' for field in type)}>"
     if pa.types.is_map(type):
-        return f"MAP<STRING, {_name(type.item_type)}>"
+        return f"MAP<STRING, {_format_type_name(type.item_type)}>"
     if pa.types.is_list(type):
-        return f"ARRAY<{_name(type.value_type)}>"
+        return f"ARRAY<{_format_type_name(type.value_type)}>"
     if pa.types.is_unsigned_integer(type):
         return str(type)
     if pa.types.is_decimal(type) and not pa.types.is_decimal128(type):

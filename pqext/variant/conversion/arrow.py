@@ -71,7 +71,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     data = with_arrow_types(data)
     if isinstance(data, pa.RecordBatch):
         check_table(pa.Table.from_batches([data]))
-        return _rows(_struct_of(data), keep, 0)
+        return _convert_rows(_struct_of(data), keep, 0)
     if not isinstance(data, pa.Table | pa.Array | pa.ChunkedArray) and hasattr(data, "__arrow_c_stream__"):
         data = _from_stream(data)
     if isinstance(data, pa.Table):
@@ -80,12 +80,12 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     else:
         data = as_arrow(data)
         if isinstance(data, pa.Array):
-            return _rows(data, keep, 0)
+            return _convert_rows(data, keep, 0)
         chunks = data.chunks
     results = []
     row = 0
     for chunk in chunks:
-        results.append(_rows(chunk, keep, row))
+        results.append(_convert_rows(chunk, keep, row))
         row += len(chunk)
     return pa.chunked_array(results, type=variant_type())
 
@@ -104,7 +104,7 @@ def _struct_of(batch: pa.RecordBatch) -> pa.StructArray:
     return pa.array([{}] * batch.num_rows, pa.struct([]))
 
 
-def _rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
+def _convert_rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
     rows = ArrowRows(_list_columns(array), keep_nulls)
     return concatenate_variants(write_rows(lambda start: rows.rows(start, len(array), first_row), len(array)))
 
@@ -225,7 +225,7 @@ def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.binary())
     try:
-        type = UUID if is_uuid else _leaf(column.type)
+        type = UUID if is_uuid else _leaf_type(column.type)
         if type is None:
             raise TypeError(
                 f"{_format_path(path)}: variants have no type for {column.type}; cast it to an integer or a string"
@@ -247,11 +247,11 @@ def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
     return whole.field("value")
 
 
-def _leaf(type: pa.DataType) -> pa.DataType | None:
+def _leaf_type(type: pa.DataType) -> pa.DataType | None:
     """Return the Arrow type of the variant leaf for values of ``type``; None if variants have no such type."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
-        return _leaf(storage_type(type))
+        return _leaf_type(storage_type(type))
     if types.is_timestamp(type):
         return pa.timestamp("ns" if type.unit == "ns" else "us", None if type.tz is None else "UTC")
     if types.is_decimal(type):

@@ -127,7 +127,7 @@ def read_documents(
         ends = splitter.find_ends(np.frombuffer(data, np.uint8)) + len(pending)
         text = pending + data
         if layout == "array" and splitter.depth <= 0:
-            text, ends = _last_of_array(text, ends, file, piece_bytes, path, newlines, has_documents)
+            text, ends = _finish_array(text, ends, file, piece_bytes, path, newlines, has_documents)
             if len(ends):
                 yield text, ends, newlines
             return
@@ -160,7 +160,7 @@ def _without_commas(text: bytes, stops: NDArray[np.int64], layout: Form) -> byte
     return data.tobytes()
 
 
-def _last_of_array(
+def _finish_array(
     text: bytes,
     stops: NDArray[np.int64],
     file: IO[bytes],

@@ -69,7 +69,9 @@ class Piece:
             arrays, faults = parsing.documents(_texts(self.text, self.ends))
             starts = np.concatenate([[0], self.ends[:-1]])
             whole = bytes(self.text)
-            located = [_in_lines(whole, int(starts[row]) + offset, code, name) for row, offset, code, name in faults]
+            located = [
+                _locate_in_line(whole, int(starts[row]) + offset, code, name) for row, offset, code, name in faults
+            ]
             return self.path, arrays, located, whole.count(b"\n")
         except ParquetError as error:
             error.locate(path=self.path)
@@ -88,7 +90,7 @@ def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
     return build_binary(pa.large_binary(), len(stops), offsets, text)
 
 
-def _in_lines(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
+def _locate_in_line(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
     """Convert a fault at a byte of the text to a fault at a byte of its line."""
     return text.count(b"\n", 0, offset) + 1, offset - (text.rfind(b"\n", 0, offset) + 1), code, name
 
@@ -342,11 +344,11 @@ class _SniffedFile:
             self.whole = not more
             self.head += more or b""
         self.head = self.head.removeprefix(_BYTE_ORDER_MARK)
-        self._left = memoryview(self.head)
+        self._remaining = memoryview(self.head)
 
     def read(self, size: int) -> bytes:
         """Read at most ``size`` bytes; return no bytes at the end."""
-        if not self._left:
+        if not self._remaining:
             return self.file.read(size)
-        part, self._left = bytes(self._left[:size]), self._left[size:]
+        part, self._remaining = bytes(self._remaining[:size]), self._remaining[size:]
         return part

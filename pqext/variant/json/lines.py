@@ -97,7 +97,7 @@ def read_lines(
         if end < len(text):
             held.append(text[end:])
             length += len(text) - end
-            _check(length, max_line_bytes, at, path)
+            _check_line_length(length, max_line_bytes, at, path)
         text = b""
 
 
@@ -127,7 +127,7 @@ def _end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
     return text.find(b"\n", max(0, stop - 1 - offset)) + 1 or text.rfind(b"\n", 0, max(0, stop - 1 - offset)) + 1
 
 
-def _check(size: int, limit: int, offset: int, path: str | None) -> None:
+def _check_line_length(size: int, limit: int, offset: int, path: str | None) -> None:
     if size > limit:
         error = VariantLimitError(f"a line is longer than {limit} bytes", offset=offset)
         error.locate(path=path)

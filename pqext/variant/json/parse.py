@@ -65,7 +65,7 @@ def parse_json(
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     columns = [BinaryInput(storage_array(chunk)) for chunk in chunks]
     if options.undecided is not None:
-        options = options.with_inferred_schema(_sample(array, options))
+        options = options.with_inferred_schema(_parse_sample(array, options))
     count = thread_count(threads)
     jobs: list[tuple[BinaryInput, int, int, int]] = []
     first = 0
@@ -126,7 +126,7 @@ def parse_json_lines(
     return join_arrays(arrays, options.type), faults_found
 
 
-def _sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
+def _parse_sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
     """Parse a sample of rows spread over the column, of the size that inference uses."""
     assert options.undecided is not None
     rows = min(len(array), options.undecided.inference.sample_rows)

@@ -86,12 +86,12 @@ class Parsing:
         while True:
             if self.schema is None:
                 result = parse_column(column, start, stop, self.options, _seed())
-                array, value, after, _ = _checked_result(result)
+                array, value, after, _ = _build_result(result)
             else:
                 result = shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=first_row + result[1])
-                array, value, _ = _check_shredding(result, self.schema)
+                array, value, _ = _build_shredded_result(result, self.schema)
                 after = stop
             if value and self.raises:
                 raise row_error(value[0], first_row)
@@ -111,12 +111,12 @@ class Parsing:
         while start < len(texts):
             if self.schema is None:
                 result = parse_column(column, start, len(texts), self.options, _seed())
-                array, value, after, _ = _checked_result(result)
+                array, value, after, _ = _build_result(result)
             else:
                 result = shred_column(column, start, len(texts), self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=result[1])
-                array, value, _ = _check_shredding(result, self.schema)
+                array, value, _ = _build_shredded_result(result, self.schema)
                 after = len(texts)
             arrays.append(array)
             faults += value
@@ -133,11 +133,11 @@ class Parsing:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:
                 raise LimitError(f"line {result[2]}: a column exceeds 2^31 - 1 bytes; parse fewer lines at a time")
-            array, value, line = _check_shredding(result, self.schema)
+            array, value, line = _build_shredded_result(result, self.schema)
             return [array], value, line - 1
         arrays, faults, start, line = [], [], 0, 1
         while True:
-            array, value, after, line = _checked_result(parse_lines(text, start, line, self.options, _seed()))
+            array, value, after, line = _build_result(parse_lines(text, start, line, self.options, _seed()))
             arrays.append(array)
             faults += value
             if after >= len(text) or (value and self.raises):
@@ -187,7 +187,7 @@ def _seed() -> int:
     return secrets.randbits(64)
 
 
-def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
+def _build_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
     if isinstance(result, int):
         raise shredding_faults.error(result)
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, match, after, line = result
@@ -199,7 +199,7 @@ def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]
     return array, match, after, line
 
 
-def _check_shredding(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
+def _build_shredded_result(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
     rows, nulls, value, line, validity, metadata_offsets, metadata, columns = result
     array = build_storage(schema, build_binary(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
     return array, value, line

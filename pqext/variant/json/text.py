@@ -57,7 +57,7 @@ def to_json(
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
     if indent is not None and not 0 <= indent <= MAX_INDENT:
         raise ValueError(f"indent must be between 0 and {MAX_INDENT}, not {indent}")
-    return _texts(array, indent, threads, timezone)
+    return _write_texts(array, indent, threads, timezone)
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
@@ -66,10 +66,10 @@ def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
     Decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or infinite becomes
     ``nan``, ``inf`` or ``-inf``, which are not JSON.
     """
-    return _texts(array, None, 1, DEFAULT, display=True)
+    return _write_texts(array, None, 1, DEFAULT, display=True)
 
 
-def _texts(
+def _write_texts(
     array: VariantLike, indent: int | None, threads: int, timezone: str, display: bool = False
 ) -> pa.StringArray | pa.ChunkedArray:
     count = thread_count(threads)

@@ -65,10 +65,10 @@ def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> d
         chunks = {tuple(chunk.meta_data.path_in_schema): chunk.meta_data for chunk in group.columns if chunk.meta_data}
         for path, typed in chunks.items():
             value = chunks.get((*path[:-1], "value"))
-            name = _name(path, names) if path[-1] == "typed_value" else None
+            name = _format_leaf_path(path, names) if path[-1] == "typed_value" else None
             if name is None or value is None:
                 continue
-            left, fitting = 0 if _are_json_nulls(value) else _present(value), _present(typed)
+            left, fitting = 0 if _are_json_nulls(value) else _count_present(value), _count_present(typed)
             if left is not None and fitting is not None:
                 before = totals.get(name, (0, 0))
                 totals[name] = before[0] + left, before[1] + left + fitting
@@ -91,14 +91,14 @@ def _are_json_nulls(chunk: ColumnMetaData) -> bool:
     return bounds is not None and bounds.min_value == bounds.max_value == _JSON_NULL
 
 
-def _present(chunk: ColumnMetaData) -> int | None:
+def _count_present(chunk: ColumnMetaData) -> int | None:
     """Return the number of non-null values of a chunk, or None if it is unknown."""
     statistics = chunk.statistics
     nulls = None if statistics is None else statistics.null_count
     return None if nulls is None else chunk.num_values - nulls
 
 
-def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
+def _format_leaf_path(path: tuple[str, ...], columns: set[str]) -> str | None:
     """Format the path of a leaf ``typed_value`` below one of the ``columns``; return None for other leaves."""
     for length in range(1, len(path)):
         column = ".".join(path[:length])

@@ -22,7 +22,7 @@ _MAX_PLACES = 100_000
 def infer_with_options(array: VariantLike, options: Inference) -> ShreddingSchema:
     """Infer the schema for the values in ``array``. Raises the errors of :func:`infer_schema`."""
     survey = Survey(_MAX_PLACES, options.max_depth)
-    samples = _count(survey, array, options.sample_rows)
+    samples = _count_paths(survey, array, options.sample_rows)
     root = samples[0]
     if not root.total:
         return Untyped("no values")
@@ -79,7 +79,7 @@ def infer_schema(
     return infer_with_options(array, how)
 
 
-def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
+def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
     """Count the sampled values by path, and return the statistics of the paths, parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)

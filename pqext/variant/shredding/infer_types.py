@@ -168,13 +168,13 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
         if chosen is not None:
             return chosen
     if group == "object":
-        return _object(sample, options, depth, summary)
+        return _object_schema(sample, options, depth, summary)
     if group == "array":
-        return _array(sample, options, depth, summary)
+        return _array_schema(sample, options, depth, summary)
     if group == "exact number":
-        return _exact(sample, counts[group], options, summary)
+        return _exact_schema(sample, counts[group], options, summary)
     if group in ("timestamp", "timestamp without zone"):
-        return _timestamp(sample, group, counts[group], options, summary)
+        return _timestamp_schema(sample, group, counts[group], options, summary)
     return Primitive(_PLAIN[group], f"{summary}, {group}")
 
 
@@ -219,7 +219,7 @@ def _mixed_schema(
     return None, f"{summary}; mostly {group}, the rest in the residual: {others}"
 
 
-def _object(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
+def _object_schema(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
     fields: list[tuple[str, ShreddingSchema]] = []
     others: list[str] = []
     named = [(child.name, child) for child in sample.children if child.name is not None]  # None for elements
@@ -247,7 +247,7 @@ def _shorten_list(other_paths: list[str]) -> str:
     )
 
 
-def _array(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
+def _array_schema(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
     elements = next((child for child in sample.children if child.name is None and child.kept), None)
     if elements is None:
         reason = "the depth limit" if depth >= options.max_depth else "no elements to go by"
@@ -260,7 +260,7 @@ def _array(sample: PathSample, options: Inference, depth: int, summary: str) -> 
     return Array(element, f"{summary}, array")
 
 
-def _timestamp(sample: PathSample, group: str, values: int, options: Inference, summary: str) -> ShreddingSchema:
+def _timestamp_schema(sample: PathSample, group: str, values: int, options: Inference, summary: str) -> ShreddingSchema:
     zone = "UTC" if group == "timestamp" else None
     nanos = sample.nanos > 0
     if options.coerce == "exact":
@@ -273,9 +273,9 @@ def _timestamp(sample: PathSample, group: str, values: int, options: Inference, 
     return Primitive(pa.timestamp("ns" if nanos else "us", zone), f"{summary}, {group}")
 
 
-def _exact(sample: PathSample, values: int, options: Inference, summary: str) -> ShreddingSchema:
+def _exact_schema(sample: PathSample, values: int, options: Inference, summary: str) -> ShreddingSchema:
     if options.coerce == "exact":
-        return _physical(sample, summary)
+        return _physical_schema(sample, summary)
     fits = sample.wide == 0 if options.mixed == "widen" else sample.wide * 2 <= values
     if not sample.fractions and fits:
         too_large = f", {sample.wide} too large{_describe_residual(sample.wide, values)}" if sample.wide else ""
@@ -302,7 +302,7 @@ def _precision(digits: int, options: Inference) -> int:
     return next(step for step in steps if digits <= step)
 
 
-def _physical(sample: PathSample, summary: str) -> ShreddingSchema:
+def _physical_schema(sample: PathSample, summary: str) -> ShreddingSchema:
     """Return the most frequent type of exact numbers.
 
     With ``coerce="exact"``, its column contains only values of this type.

@@ -204,7 +204,7 @@ def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
     type = storage_type(type)
     if not (is_variant_type(type) or is_shredded_type(type)):
         raise VariantError(f"not a variant's storage struct: {type}", rule="shredding.layout.group")
-    return _of_group(type, "$", 0)
+    return _parse_group(type, "$", 0)
 
 
 def schema_of_group(type: pa.DataType) -> ShreddingSchema:
@@ -212,10 +212,10 @@ def schema_of_group(type: pa.DataType) -> ShreddingSchema:
 
     Raises the errors of :func:`schema_of_storage`.
     """
-    return _of_member(type, "$", 0)
+    return _parse_member(type, "$", 0)
 
 
-def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
+def _parse_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
     if depth > MAX_DEPTH:
         raise VariantError(f"shredded columns nest deeper than {MAX_DEPTH}", rule="shredding.layout.group")
     index = type.get_field_index("typed_value")
@@ -227,16 +227,17 @@ def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
             raise VariantError(f"the typed_value group of {path} has no fields", rule="shredding.object.group")
         if len({child.name for child in typed}) < typed.num_fields:
             raise VariantError(f"two fields of {path} have the same name", rule="shredding.object.group")
-        return Object(tuple((child.name, _of_member(child.type, f"{path}.{child.name}", depth + 1)) for child in typed))
+        members = ((child, f"{path}.{child.name}") for child in typed)
+        return Object(tuple((child.name, _parse_member(child.type, name, depth + 1)) for child, name in members))
     if is_list(typed):
-        return Array(_of_member(typed.value_type, f"{path}[]", depth + 1))
+        return Array(_parse_member(typed.value_type, f"{path}[]", depth + 1))
     try:
         return Primitive(type.field(index).type)
     except ValueError as error:
         raise VariantError(f"typed_value of {path}: {error}", rule="shredding.types") from None
 
 
-def _of_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
+def _parse_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
     type = storage_type(type)
     names = [child.name for child in type] if pa.types.is_struct(type) else []
     if sorted(names) not in (["typed_value"], ["typed_value", "value"], ["value"]):
@@ -249,7 +250,7 @@ def _of_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
         raise VariantError(
             f"value of {path} must be binary, not {type.field(index).type}", rule="shredding.layout.value"
         )
-    return _of_group(type, path, depth)
+    return _parse_group(type, path, depth)
 
 
 # --- Leaf types ----------------------------------------------------------------------------------

@@ -109,12 +109,12 @@ def build_storage(
     for index in reversed(range(len(columns))):  # children come after their parents
         node = compiled_schema.nodes[index]
         rows, value_count, *value, typed_count, typed_validity, typed_offsets, typed_data = columns[index]
-        groups[index] = [_variable(pa.binary(), rows, value_count, *value)]
+        groups[index] = [_build_variable(pa.binary(), rows, value_count, *value)]
         if isinstance(node.schema, Untyped):
             continue
         type = typed_type(node.schema)
         if isinstance(node.schema, Primitive):
-            groups[index].append(_leaf(type, rows, typed_count, typed_validity, typed_offsets, typed_data))
+            groups[index].append(_build_leaf(type, rows, typed_count, typed_validity, typed_offsets, typed_data))
             continue
         bitmap = pa.py_buffer(typed_validity) if typed_count < rows else None
         if isinstance(node.schema, Object):
@@ -139,20 +139,24 @@ def build_binary(type: pa.DataType, rows: int, offsets: Buffer, data: Buffer) ->
     return pa.Array.from_buffers(type, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
 
-def _variable(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer, data: Buffer) -> pa.Array:
-    if count == 0:
+def _build_variable(
+    type: pa.DataType, rows: int, valid_count: int, validity: Buffer, offsets: Buffer, data: Buffer
+) -> pa.Array:
+    if valid_count == 0:
         return pa.nulls(rows, type)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], rows - count)
+    bitmap = pa.py_buffer(validity) if valid_count < rows else None
+    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], rows - valid_count)
 
 
-def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer | None, data: Buffer) -> pa.Array:
-    if count == 0:
+def _build_leaf(
+    type: pa.DataType, rows: int, valid_count: int, validity: Buffer, offsets: Buffer | None, data: Buffer
+) -> pa.Array:
+    if valid_count == 0:
         return pa.nulls(rows, type)
     if offsets is not None:
-        return _variable(type, rows, count, validity, offsets, data)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - count)
+        return _build_variable(type, rows, valid_count, validity, offsets, data)
+    bitmap = pa.py_buffer(validity) if valid_count < rows else None
+    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - valid_count)
 
 
 def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
@@ -197,7 +201,7 @@ def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) 
     elif isinstance(schema, Array):
         typed = plain_list(typed)
         elements = _member(storage_array(typed.values), schema.element, target.value_type)
-        parts.append(_list(typed, elements, target))
+        parts.append(_replace_elements(typed, elements, target))
     else:
         if pa.types.is_dictionary(typed.type):
             typed = typed.dictionary_decode()
@@ -210,7 +214,7 @@ def _member(group: pa.Array | None, schema: ShreddingSchema, type: pa.StructType
     return pa.StructArray.from_arrays(_parts(group, schema, type), fields=list(type))
 
 
-def _list(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
+def _replace_elements(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
     """Return ``lists`` with other elements. The bitmap keeps its offset, because the list offsets are also a slice."""
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(
