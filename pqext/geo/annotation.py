@@ -144,8 +144,8 @@ class GeospatialHandler(OrdersRows):
         """Return the values as a binary array of ISO WKB, and record their summary if they are unchanged.
 
         Raises:
-            GeometryError: With the row and byte if WKB is invalid. With the row if an SRID differs from the column's
-                or coordinates in a geographic CRS are out of range.
+            GeometryError: With the row and byte if WKB is invalid. With the row if an SRID contradicts the CRS, or if
+                coordinates in a geographic CRS are out of range.
         """
         stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))
@@ -431,7 +431,7 @@ def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str,
 
 
 def _in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
-    """Return False if coordinates must be clamped.
+    """Return whether no coordinate must be clamped.
 
     Raises GeometryError if coordinates are out of range and ``check`` is True.
     """

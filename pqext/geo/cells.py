@@ -88,7 +88,7 @@ def centres(array: GeometryArray) -> tuple[_Doubles, _Doubles]:
         return xmin / 2 + xmax / 2, ymin / 2 + ymax / 2
 
 
-def _quadkeys(x: _Doubles, y: _Doubles, zoom: int) -> list[str]:
+def _encode_quadkeys(x: _Doubles, y: _Doubles, zoom: int) -> list[str]:
     sine = np.sin(np.radians(np.clip(y, -_MERCATOR_LIMIT, _MERCATOR_LIMIT)))
     last = (1 << zoom) - 1
     column = np.clip(np.floor((x / 360 + 0.5) * (1 << zoom)), 0, last).astype(np.int64)
@@ -96,30 +96,30 @@ def _quadkeys(x: _Doubles, y: _Doubles, zoom: int) -> list[str]:
     row = np.clip(np.floor(height * (1 << zoom)), 0, last).astype(np.int64)
     bits = np.arange(zoom - 1, -1, -1)
     digits = (column[:, None] >> bits & 1) + 2 * (row[:, None] >> bits & 1)
-    return _texts((digits + ord("0")).astype(np.uint8))
+    return _to_strings((digits + ord("0")).astype(np.uint8))
 
 
-def _geohashes(x: _Doubles, y: _Doubles, length: int) -> list[str]:
+def _encode_geohashes(x: _Doubles, y: _Doubles, length: int) -> list[str]:
     """Encode geohashes by interleaving the bits of longitude and latitude.
 
     Longitude is first; each character has 5 bits.
     """
     wide, narrow = -(-5 * length // 2), 5 * length // 2
-    column, row = _halvings(x, 180.0, wide), _halvings(y, 90.0, narrow)
+    column, row = _quantize(x, 180.0, wide), _quantize(y, 90.0, narrow)
     bits = np.zeros((len(x), 5 * length), np.int64)
     bits[:, ::2] = column[:, None] >> np.arange(wide - 1, -1, -1) & 1
     bits[:, 1::2] = row[:, None] >> np.arange(narrow - 1, -1, -1) & 1
-    return _texts(_BASE_32[bits.reshape(len(x), length, 5) @ np.array([16, 8, 4, 2, 1])])
+    return _to_strings(_BASE_32[bits.reshape(len(x), length, 5) @ np.array([16, 8, 4, 2, 1])])
 
 
-def _halvings(values: _Doubles, limit: float, bits: int) -> NDArray[np.int64]:
+def _quantize(values: _Doubles, limit: float, bits: int) -> NDArray[np.int64]:
     result: NDArray[np.int64] = np.clip(np.floor((values + limit) / (2 * limit) * 2.0**bits), 0, 2.0**bits - 1).astype(
         np.int64
     )
     return result
 
 
-def _texts(characters: NDArray[np.uint8]) -> list[str]:
+def _to_strings(characters: NDArray[np.uint8]) -> list[str]:
     width = characters.shape[1]
     return np.ascontiguousarray(characters).view(f"S{width}")[:, 0].astype(str).tolist() if len(characters) else []
 
@@ -161,6 +161,6 @@ class _Assignment:
 
 
 _GRIDS: dict[str, _Assignment] = {
-    "quadkey": _Assignment((1, 29), _quadkeys), "geohash": _Assignment((1, 12), _geohashes),
+    "quadkey": _Assignment((1, 29), _encode_quadkeys), "geohash": _Assignment((1, 12), _encode_geohashes),
     "h3": _Assignment((0, 15), _h3), "s2": _Assignment((0, 30), _s2), "a5": _Assignment((0, 30), _a5),
 }  # fmt: skip

@@ -37,7 +37,7 @@ class Covering:
         """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping with ``name`` and ``type``.
 
         Raises:
-            TypeError: If the option has another type or other keys, or the name is not a non-empty string.
+            TypeError: If the option has another type or other keys, or the name is empty or not a string.
             ValueError: If the type of the bounds is unknown.
         """
         if option is None or option is False:

@@ -116,7 +116,7 @@ class _Reader:
         self, depth: int = 0, allowed_types: tuple[int, ...] | None = None
     ) -> tuple[bytes, _Coordinates | None]:
         """Return the next geometry as WKB, and its coordinates if it is a line, otherwise None."""
-        order, type, dimensions = self._header()
+        order, type, dimensions = self._read_header()
         if depth > _MAX_DEPTH:
             raise ValueError(f"geometries are nested more than {_MAX_DEPTH} deep")
         if allowed_types is not None and type not in allowed_types:
@@ -124,17 +124,17 @@ class _Reader:
         width = 2 + (dimensions in (1, 3)) + (dimensions in (2, 3))
         head = b"\x01" + (_LINEAR.get(type, type) + 1000 * dimensions).to_bytes(4, "little")
         if type == 1:
-            return head + self._coordinates(order, width, 1).tobytes(), None
-        count = self._count(order)
+            return head + self._read_coordinates(order, width, 1).tobytes(), None
+        count = self._read_count(order)
         if type in (2, _CIRCULAR):
-            line = self._coordinates(order, width, count)
+            line = self._read_coordinates(order, width, count)
             line = _chords(line, self.step) if type == _CIRCULAR else line
             return head + _with_count(line), line
         if type == _COMPOUND:
             line = _join_lines([*self._lines(count, depth, width, (2, _CIRCULAR))], width)
             return head + _with_count(line), line
         if type == 3:
-            rings = [self._coordinates(order, width, self._count(order)) for _ in range(count)]
+            rings = [self._read_coordinates(order, width, self._read_count(order)) for _ in range(count)]
         elif type == _CURVE_POLYGON:
             rings = [*self._lines(count, depth, width, (2, _CIRCULAR, _COMPOUND))]
         elif type in _COLLECTIONS:
@@ -144,7 +144,7 @@ class _Reader:
             raise ValueError(f"type {type} is not supported")
         return head + count.to_bytes(4, "little") + b"".join(map(_with_count, rings)), None
 
-    def _header(self) -> tuple[str, int, int]:
+    def _read_header(self) -> tuple[str, int, int]:
         """Read a header; return the byte order, the type, and the dimensions: 0 to 3 for XY, XYZ, XYM and XYZM."""
         order = {0: ">", 1: "<"}.get(self.data[self.at])
         if order is None:
@@ -158,14 +158,14 @@ class _Reader:
             raise ValueError(f"{code} is not a type code")
         return order, (code & 0x1FFFFFFF) % 1000, dimensions
 
-    def _count(self, order: str) -> int:
+    def _read_count(self, order: str) -> int:
         (count,) = unpack_from(f"{order}I", self.data, self.at)
         self.at += 4
         if count > (len(self.data) - self.at) // 4:
             raise ValueError(f"{count} elements do not fit into the remaining bytes")
         return int(count)
 
-    def _coordinates(self, order: str, width: int, count: int) -> _Coordinates:
+    def _read_coordinates(self, order: str, width: int, count: int) -> _Coordinates:
         values = np.frombuffer(self.data, f"{order}f8", count * width, self.at) if count else np.empty(0)
         self.at += 8 * count * width
         return values.astype("<f8").reshape(count, width)

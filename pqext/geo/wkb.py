@@ -87,7 +87,7 @@ def _to_binary_array(array: pa.Array) -> pa.Array:
 
 
 def columns(array: GeometryArray) -> Iterator[WkbColumn]:
-    """Yield the chunks of an array as kernel columns, whose errors count rows from the start of the array."""
+    """Return an iterator over the chunks as kernel columns, whose errors count rows from the start of the array."""
     return as_columns(binary_chunks(array))
 
 

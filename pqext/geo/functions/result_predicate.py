@@ -59,7 +59,7 @@ class ResultPredicate(SpatialPredicate):
 def prunes(predicate: SpatialPredicate, functions: Sequence[GeometryFunction]) -> bool:
     """Return whether boxes can disprove a predicate on results of ``functions``.
 
-    Boxes cannot disprove a predicate that an empty result may satisfy, because empty geometries have no box, nor the
-    predicate on a function without boxes.
+    Boxes cannot disprove the predicate if an empty result may satisfy it, because empty geometries have no box, or if
+    the boxes of a function's results are unknown.
     """
     return not predicate.keeps_empty and all(function.sides is not None for function in functions)

@@ -117,7 +117,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     ``source`` is a source for :func:`pqext.open`, an open file, or a list or generator of these, with row groups
     numbered consecutively. ``column`` is a dotted path, by default the only geometry column. ``query`` is the area of
     queries as a share of the extent, with the extent's proportions, or their width and height in the column's units.
-    Estimates are exact for queries distributed evenly over the extent. They may cross the antimeridian if the extent
+    Estimates are exact for queries distributed evenly over the extent. Queries cross the antimeridian if the extent
     does.
     Raises KeyError if the column does not exist, and ValueError if it is not a geometry, ``column`` is required,
     ``query`` is out of range or there are no files.
@@ -189,14 +189,14 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
     return node
 
 
-def parts_of(file: ParquetFile, node: SchemaNode, first: int = 0) -> tuple[list[Part], list[Part]]:
-    """Return the row groups of a file, numbered from ``first``, and the pages of its geometry column ``node``."""
+def parts_of(file: ParquetFile, node: SchemaNode, first_index: int = 0) -> tuple[list[Part], list[Part]]:
+    """Return the row groups of a file, numbered from ``first_index``, and the pages of its geometry column ``node``."""
     groups: list[Part] = []
     pages: list[Part] = []
     type = _type(file, node)
     for group in file.row_groups:
         chunk = group.chunk(node)
-        group_part = replace(_row_group_part(chunk, group, type), row_group=first + group.index)
+        group_part = replace(_row_group_part(chunk, group, type), row_group=first_index + group.index)
         groups.append(group_part)
         pages += _pages(chunk, group_part)
     return groups, pages

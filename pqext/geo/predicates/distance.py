@@ -66,8 +66,8 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
 
     Rows and query are unrolled, and no row intersects the query.
     """
-    segments, owners = _segments(rows)
-    theirs, _ = _segments(np.array([query], dtype=object))
+    segments, owners = _split_segments(rows)
+    theirs, _ = _split_segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
     result = np.full((len(rows), 4), np.nan)
     around = _to_geocentric(theirs, geod)
@@ -94,7 +94,7 @@ def _interpolate(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple
     return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
 
 
-def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
+def _split_segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
     """Split borders, lines and points into short segments.
 
     Returns the start and end of each segment as x, y, x, y, and the index of its shape. Segments with an end beyond a

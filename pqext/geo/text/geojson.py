@@ -97,7 +97,7 @@ def read_geojson(
     a property has that name. ``properties`` is the name of a single string column for all properties as JSON text, for
     features with sparse properties. The text is held in memory. Raises GeometryError with the index of the feature as
     row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in a table that
-    is mostly nulls; ValueError if a path is not a regular file, or a property has the name ``geometry`` of the column.
+    is mostly nulls; ValueError if a path is not a regular file, or a property is called like the geometry column.
     """
     try:
         return _table(_text(source), geometry, properties)
@@ -322,7 +322,7 @@ def as_text(lines: Any, rows: int) -> pa.Array:
 
 
 def _exact_fields(schema: pa.Schema, big_fields: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
-    """Return the fields of ``schema`` with integers beyond INT64, whose double is replaced by decimal."""
+    """Return the fields of ``schema`` that contain integers beyond INT64, with decimal as the integers' type."""
     exact: dict[str, pa.Field] = {}
     for path in big_fields:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]

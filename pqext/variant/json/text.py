@@ -133,7 +133,7 @@ def _shredded_writer(chunk: pa.StructArray, display: bool, zone: Zone | None) ->
     return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display, zone), -1)
 
 
-def _indent(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:
+def _indent(texts: pa.StringArray, indent: int, first_row: int) -> list[pa.StringArray]:
     source = BinaryInput(texts)
     results: list[pa.StringArray] = []
     start = 0
@@ -143,12 +143,12 @@ def _indent(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArr
             raise VariantLimitError(
                 f"the value is nested so deeply that its indented text takes more than {_EXPANSION} times the bytes of "
                 "its compact text: use indent=None or fewer spaces",
-                row=first + start + rows,
+                row=first_row + start + rows,
             )
         if status:
             faults.fail(status)
         if not rows:
-            raise _length_error(first + start)
+            raise _length_error(first_row + start)
         part = texts.slice(start, rows)
         buffers = [pa.py_buffer(offsets), pa.py_buffer(text)]
         bitmap = pa.compute.is_valid(part).buffers()[1] if part.null_count else None

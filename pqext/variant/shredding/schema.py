@@ -117,10 +117,10 @@ def _check_name(name: str) -> None:
 def shredding_schema(spec: Any) -> ShreddingSchema:
     """Parse a shredding schema.
 
-    ``spec`` is one of - DDL: a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type, ``"ARRAY<BIGINT>"``;
-    - an Arrow type: structs are objects, lists are arrays, and ``pa.null()`` is an untyped value; - an Arrow storage
-    struct of ``metadata``, ``value`` and ``typed_value``; - a Spark ``StructType`` (or any Spark type with
-    ``jsonValue``); - a shredding schema.
+    ``spec`` can be DDL, either a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type,
+    ``"ARRAY<BIGINT>"``. It can be an Arrow type, in which structs are objects, lists are arrays and ``pa.null()`` is an
+    untyped value, or an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``. A Spark type with
+    ``jsonValue``, such as ``StructType``, and a shredding schema are also accepted.
 
     Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if ``spec`` is invalid, or contains a type that
     is not listed in Variant Shredding, "Shredded Value Types".
