@@ -25,7 +25,7 @@ PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: variant.from_python({"a": 1}), TypeError, "not one dict: pass it in a list"),
     (lambda: variant.Variant({"a": 1}), TypeError, "Variant.from_python takes objects"),  # type: ignore[arg-type]
     (lambda: variant.Variant('{"a": 1}'), TypeError, "Variant.from_json takes JSON text"),  # type: ignore[arg-type]
-    (lambda: variant.Variant.from_python({"a": 1}).get("a"), ValueError, r"write v\['a'\]"),
+    (lambda: variant.Variant.from_python({"a": 1}).get("a"), ValueError, r"use v\['a'\]"),
     (lambda: variant.parse_json("events.jsonl"), TypeError, "pqext.variant.read_json reads files"),
     (lambda: variant.parse_json(Path("events.jsonl")), TypeError, "pqext.variant.read_json reads files"),
     (lambda: variant.parse_json(['{"a": NaN}']), ValueError, "NaN and Infinity are not JSON"),

@@ -30,7 +30,7 @@ def test_public_functions_have_docstrings(name: str) -> None:
         (SHAPES, "list; geo.from_shapely converts"),
         (np.array(SHAPES), "ndarray; geo.from_shapely converts"),
         (geopandas.GeoSeries(SHAPES), "GeoSeries; geo.from_shapely converts"),
-        (pa.array(["POINT (1 2)"]), "string; geo.from_wkt makes one"),
+        (pa.array(["POINT (1 2)"]), "string; geo.from_wkt converts"),
         (pa.table({"g": POINTS}), "Table: take one of its columns"),
         (pa.array([1.0]), "double$"),
     ],
@@ -45,9 +45,9 @@ def test_value_that_is_not_a_wkb_array_is_rejected_with_a_remedy(wrong: Any, hin
 def test_shapely_geometries_are_accepted_in_any_sequence() -> None:
     for several in (SHAPES, tuple(SHAPES), np.array(SHAPES), geopandas.GeoSeries(SHAPES)):
         assert geo.from_shapely(several).equals(POINTS)
-    with pytest.raises(TypeError, match="not Point: put a single one into a list"):
+    with pytest.raises(TypeError, match="not Point; put a single geometry into a list"):
         geo.from_shapely(SHAPES[0])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"use geo\.from_wkt for WKT"):
+    with pytest.raises(TypeError, match=r"geo\.from_wkt converts WKT"):
         geo.from_shapely(["POINT (1 2)"])
 
 

@@ -124,7 +124,7 @@ def test_type_name_may_be_a_field_name() -> None:
         ("a INT NOT", "expected NULL"),
         ("a INT COMMENT b", "expected the text"),
         ("a INT, a STRING", "duplicate field 'a'"),
-        ("ARRAY<" * (MAX_DEPTH + 2) + "INT" + ">" * (MAX_DEPTH + 2), "deeper than"),
+        ("ARRAY<" * (MAX_DEPTH + 2) + "INT" + ">" * (MAX_DEPTH + 2), "levels deep"),
     ],
 )
 def test_invalid_ddl_is_rejected_with_its_position(text: str, reason: str) -> None:
