@@ -79,7 +79,7 @@ def test_columns_contain_fitting_values_and_the_residual_the_rest() -> None:
 
 def test_residual_column_has_the_requested_name_and_must_not_conflict() -> None:
     array = variant.parse_json(['{"residual":1,"x":2}'])
-    with pytest.raises(ValueError, match="the name 'residual' already"):
+    with pytest.raises(ValueError, match="already has the name 'residual'"):
         variant.to_table(array, "residual INT")
     table = variant.to_table(array, "residual INT", residual="rest")
     assert table.column_names == ["residual", "rest"]
