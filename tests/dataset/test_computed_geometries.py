@@ -74,7 +74,7 @@ def ids(scan: pqext.Scan) -> set[int]:
     return set(scan.select("id").to_table()["id"].to_pylist())
 
 
-@pytest.mark.spec("querying.spatial")
+@pytest.mark.spec("querying.measures")
 @pytest.mark.parametrize("operation", PREDICATES)
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_predicates_on_constructions_keep_the_rows_of_shapely(path: Path, name: str, operation: str) -> None:

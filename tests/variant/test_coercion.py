@@ -67,7 +67,7 @@ def test_empty_and_null_text_lists_are_parsed() -> None:
 
 @pytest.mark.parametrize("bad", ['{"a":1}', b"1", 5, None, [1], [["1"]], {"a": 1}])
 def test_other_objects_are_not_text(bad: Any) -> None:
-    with pytest.raises(TypeError, match=r"expected an array of JSON texts|expected a binary or string"):
+    with pytest.raises(TypeError, match=r"expected an array of JSON (texts|strings)|expected a binary or string"):
         variant.parse_json(bad)
 
 

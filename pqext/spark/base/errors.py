@@ -41,7 +41,7 @@ _SPARK_PHRASES = (
         "omit the column with columns=, or pass the type to read it as in schema=pyarrow.schema(...)",
         "cast it in one of the files",
     ),
-    ("write timestamptz '", "write timestamp_ltz '"),
+    ("timestamptz '", "timestamp_ltz '"),
 )
 """Phrases in messages that name Python or command-line options, and their replacements for Spark."""
 
