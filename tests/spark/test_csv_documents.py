@@ -89,7 +89,7 @@ def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
         ({"delimiter": "\n"}, "except line breaks"), ({"escape": "\0"}, "except line breaks"),
         ({"quote": ","}, "the same"),
         ({"columns": {"a": "array<int>"}}, "CSV fields are not nested"),
-        ({"encoding": "latin-9000"}, "is unknown"), ({"skip_rows": -1}, "a number of lines"),
+        ({"encoding": "latin-9000"}, "is unknown"), ({"skip_rows": -1}, "an integer of at least 0, not -1"),
         ({"comment": "//"}, "comment must be one ASCII character"),
     ):
         with pytest.raises(ValueError, match=message):
