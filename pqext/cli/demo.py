@@ -193,7 +193,7 @@ class Narrator:
         self.console.print()
 
     def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
-        """Print how the results of other readers compare for each file."""
+        """Print whether the results of other readers agree with those of pqext, for each reader and file."""
         from rich.table import Table
         from rich.text import Text
 

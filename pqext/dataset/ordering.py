@@ -61,7 +61,10 @@ class OrderedExecutor(ScanExecutor):
     """Executor of a sorted request; rows with equal keys keep the order of files and rows."""
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield sorted batches. All rows are held in memory, or as many as the limit if there is one."""
+        """Yield sorted batches.
+
+        Holds all rows in memory or, with a limit, the first offset + limit rows and a buffer of unmerged rows.
+        """
         return self.run.time_batches(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:

@@ -17,7 +17,7 @@ EVIDENCE = "skipping store"
 
 @runtime_checkable
 class Skipping(Protocol):
-    """Interface that prunes files by stored metadata. A reason proves that no row of the file matches."""
+    """Interface of data-skipping stores, which prune files using stored metadata."""
 
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
         """Return for each file the reason that no row matches ``filter``; None if a row may match.

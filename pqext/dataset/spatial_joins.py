@@ -334,7 +334,10 @@ def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[
 
 
 def _add_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
-    """Add the rows of the left side that are in no pair, paired with null."""
+    """Return the pairs with the unmatched left rows added, sorted by left row.
+
+    The right row of an unmatched left row is null. ``rows`` is the number of left rows.
+    """
     unmatched = np.setdiff1d(np.arange(rows), first)
     both = np.concatenate([first, unmatched])
     order = np.argsort(both, kind="stable")

@@ -178,7 +178,7 @@ def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LE
 
 
 def normalized_path(path: Sequence[str]) -> str:
-    """Return the normalised path of RFC 9535 to a field, with names in single quotes; ``$`` is the root.
+    """Return the RFC 9535 normalised path to a field: ``$`` for the root, then each name in brackets and single quotes.
 
     >>> normalized_path(["a", "it's"])
     "$['a']['it\\\\'s']"

@@ -125,7 +125,10 @@ class _ChunkCheck:
         return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
 
     def _check_plain_size(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
-        """Check that PLAIN values fill their page if no levels precede them (a bit flip may add or drop levels)."""
+        """Report a PLAIN page that has bytes after its values, if the column has no definition levels in the schema.
+
+        A corrupt repetition type in the schema can cause this, because it determines whether pages have levels.
+        """
         node, type = chunk.node, chunk.node.leaf_type
         if node.max_definition_level or raw.layout[1] != Encoding.PLAIN:
             return

@@ -198,10 +198,7 @@ def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
 
 
 def page_rows_for(rows: int, page_rows: int) -> int:
-    """Return the number of rows per page with which ``rows`` rows have at most ``ORDINAL_MAX`` pages.
-
-    The result is at least ``page_rows``.
-    """
+    """Return ``page_rows``, increased if necessary so that ``rows`` rows fit into ``ORDINAL_MAX`` pages."""
     return max(page_rows, -(-rows // ORDINAL_MAX))
 
 

@@ -41,7 +41,10 @@ def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]
 def proven(
     leaf: SchemaNode, chunk_statistics: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
-    """Return the bounds in a chunk's statistics. They are unknown if the value count contradicts the row group."""
+    """Return the bounds from a chunk's statistics.
+
+    They are unknown if the chunk's value count contradicts the row count of the row group.
+    """
     if rows is None or values == rows or (0 < rows < values and leaf.max_repetition_level > 0):
         return statistics.to_bounds(leaf.leaf_type, chunk_statistics, values, order)
     return Bounds(has_nan=None)

@@ -38,7 +38,7 @@ def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 
 
 def current_name(encoding: int) -> int:
-    """Map PLAIN_DICTIONARY, the older name of RLE_DICTIONARY in data pages, to RLE_DICTIONARY."""
+    """Return RLE_DICTIONARY for PLAIN_DICTIONARY, its older name in data pages, and other encodings unchanged."""
     return int(Encoding.RLE_DICTIONARY) if encoding == Encoding.PLAIN_DICTIONARY else int(encoding)
 
 

@@ -301,7 +301,11 @@ def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArr
 
 
 def comparable(array: pa.Array) -> pa.Array:
-    """Cast floats to doubles, text and fixed-size binary to binary, and narrow decimals to 128 bits for comparison."""
+    """Cast an array to a type that :func:`compare` accepts.
+
+    Floats are cast to double, text and fixed-size binary to binary, and 32- and 64-bit decimals to decimal128.
+    Extension arrays are replaced by their storage.
+    """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     types, type = pa.types, array.type

@@ -188,9 +188,10 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
 
 
 def _castable_type(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """Return the type of shredded variants to which values of ``type`` are converted before a cast.
+    """Return the Arrow type to which values of ``type`` are converted before a cast.
 
-    Raises ``TypeError`` for types that cannot be cast.
+    It is the nearest type that a shredded VARIANT can store; ``type`` itself if it is the target type or null. Raises
+    ``TypeError`` for types that cannot be cast.
     """
     types = pa.types
     target = target_type(operand.type)

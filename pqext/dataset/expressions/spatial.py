@@ -25,7 +25,9 @@ Geometry: TypeAlias = Box | bytes
 
 
 def canonical_geometry(operation: str, geometry: Any) -> Geometry:
-    """Return the canonical form of four numbers, a ``pqext.geo.BoundingBox``, WKB bytes or a shapely geometry.
+    """Return ``geometry`` as a box tuple or ISO WKB.
+
+    It may be a sequence of four numbers, a ``pqext.geo.BoundingBox``, WKB or a shapely geometry.
 
     Raises ``ValueError`` for boxes that are infinite or upside down, for invalid WKB and for unknown operations, and
     ``TypeError`` for all other types.

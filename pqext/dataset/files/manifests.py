@@ -27,7 +27,7 @@ def read_manifest(path: str) -> bytes:
 
 
 def iter_lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of the regular file at ``path``, which can be large: a list of files grows with its folder.
+    """Yield the lines of the regular file at ``path`` without loading it into memory, since a manifest can be large.
 
     Raises the errors of :func:`read_manifest`, and ``LimitError`` if a line is too long.
     """

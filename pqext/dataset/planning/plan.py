@@ -80,7 +80,7 @@ class RowGroupPlan:
 
     @property
     def bytes_read(self) -> int:
-        """Upper bound of the stored bytes that are read of the needed columns, each byte counted once."""
+        """Maximum number of stored bytes to read from the needed columns. Overlapping ranges are counted once."""
         if self.prune_reason is not None:
             return 0
         if self.rows is None or not self.stages:

@@ -1,4 +1,4 @@
-"""Estimate how far the nearest rows are from a geometry, by the bounding boxes of row groups.
+"""Estimate the distance from a geometry to its nearest rows, using the bounding boxes of row groups.
 
 The estimates only determine what is read first. The rows that were read prove that they are the nearest.
 """

@@ -331,7 +331,7 @@ def _machine() -> str | None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Return the start time of process ``pid``; None if it no longer exists."""
+    """Return the start time of process ``pid``; None if it has exited or its ``/proc`` entry cannot be read."""
     stat = _stat(pid)
     return None if stat is None or stat[1] == "Z" else stat[20]
 

@@ -50,7 +50,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Staging:
-    """A written file before the commit; ``token`` identifies it in its staging area."""
+    """A file that has been written but not committed. ``token`` identifies it in its staging area."""
 
     file: WrittenFile
     token: Token = None

@@ -202,7 +202,10 @@ def _are_points(shapes: _Shapes) -> NDArray[np.bool_]:
 
 
 def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
-    """Return the angles of lines between points, in radians from the Y axis; NaN for equal points."""
+    """Return the directions from the first to the second points, in radians clockwise from the Y axis.
+
+    NaN for equal points.
+    """
     import shapely
 
     dx, dy = (shapely.get_coordinates(second_points) - shapely.get_coordinates(first_points)).T

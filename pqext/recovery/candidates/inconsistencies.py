@@ -52,10 +52,11 @@ SAMPLE = 4
 def flag_contradictions(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
-    """Mark row groups that contradict the footer's statistics or encodings, or a column with extra bytes in all pages.
+    """Mark row groups that contradict the footer's statistics, encodings or column types.
 
-    Chunks may have been swapped, or a column may have a different type. Chunks of required columns without lists are
-    rejected if all their sampled pages have extra bytes.
+    Sampled pages contradict a column's type if they have extra bytes. Chunks may have been swapped, or a column may
+    have a different type. Chunks of required columns without lists are rejected if all their sampled pages have extra
+    bytes.
     """
     _reject_oversized_chunks(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]

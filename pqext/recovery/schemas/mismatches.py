@@ -34,9 +34,10 @@ def explain_losses(
     vary: bool,
     by_values: bool,
 ) -> list[Loss]:
-    """Return ``losses``, with the column and page at which the schema fails added to the first loss of unplaced pages.
+    """Return ``losses``, with an explanation added to the first loss of unplaced pages.
 
-    If ``by_values`` and all pages match by their headers, their values are read too.
+    The explanation states the column and page at which the schema stops matching. If ``by_values`` and all pages match
+    by their headers, their values are read too.
     """
     lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISMATCH)]
     if not lost or not segments:

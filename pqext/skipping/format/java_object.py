@@ -1,4 +1,4 @@
-"""Parse and write serialised Java objects, with the features that entries with Bloom filters require.
+"""Parse and write serialised Java objects, limited to the features that Bloom filter entries use.
 
 Class descriptions may have any names, fields and serial version UIDs; no class is looked up. The grammar is defined in
 the "Java Object Serialization Specification", section 6.4.

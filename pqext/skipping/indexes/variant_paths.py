@@ -1,4 +1,4 @@
-"""Index of the paths that occur in the values of a VARIANT column in each object."""
+"""Index of the paths that occur in a VARIANT column, for each file (object) of a table."""
 
 from __future__ import annotations
 

@@ -70,7 +70,10 @@ class Table:
         return replace(self, partitions=self.partitions.cast(types))
 
     def is_current(self, record: pa.Table) -> NDArray[np.bool_]:
-        """Return a mask of rows for current versions of these files, or for files outside ``complete_folders``."""
+        """Return a mask of the rows of a store.
+
+        True for rows that describe the current version of one of these files, or a file outside ``complete_folders``.
+        """
         objects = objects_of(self.files)
         now = np.zeros(len(record), bool)
         now[rows_of_objects(record, objects)] = True

@@ -1,4 +1,4 @@
-"""Read Parquet files into data frames through data source ``pqext``, and filter them using file statistics."""
+"""Read Parquet files into data frames through the ``pqext`` data source, and filter them using file statistics."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def clean(
     older_than: timedelta = ABANDONED_AFTER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CleanupResult:
-    """Complete the committed saves of a folder that were killed, and remove the staged files of other killed saves.
+    """Complete saves that were interrupted after their commit, and remove the staged files of abandoned saves.
 
     The staged files of an uncommitted save are removed if its driver ran on this machine and no longer runs, or if they
     have not changed for ``older_than``. Every save also completes the committed saves of its target.

@@ -87,7 +87,7 @@ class IngestResult:
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of text."""
+        """Number of bytes of input text that were read."""
         return sum(file.bytes for file in self.files)
 
     @property

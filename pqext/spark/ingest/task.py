@@ -160,7 +160,10 @@ class IngestTask:
             raise ChangedFileError("the file has changed since it was listed; run the job again", path=part.name)
 
     def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
-        """Return the batch to write. ``reasons`` are the errors of invalid rows."""
+        """Build the batch to write: insert the error column if there is one, and drop invalid rows if they are skipped.
+
+        ``reasons`` maps the positions of invalid rows to their errors.
+        """
         rows = len(columns[0])
         if self.config.error_column is not None:
             errors = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())

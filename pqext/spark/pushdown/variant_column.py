@@ -24,7 +24,7 @@ from pqext.variant.access.path import Path
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Group of a shredded struct that contains all values at a path, and the remaining steps below the group.
+    """Deepest group of a shredded struct on a path, and the remaining steps of the path below it.
 
     ``group`` lists the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
     path are not stored elsewhere, because shredded fields never appear in the residuals of their parent objects

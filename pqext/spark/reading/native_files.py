@@ -225,7 +225,10 @@ def _chunk_obstacle(chunk: Any) -> str | None:
 
 
 def _is_inexact(leaf: SchemaNode) -> bool:
-    """Return whether Spark skips matching rows of a leaf, by ignoring NaN and signed zeros or truncating instants."""
+    """Return whether Spark's filter pushdown may skip matching rows of a leaf.
+
+    The pushdown ignores NaN and signed zeros, and truncates instants to milliseconds.
+    """
     if leaf.physical_type in (Type.FLOAT, Type.DOUBLE):
         return True
     timestamp = leaf.logical_type.TIMESTAMP if leaf.logical_type is not None else None

@@ -160,7 +160,7 @@ class Bucket:
 
 
 class PartUpload:
-    """Output of a writer: a multipart upload that is pending once it is finished."""
+    """Output of a writer that stores its bytes as a multipart upload. :meth:`finish` returns the pending upload."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket = bucket

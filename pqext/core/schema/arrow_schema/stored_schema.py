@@ -221,7 +221,10 @@ def _plain_type(shape: Shape) -> pa.DataType | None:
 
 
 def _stored_type(shape: LeafShape, original: pa.DataType) -> pa.DataType:
-    """Return the storage type of a leaf, without extension types."""
+    """Return the Arrow type of a leaf: ``original`` if it can represent the values, otherwise the nearest type.
+
+    Extension types are replaced by their storage types. The result is the null type if the leaf has no plain type.
+    """
     result = _plain_type(shape)
     if result is None:
         return pa.null()

@@ -48,7 +48,7 @@ def strip_type(shape: LeafShape) -> LeafShape:
 
 
 def outside_annotations(shape: Shape) -> set[int]:
-    """Return the column indexes of the leaves below ``shape`` that are not in an annotated group."""
+    """Return the column indexes of the leaves of ``shape`` that are neither annotated nor within an annotated group."""
     if shape.annotation is not None:
         return set()
     if isinstance(shape, LeafShape):
