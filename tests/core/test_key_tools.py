@@ -461,6 +461,12 @@ def test_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base64() -> None:
             attempt()
 
 
+def test_length_of_a_wrapping_key_is_reported() -> None:
+    wrapped = wrap_locally(b"k" * 16, b"w" * 16, b"")
+    with pytest.raises(ValueError, match="a wrapping key has 5 bytes; AES keys have 16, 24 or 32"):
+        unwrap_locally(wrapped, b"short", b"")
+
+
 @pytest.mark.spec("encryption.no-key-material")
 def test_key_tools_display_no_secrets() -> None:
     connection = KmsConnectionConfig("id", "url", "secret token", {"password": "secret"})

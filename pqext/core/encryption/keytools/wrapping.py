@@ -85,8 +85,9 @@ def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
     except (binascii.Error, ValueError):
         raise EncryptionError("a wrapped key is not valid base64") from None
     module = view(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
+    unwrapper = AesKey(check_key(wrapping_key, "a wrapping key"))
     try:
-        return AesKey(check_key(wrapping_key, "a wrapping key")).open(module, aad).tobytes()
+        return unwrapper.open(module, aad).tobytes()
     except EncryptionError:
         raise EncryptionError("a wrapped key cannot be unwrapped; it was wrapped with another key") from None
 
