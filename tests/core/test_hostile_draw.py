@@ -33,6 +33,14 @@ def test_drawn_hostile_inputs_raise_no_unexpected_error() -> None:
     assert len(kinds) >= 10
 
 
+@pytest.mark.parametrize("seed", [216668, 406790, 423025, 430742, 444924, 453585, 456253])
+def test_seeds_that_found_faults_raise_no_unexpected_error(seed: int) -> None:
+    import hostile
+
+    _, _, findings = hostile.run_seed(seed)
+    assert not findings, findings[0]["trace"]
+
+
 def raise_error(error: Exception) -> Any:
     raise error
 

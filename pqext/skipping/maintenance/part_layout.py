@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
@@ -160,7 +161,8 @@ def write_merged(
 ) -> int:
     """Write the rows of ``parts`` without duplicates as one part of the latest version. Returns the number of rows.
 
-    If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes.
+    If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes. Raises ``CorruptFileError`` if the
+    parts lack a column that the metadata lists.
     """
     metadata, table = parts.metadata, parts.table
     retained = [column for column in metadata.indexes if keep(column)]
@@ -168,6 +170,9 @@ def write_merged(
     table = table if rows is None else table.take(pa.array(rows))
     table = table.take(_distinct(table))
     partitions = [partition_column(name) for name in metadata.partitions]
+    for name in (OBJECT_NAME, *partitions, *(column.name for column in retained)):
+        if name not in table.column_names:
+            raise CorruptFileError("the metadata of the store lists a column that its parts lack", column=name)
     columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
     columns |= {new.name: table.column(old.name) for old, new in zip(retained, renamed, strict=True)}
     put(folder, pa.table(columns), replace(metadata, version=LATEST, indexes=tuple(renamed)), keys)
