@@ -214,7 +214,7 @@ def test_malformed_container_is_rejected_with_the_reason(payload: bytes, message
 
 @pytest.mark.spec("extension.container")
 def test_container_of_a_later_version_is_not_interpreted() -> None:
-    with pytest.raises(UnsupportedError, match="version 2, where 1 is known"):
+    with pytest.raises(UnsupportedError, match="version 2 of an extension container is unknown"):
         ExtensionContainer.parse(b"\x02\x00")
 
 

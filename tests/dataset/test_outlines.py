@@ -61,7 +61,7 @@ def sources(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is read of page indexes and Bloom filters."""
     found: list[str] = []
-    pages, filters = IndexReader._cached, IndexReader.bloom_filter
+    pages, filters = IndexReader._read_pages, IndexReader.bloom_filter
 
     def cached_pages(reader: IndexReader, chunk: Any, kinds: Any) -> Any:
         found.append("pages")
@@ -72,7 +72,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append("filter")
         return filters(reader, chunk)
 
-    monkeypatch.setattr(IndexReader, "_cached", cached_pages)
+    monkeypatch.setattr(IndexReader, "_read_pages", cached_pages)
     monkeypatch.setattr(IndexReader, "bloom_filter", filter)
     return found
 

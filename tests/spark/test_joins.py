@@ -266,7 +266,7 @@ def test_nearest_joins_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
      ({"predicate": "dwithin"}, TypeError, "distance"), ({"on": "nowhere"}, ValueError, "nowhere"),
      ({"on": ("geom", "tag")}, TypeError, "st_geomfromwkt"), ({"on": None}, ValueError, "no GEOMETRY"),
      ({"how": "outer"}, ValueError, "how must be one of"), ({"how": "left", "strategy": "grid"}, ValueError, "inner"),
-     ({"columns": ["tag_rigt"]}, ValueError, "tag_right"), ({"columns": []}, ValueError, "not empty"),
+     ({"columns": ["tag_rigt"]}, ValueError, "tag_right"), ({"columns": []}, ValueError, "non-empty list"),
      ({"broadcast_bytes": 0, "how": "left"}, ValueError, "broadcast_bytes")],
 )  # fmt: skip
 def test_invalid_joins_are_rejected_before_any_task(
