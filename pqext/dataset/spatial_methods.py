@@ -54,9 +54,9 @@ class SpatialMethods:
             a projected result are straight lines.
 
         Raises:
-            ValueError: If the result has no geometry column, or no column named ``column``.
-            GeometryError: If ``crs`` is unknown, and once rows are read, if the CRS of the column is unknown or a
-                vertex has no coordinates in ``crs``.
+            ValueError: If the result lacks a geometry column, or the column ``column``.
+            GeometryError: If ``crs`` is unknown. When rows are read, if the CRS of the column is unknown or a vertex
+                cannot be transformed to ``crs``.
 
         Example:
             >>> import pqext, pyarrow
