@@ -265,6 +265,11 @@ def _values(array: pa.Array, name: str) -> list[Any]:
         ) from None
     except ValueError as error:
         raise ValueError(f"column {escape_text(name)!r} holds an invalid {array.type}: {error}") from None
+    except KeyError:  # pyarrow's error for a map as a dictionary
+        raise ValueError(
+            f"column {escape_text(name)!r} holds a map with duplicate keys, which a JSON object cannot represent: omit "
+            "the column or cast it to a list of structs"
+        ) from None
     return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
 
 
