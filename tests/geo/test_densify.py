@@ -15,7 +15,7 @@ from pyproj import Geod
 
 from pqext import geo
 from pqext.core.base.errors import GeometryError
-from pqext.geo.predicates import unrolling
+from pqext.geo.predicates import geodesic_chains, unrolling
 from reference import geodesics
 from reference.effort import share
 
@@ -128,7 +128,7 @@ def test_edges_treated_as_straight_are_within_tolerance_of_pyproj(geod: Geod, to
     x0, y0 = chance.uniform(-180, 180, 100_000), chance.uniform(-85, 85, 100_000)
     along, up = chance.uniform(-1, 1, (2, 100_000)) * 10 ** chance.uniform(-4, 0, (2, 100_000))
     x1, y1 = x0 + along, np.clip(y0 + up, -85, 85)
-    short = unrolling._are_straight(x0, y0, x1, y1, tolerance)
+    short = geodesic_chains._are_straight(x0, y0, x1, y1, tolerance)
     assert 0.1 < short.mean() < 0.99
     azimuth, _, length = geod.inv(x0, y0, x1, y1)
     x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)

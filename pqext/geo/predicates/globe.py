@@ -22,7 +22,8 @@ from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.distinct_geometries import evaluate_distinct
-from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooManyVerticesError, shift_east, unite, unroll
+from pqext.geo.predicates.geodesic_chains import Border, TooManyVerticesError
+from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, shift_east, unite, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import from_shapely, geos_shapes
 
@@ -122,13 +123,12 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         query = unroll_query(requested, geod)
         if query.is_empty or not len(left):
             return answers
-        west, _, east, _ = shapely.bounds(query).tolist()
         if not isinstance(requested, BoundingBox) and np.isnan(shapely.get_coordinates(requested)).any():
             return answers
         if not (np.abs(shapely.get_coordinates(query)) <= _FARTHEST).all():
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
-            placed = unroll(rows[left], geod, (west + east) / 2, max_vertices=MOST_VERTICES)
+            placed = _unroll_rows(predicate.operation, rows[left], query, geod)
         except TooManyVerticesError:
             if len(rows) == 1:
                 raise
@@ -140,6 +140,21 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         return answers
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot evaluate the predicate: {error}") from error
+
+
+def _unroll_rows(operation: Operation, rows: _Shapes, query: Any, geod: Geod | None) -> _Shapes:
+    """Unroll rows around the centre of the query, precisely where they come near its border."""
+    import shapely
+
+    west, _, east, _ = shapely.bounds(query).tolist()
+    middle = (west + east) / 2
+    if operation == "dwithin":
+        return unroll(rows, geod, middle, max_vertices=MOST_VERTICES)
+    placed = unroll(rows, geod, middle, max_vertices=MOST_VERTICES, border=Border(query))
+    if operation != "intersects":  # the only operation that GEOS evaluates on rings that cross themselves
+        invalid = np.flatnonzero(~shapely.is_valid(placed))
+        placed[invalid] = unroll(rows[invalid], geod, middle, max_vertices=MOST_VERTICES)
+    return placed
 
 
 def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:

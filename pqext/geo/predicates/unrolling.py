@@ -8,13 +8,13 @@ through a pole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.base.errors import GeometryError, LimitError
+from pqext.core.base.errors import GeometryError
+from pqext.geo.predicates.geodesic_chains import Border, follow_edges
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -28,36 +28,28 @@ BEYOND_POLE = 91.0
 WINDOW = (-540.0, -BEYOND_POLE, 540.0, BEYOND_POLE)
 """Region of the plane over which areas around a pole are repeated."""
 
-_LONGEST = 1.0  # degrees: longer chords are always halved, because the chord may cross the edge at its midpoint
-_ROUNDS = 24
-_DIGITS = 7  # about a centimetre: rounding makes results independent of the other geometries in the call
-_POLE = 90 - 1e-12
 _HALF = 1e-9  # degrees: a ring this close to half a turn wide may be exactly half of the globe
 _OVERLAPS, _OVERLAPS_EACH = 16_384, 16
 """Maximum number of pairs of overlapping areas to unite, plus a number per area."""
 _NEAR, _NEAR_EACH = 1_000_000, 64
 """Maximum number of pairs of overlapping areas to inspect, plus a number per area."""
-_NEARLY_ROUND = 0.02  # flattening below which edges bend nearly as on a sphere; the Earth's is 0.0034
 
 _Doubles = NDArray[np.float64]
 _Shapes = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
 
 
-class TooManyVerticesError(LimitError):
-    """Raised if following edges requires more vertices than allowed."""
-
-
 def unroll(
     geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE,
-    max_vertices: int | None = None,
-) -> _Shapes:
+    max_vertices: int | None = None, border: Border | None = None,
+) -> _Shapes:  # fmt: skip
     """Unroll geometries into the plane, placing each part where it is nearest to longitude ``middle``.
 
     Edges are geodesics of ``geod``, or great circles of a sphere if it is None. Polygons of the same geometry are
     united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords deviate from edges by at most
-    ``tolerance`` degrees. Raises :class:`TooManyVerticesError` if lines or rings need more than ``max_vertices``
-    additional vertices.
+    ``tolerance`` degrees. If ``border`` is passed, they do so only where edges come near it. Such geometries have the
+    same relation to the border's shape, unless their rings cross themselves. Raises :class:`TooManyVerticesError` if
+    lines or rings need more than ``max_vertices`` additional vertices.
     """
     import shapely
 
@@ -69,9 +61,9 @@ def unroll(
     x = coordinates[:, 0] + 360.0 * _nearest_turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
-    placed[lines] = _lines(parts[lines], geod, middle, tolerance, max_vertices)
+    placed[lines] = _lines(parts[lines], geod, middle, tolerance, max_vertices, border)
     polygons = np.flatnonzero(kinds == 3)
-    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, max_vertices)
+    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, max_vertices, border)
     if (shapely.get_type_id(placed[polygons]) != 3).any():  # some were split into several parts
         placed, whose = explode(placed)
         owners = owners[whose]
@@ -171,12 +163,15 @@ def _nearest_turns(x: Any, middle: Any) -> Any:
     return -np.round((x - middle) / 360)
 
 
-def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None) -> _Shapes:
+def _lines(
+    lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None,
+    border: Border | None,
+) -> _Shapes:  # fmt: skip
     import shapely
 
     if not len(lines):
         return lines
-    chains = _chains(lines, geod, tolerance, max_vertices)
+    chains = follow_edges(lines, geod, tolerance, max_vertices, border)
     low, high, _ = chains.spans(len(lines))
     x = chains.shift_longitudes(_nearest_turns((low + high) / 2, middle))
     result: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
@@ -184,14 +179,15 @@ def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, m
 
 
 def _polygons(
-    polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None
-) -> _Shapes:
+    polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None,
+    border: Border | None,
+) -> _Shapes:  # fmt: skip
     import shapely
 
     if not len(polygons):
         return polygons
     rings, owners = shapely.get_rings(polygons, return_index=True)
-    chains = _chains(rings, geod, tolerance, max_vertices)
+    chains = follow_edges(rings, geod, tolerance, max_vertices, border)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
     # Place holes near their shell; for an area around a pole, which repeats, near its nearest copy.
@@ -208,6 +204,9 @@ def _polygons(
         retained, numbers = plain[chain], np.cumsum(plain) - 1
         linear = shapely.linearrings(np.column_stack([x[retained], y[retained]]), indices=numbers[chain[retained]])
         result[~wide] = shapely.polygons(linear, indices=(np.cumsum(~wide) - 1)[owners[plain]])
+    if border is not None and wide.any():  # which side is inside depends on the whole edges
+        result[wide] = _polygons(polygons[wide], geod, middle, tolerance, max_vertices, None)
+        return result
     stops = np.searchsorted(chain, np.arange(len(rings) + 1))
     for number in np.flatnonzero(wide).tolist():
         areas = []
@@ -308,141 +307,3 @@ def equator_area(x: _Doubles, y: _Doubles) -> float:
 def _is_half(area: float) -> bool:
     """Return whether the area is half of the globe, within a tolerance of a metre along its border."""
     return bool(abs(abs(area) - 2 * np.pi) < 2 * np.pi * np.radians(TOLERANCE))
-
-
-@dataclass(frozen=True, slots=True)
-class _Chains:
-    """Vertices of lines and rings. ``turn`` counts the full turns around the globe at each vertex.
-
-    It is separate from ``x``, so that a position has the same x in every turn, and shared borders remain identical.
-    """
-
-    x: _Doubles
-    y: _Doubles
-    number: _Numbers
-    turn: _Doubles
-
-    @property
-    def unrolled_longitudes(self) -> _Doubles:
-        """Continuous longitudes, which may exceed -180 to 180."""
-        return self.x + 360.0 * self.turn
-
-    def insert_vertices(self, indices: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
-        """Insert vertices before the vertices at ``indices`` and return the new chains."""
-        return _Chains(
-            np.insert(self.x, indices, x),
-            np.insert(self.y, indices, y),
-            np.insert(self.number, indices, self.number[indices]),
-            np.insert(self.turn, indices, turn),
-        )
-
-    def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
-        """Return the least and greatest x of each chain, and the distance in x from its start to its end."""
-        x = self.unrolled_longitudes
-        starts = np.searchsorted(self.number, np.arange(count))
-        stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
-        return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
-
-    def shift_longitudes(self, shift: _Doubles) -> _Doubles:
-        """Return the longitudes of all vertices, with each chain shifted by its number of turns."""
-        return self.x + 360.0 * (self.turn + shift[self.number])
-
-
-def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: int | None) -> _Chains:
-    """Return the vertices of lines or rings, with vertices inserted so that chords follow the edges."""
-    import shapely
-
-    corners, number = shapely.get_coordinates(lines, return_index=True)
-    result = _expand_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
-    turn = -np.round(np.diff(result.x, prepend=result.x[:1]) / 360)
-    turn[np.flatnonzero(np.diff(result.number, prepend=-1))] = 0
-    total = np.cumsum(turn)
-    result = replace(result, turn=total - total[np.searchsorted(result.number, result.number)])
-    fresh = np.arange(1, len(result.x))
-    for _ in range(_ROUNDS):
-        at, x, y = _halves(result, fresh, geod, tolerance)
-        if not len(at):
-            break
-        if max_vertices is not None and len(result.x) + len(at) - len(corners) > max_vertices:
-            raise TooManyVerticesError(
-                "the edges of a geometry are so long that following them over the globe needs more than "
-                f"{max_vertices} points: read without this filter, or divide the geometry into several"
-            )
-        unrolled = result.unrolled_longitudes
-        middle = (unrolled[at] + unrolled[at - 1]) / 2
-        result = result.insert_vertices(at, x, y, np.round((middle - x) / 360))
-        at += np.arange(len(at))
-        fresh = np.column_stack([at, at + 1]).ravel()
-    return result
-
-
-def _expand_poles(chains: _Chains) -> _Chains:
-    """Insert the pole at the longitudes of neighbouring vertices wherever an edge reaches or crosses a pole."""
-    x, y = chains.x, chains.y
-    inner = np.diff(chains.number) == 0
-    pole = np.abs(y) >= _POLE
-    # An edge to a pole runs along the meridian of its other end.
-    leaves, enters = inner & pole[:-1] & ~pole[1:], inner & ~pole[:-1] & pole[1:]
-    half = np.abs(np.mod(np.diff(x), 360) - 180) < 1e-9
-    passes = inner & ~pole[:-1] & ~pole[1:] & half
-    if not (leaves.any() or enters.any() or passes.any()):
-        return chains
-    nearer = np.where(y[:-1] + y[1:] >= 0, 90.0, -90.0)
-    new = ((enters, x[:-1], y[1:]), (passes, x[:-1], nearer), (passes, x[1:], nearer), (leaves, x[1:], y[:-1]))
-    places = np.concatenate([np.flatnonzero(flags) + 1 for flags, _, _ in new])
-    order = np.argsort(places, kind="stable")
-    longitudes = np.concatenate([longitude[flags] for flags, longitude, _ in new])
-    latitudes = np.concatenate([latitude[flags] for flags, _, latitude in new])
-    return chains.insert_vertices(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
-
-
-def _halves(
-    chains: _Chains, candidates: _Numbers, geod: Geod | None, tolerance: float
-) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return the end indexes and the midpoints of the edges to halve, among the edges that end at ``candidates``."""
-    x, y, number = chains.unrolled_longitudes, chains.y, chains.number
-    x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
-    along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
-    wide = np.abs(x1 - x0) > 1e-12
-    retained = (number[candidates] == number[candidates - 1]) & ~along_pole & wide
-    if geod is None or geod.f < _NEARLY_ROUND:
-        retained &= ~_are_straight(x0, y0, x1, y1, tolerance)
-    at = candidates[retained]
-    if not len(at):
-        return at, x[:0], y[:0]
-    x0, x1, y0, y1 = x0[retained], x1[retained], y0[retained], y1[retained]
-    ends = chains.x[at - 1], y0, chains.x[at], y1
-    found_x, found_y = (np.round(values, _DIGITS) for values in _midpoints(*ends, geod))
-    across = found_x - (x0 + x1) / 2
-    across -= 360.0 * np.round(across / 360)
-    narrow = np.cos(np.radians(found_y))
-    split = np.hypot(across * narrow, found_y - (y0 + y1) / 2) > tolerance
-    split |= np.hypot((x1 - x0) * narrow, y1 - y0) > _LONGEST
-    return at[split], found_x[split], found_y[split]
-
-
-def _are_straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
-    """Return which edges are too short, and too far from the poles, to deviate from the chord by ``tolerance``.
-
-    Along an edge, latitude bends by the square of the difference in longitude times sin y cos y. Longitude, in arc,
-    bends by the product of both differences times 2 sin y. The midpoint deviates by an eighth of that; twice as much
-    allows for higher orders.
-    """
-    along, up = np.abs(x1 - x0), np.abs(y1 - y0)
-    far = np.radians(along * (along / 8 + up / 2))
-    flags: NDArray[np.bool_] = (far < tolerance) & (np.maximum(along, up) < 0.1) & (np.abs(y0) < 80) & (np.abs(y1) < 80)
-    return flags
-
-
-def _midpoints(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> tuple[_Doubles, _Doubles]:
-    if geod is not None:
-        azimuth, _, length = geod.inv(x0, y0, x1, y1)
-        x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
-        return np.asarray(x), np.asarray(y)
-    total = _unit(x0, y0) + _unit(x1, y1)
-    return np.degrees(np.arctan2(total[1], total[0])), np.degrees(np.arctan2(total[2], np.hypot(total[0], total[1])))
-
-
-def _unit(x: _Doubles, y: _Doubles) -> _Doubles:
-    longitude, latitude = np.radians(x), np.radians(y)
-    return np.stack([np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)])
