@@ -188,6 +188,34 @@ def test_exact_coercion_infers_the_most_frequent_leaf_type(values: list[bytes], 
     assert inferred(column(values), coerce="exact") == schema
 
 
+HUGE, TINY = prim("decimal16", (10**37, 0)), prim("decimal16", (1, 37))
+MICROS, NANOS, FAR = prim("timestamp", 1), prim("timestamp_nanos", 1), prim("timestamp", 2**62)
+ONE, TEXT, THIRD = prim("int8", 1), prim("string", "x"), prim("decimal4", (333, 3))
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "below", "half", "above"),
+    [
+        ((MICROS, NANOS), {"coerce": "exact"}, "TIMESTAMP", "TIMESTAMP", "TIMESTAMP_NS"),
+        ((FAR, NANOS), {}, "TIMESTAMP", "TIMESTAMP", "TIMESTAMP_NS"),
+        ((ONE, prim("decimal16", (10**30, 0))), {}, "BIGINT", "BIGINT", "DECIMAL(38,0)"),
+        ((ONE, TEXT), {}, "BIGINT", "VARIANT", "STRING"),
+        ((HUGE, TINY), {}, "BIGINT", "VARIANT", "VARIANT"),
+        ((prim("double", 1.5), THIRD), {}, "DOUBLE", "VARIANT", "DECIMAL(18,3)"),
+        ((TEXT, THIRD), {"coerce": "json"}, "STRING", "VARIANT", "DECIMAL(18,3)"),
+        ((reference.array_of([ONE]), TEXT), {}, "ARRAY<BIGINT>", "VARIANT", "STRING"),
+    ],
+)
+def test_type_of_the_majority_is_inferred(
+    values: tuple[bytes, bytes], options: dict[str, Any], below: str, half: str, above: str
+) -> None:
+    """The share of the second value is one below a half, a half, and one above."""
+    first, second = values
+    for counts, schema in {(4, 3): below, (4, 4): half, (3, 4): above}.items():
+        for rows in ([first] * counts[0] + [second] * counts[1], [second] * counts[1] + [first] * counts[0]):
+            assert inferred(column(rows), **options) == schema
+
+
 def share_in_residual(shredded: pa.StructArray) -> float:
     """The share of the rows whose field x is not in its typed column."""
     group = shredded.field("typed_value").field("x")
