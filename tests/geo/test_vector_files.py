@@ -190,6 +190,22 @@ def test_chords_lie_on_the_circle_and_have_at_most_the_angle() -> None:
     np.testing.assert_allclose(heights, [0, 2, 4, 6, 8])
 
 
+@pytest.mark.parametrize("row", [0, 87, 110, 200, 300, 499])
+def test_errors_count_the_rows_of_preceding_batches(row: int, tmp_path: Path) -> None:
+    data = np.array([shapely.to_wkb(shapely.Point(1, 2))] * row + [CIRCLE] * (500 - row), dtype=object)
+    path = tmp_path / "a.gpkg"
+    pyogrio.raw.write(path, data, [], [], geometry_type="Unknown", crs="EPSG:3857", driver="GPKG")
+    pyogrio.set_gdal_config_options({"OGR_ARROW_MEM_LIMIT": "5000"})  # bytes of a batch
+    try:
+        with pyogrio.open_arrow(path, use_pyarrow=True) as (_, reader):
+            assert len(list(reader)) > 2
+        with pytest.raises(GeometryError, match="curves") as caught:
+            geo.read_file(path, curves="raise")
+    finally:
+        pyogrio.set_gdal_config_options({"OGR_ARROW_MEM_LIMIT": None})
+    assert caught.value.row == row
+
+
 def test_rows_without_curves_are_unchanged() -> None:
     array = geo.from_points([1.0, 2.0], [3.0, 4.0])
     assert geo.linearize(array).equals(array)
