@@ -17,6 +17,7 @@ import pqext
 from pqext import geo, variant
 from pqext.cli import app
 from pqext.core.base.errors import GeometryError, UnsupportedError
+from pqext.geo import vector_files
 
 geopandas = pytest.importorskip("geopandas")
 pyogrio = pytest.importorskip("pyogrio")
@@ -191,18 +192,13 @@ def test_chords_lie_on_the_circle_and_have_at_most_the_angle() -> None:
 
 
 @pytest.mark.parametrize("row", [0, 87, 110, 200, 300, 499])
-def test_errors_count_the_rows_of_preceding_batches(row: int, tmp_path: Path) -> None:
+def test_errors_count_the_rows_of_preceding_batches(row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.array([shapely.to_wkb(shapely.Point(1, 2))] * row + [CIRCLE] * (500 - row), dtype=object)
     path = tmp_path / "a.gpkg"
     pyogrio.raw.write(path, data, [], [], geometry_type="Unknown", crs="EPSG:3857", driver="GPKG")
-    pyogrio.set_gdal_config_options({"OGR_ARROW_MEM_LIMIT": "5000"})  # bytes of a batch
-    try:
-        with pyogrio.open_arrow(path, use_pyarrow=True) as (_, reader):
-            assert len(list(reader)) > 2
-        with pytest.raises(GeometryError, match="curves") as caught:
-            geo.read_file(path, curves="raise")
-    finally:
-        pyogrio.set_gdal_config_options({"OGR_ARROW_MEM_LIMIT": None})
+    monkeypatch.setattr(vector_files, "BATCH_ROWS", 87)
+    with pytest.raises(GeometryError, match="curves") as caught:
+        geo.read_file(path, curves="raise")
     assert caught.value.row == row
 
 
