@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext.core.files.summary_files import read_record
 from pqext.core.footer.thrift_footer import serialise_footer
-from pqext.core.format.metadata import EncryptionWithFooterKey, FileMetaData
+from pqext.core.format.metadata import ColumnOrder, EncryptionWithFooterKey, FileMetaData, IEEE754TotalOrder
 
 REST = pqext.ReadOptions
 
@@ -243,3 +244,50 @@ def test_corruption_in_an_external_file_names_it(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file, pytest.raises(pqext.CorruptFileError, match=r"a\.parquet") as caught:
         file.read()
     assert (caught.value.row_group, caught.value.column) == (0, "i")
+
+
+def _write_as(path: Path, *, creator: str = "one", order: ColumnOrder | None = None, **options: Any) -> Path:
+    """Write a file of a writer with this name, whose bounds have this order."""
+    pqext.write_table(pa.table({"f": [1.5, 2.5]}), path, **options)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.created_by = creator
+        if order is not None:
+            metadata.column_orders = [order]
+
+    if not options:
+        pqext.rewrite_footer(path, change)
+    return path
+
+
+TOTAL = ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
+MERGED: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "one file": ([{}], True),
+    "files of one writer": ([{}, {}], True),
+    "a second writer": ([{}, {"creator": "two"}], False),
+    "a second writer in the middle": ([{}, {"creator": "two"}, {}], False),
+    "bounds of another order": ([{}, {"order": TOTAL}], False),
+    "bounds of another order in the middle": ([{}, {"order": TOTAL}, {}], False),
+    "a FlatBuffers footer": ([{"footer": "flatbuffers"}], False),
+    "FlatBuffers footers": ([{"footer": "flatbuffers"}] * 2, False),
+    "a FlatBuffers footer before others": ([{"footer": "flatbuffers"}, {"footer": "thrift"}], False),
+    "a FlatBuffers footer after others": ([{"footer": "thrift"}, {"footer": "flatbuffers"}], False),
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_files_are_recorded_if_their_footers_can_be_restored(name: str, tmp_path: Path) -> None:
+    files, is_recorded = MERGED[name]
+    paths = [_write_as(tmp_path / f"{at}.parquet", **file) for at, file in enumerate(files)]
+    pqext.write_summary(paths, tmp_path)
+    with pqext.open(tmp_path / "_metadata") as summary:
+        record = read_record(summary.metadata)
+    assert (set() if record is None else set(record)) == ({path.name for path in paths} if is_recorded else set())
+
+
+def test_file_listed_twice_is_not_recorded(tmp_path: Path) -> None:
+    path = _write_as(tmp_path / "a.parquet")
+    pqext.write_summary([path, path], tmp_path)
+    with pqext.open(tmp_path / "_metadata") as summary:
+        assert read_record(summary.metadata) is None
+        assert summary.read().equals(pa.concat_tables([pq.read_table(path)] * 2))
