@@ -17,7 +17,7 @@ import pqext
 from pqext import geo, variant
 from pqext.cli import app
 from pqext.core.base.errors import GeometryError, UnsupportedError
-from pqext.geo import vector_files
+from pqext.geo import linearization, vector_files
 
 geopandas = pytest.importorskip("geopandas")
 pyogrio = pytest.importorskip("pyogrio")
@@ -259,6 +259,19 @@ def test_flat_arcs_far_from_the_origin_keep_their_circle() -> None:
 def test_arcs_with_too_many_chords_are_rejected() -> None:
     with pytest.raises(GeometryError, match="the chords exceed 2 GiB; pass a greater max_angle"):
         geo.linearize(pa.array([arcs([*np.tile([(0, 0), (2, 0)], (75_000, 1)).tolist(), (0, 0)])]), max_angle=0.1)
+
+
+@pytest.mark.parametrize(("type", "dimensions"), [(8, 2), (1008, 3), (3008, 4)])
+def test_chords_up_to_the_limit_are_accepted(type: int, dimensions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    circle = pa.array([arcs([(x, *[0] * (dimensions - 1)) for x in (0, 2, 0)], type)])
+    size = 360 * dimensions * 8  # bytes of the coordinates of 360 chords
+    monkeypatch.setattr(linearization, "_MAX_BYTES", size)
+    (line,) = geo.to_shapely(geo.linearize(circle, max_angle=1))
+    assert len(line.coords) == 361
+    for limit in (size - 1, size // 2, 8, 0):
+        monkeypatch.setattr(linearization, "_MAX_BYTES", limit)
+        with pytest.raises(GeometryError, match="pass a greater max_angle"):
+            geo.linearize(circle, max_angle=1)
 
 
 def test_replaced_shapefiles_leave_no_index_or_crs(tmp_path: Path) -> None:
