@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -89,6 +90,26 @@ def test_reads_return_the_bytes_of_the_file_and_request_cached_ones_once(
             assert all(length <= most for _, length in source.asked)
             if keep:
                 kept.update(fetched)
+
+
+SPANS = [(start, stop) for start in (0, 1, 100) for stop in (2, 101, 150, 200) if start < stop]
+
+
+@pytest.mark.parametrize("is_metadata", [(False, False), (False, True), (True, False)])
+def test_only_bytes_outside_earlier_ranges_are_requested(is_metadata: tuple[bool, bool]) -> None:
+    """The third range is read after two others, of which bytes remain in memory."""
+    for first, second, third in product(SPANS, repeat=3):
+        source = Kept([]).open("x", "kept://x")
+        source.merge_gap = 0
+        for (start, stop), is_cached in zip((first, second), is_metadata, strict=True):
+            source.read_many([(start, stop - start)], is_metadata=is_cached)
+        held = {at for start, stop in (first, second) for at in range(start, stop)}
+        source.asked.clear()
+        (data,) = source.read_many([(third[0], third[1] - third[0])])
+        assert bytes(data) == DATA[slice(*third)]
+        requested = {at for offset, length in source.asked for at in range(offset, offset + length)}
+        assert requested >= set(range(*third)) - held
+        assert requested <= set(range(*third))
 
 
 @pytest.mark.spec("querying.retries")
