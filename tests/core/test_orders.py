@@ -163,15 +163,50 @@ def test_files_of_every_order_are_read_by_other_libraries(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("statistics.int96")
-@given(st.lists(MOMENTS, min_size=1, max_size=9), st.integers(1, 4))
-def test_int96_bounds_are_chronological(moments: list[dt.datetime], page_rows: int) -> None:
+@given(st.lists(MOMENTS | st.none(), min_size=1, max_size=9), st.integers(1, 4))
+@example([None, None, dt.datetime(2000, 1, 1)], 2)
+def test_int96_bounds_are_chronological(moments: list[dt.datetime | None], page_rows: int) -> None:
     values = pa.array(moments, pa.timestamp("us"))
     found = chunk(values, {b"PARQUET:physical_type": b"INT96"}, page_rows=page_rows)
-    stamps = [int(stamp) * 1000 for stamp in values.cast(pa.int64()).to_pylist()]
-    assert (found.bounds().minimum, found.bounds().maximum) == (min(stamps), max(stamps))
+    stamps = [None if stamp is None else int(stamp) * 1000 for stamp in values.cast(pa.int64()).to_pylist()]
+
+    def extremes(held: list[int | None]) -> tuple[int | None, int | None]:
+        present = [stamp for stamp in held if stamp is not None]
+        return (min(present), max(present)) if present else (None, None)
+
+    assert (found.bounds().minimum, found.bounds().maximum) == extremes(stamps)
     for page, bounds in enumerate(found.page_bounds()):
         held = stamps[page * page_rows : (page + 1) * page_rows]
-        assert (bounds.minimum, bounds.maximum) == (min(held), max(held))
+        assert (bounds.minimum, bounds.maximum) == extremes(held)
+
+
+MOMENTS_OF_TWO_YEARS = pa.array([dt.datetime(2000, 1, 1), dt.datetime(2001, 1, 1)], pa.timestamp("us"))
+OF_EACH_TYPE: dict[str, tuple[pa.Array, dict[bytes, bytes]]] = {
+    "INT32": (pa.array([1, 2], pa.int32()), {}),
+    "UINT64": (pa.array([1, 2], pa.uint64()), {}),
+    "BOOLEAN": (pa.array([True, False]), {}),
+    "DOUBLE": (pa.array([0.5, 2.0]), {}),
+    "FLOAT16": (pa.array([0.5, 2.0], pa.float16()), {}),
+    "STRING": (pa.array(["a", "b"]), {}),
+    "fixed length": (pa.array([b"a", b"b"], pa.binary(1)), {}),
+    "DECIMAL": (pa.array([Decimal("1.5"), Decimal("2.5")], pa.decimal128(30, 1)), {}),
+    "TIMESTAMP": (MOMENTS_OF_TWO_YEARS, {}),
+    "INT96": (MOMENTS_OF_TWO_YEARS, {b"PARQUET:physical_type": b"INT96"}),
+}
+
+
+@pytest.mark.parametrize("name", OF_EACH_TYPE)
+def test_only_a_page_of_nulls_has_no_bounds(name: str) -> None:
+    values, metadata = OF_EACH_TYPE[name]
+    for null_page in range(3):
+        pages = [values, values]
+        pages.insert(null_page, pa.nulls(2, values.type))
+        found = chunk(pa.concat_arrays(pages), metadata, page_rows=2, dictionary=False)
+        is_null = [page == null_page for page in range(3)]
+        assert found.column_index.null_pages == is_null
+        bounds = [(item.minimum, item.maximum) for item in found.page_bounds()]
+        assert [extremes == (None, None) for extremes in bounds] == is_null
+        assert len(set(bounds)) == 2
 
 
 @pytest.mark.spec("statistics.int96", "statistics.column-orders", "statistics.undefined")

@@ -6,7 +6,9 @@ import datetime
 import io
 import json
 import os
+import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -309,6 +311,37 @@ def test_types_without_a_json_equivalent_are_written_as_text_number_or_null() ->
         "nan": None, "inside": [None, 1.0], "decimal": 1.5, "whole": 10, "date": "2026-11-21", "time": "09:28:47",
         "stamp": "2026-11-21T09:28:47.000000000", "deep": {"at": "2026-11-21T09:28:47"}, "word": "a", "map": {"k": 1},
     }  # fmt: skip
+
+
+LEAVES = [pa.binary(), pa.large_binary(), pa.binary(2), pa.duration("s"), pa.month_day_nano_interval()]
+NESTED: dict[str, tuple[Callable[[pa.DataType], pa.DataType], str]] = {
+    "column": (lambda leaf: leaf, "p"),
+    "first field": (lambda leaf: pa.struct([("a", leaf), ("b", pa.int8())]), "p.a"),
+    "second field": (lambda leaf: pa.struct([("a", pa.int8()), ("b", leaf)]), "p.b"),
+    "field of a field": (lambda leaf: pa.struct([("a", pa.struct([("b", leaf)]))]), "p.a.b"),
+    "element": (pa.list_, "p"),
+    "element of a large list": (pa.large_list, "p"),
+    "element of a fixed-size list": (lambda leaf: pa.list_(leaf, 2), "p"),
+    "field of an element": (lambda leaf: pa.list_(pa.struct([("a", leaf)])), "p.a"),
+    "value of a map": (lambda leaf: pa.map_(pa.string(), leaf), "p"),
+    "field of a map's value": (lambda leaf: pa.map_(pa.string(), pa.struct([("a", leaf)])), "p.a"),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_types_without_json_are_rejected_by_path(name: str, tmp_path: Path) -> None:
+    nest, path = NESTED[name]
+    points = geo.from_points([1.0], [2.0])
+    for leaf in LEAVES:
+        table = pa.table({"g": points, "p": pa.nulls(1, nest(leaf))})
+        with pytest.raises(TypeError, match=re.escape(f"'{path}': JSON cannot represent {leaf}; omit")):
+            geo.write_geojson(table, tmp_path / "a.geojson", geometry="g")
+    assert list(tmp_path.iterdir()) == []
+    for leaf in (pa.string(), pa.int64(), pa.bool_(), pa.float32(), pa.date32(), pa.time64("us"), pa.timestamp("ms")):
+        table = pa.table({"g": points, "p": pa.nulls(1, nest(leaf))})
+        geo.write_geojson(table, tmp_path / "a.geojson", geometry="g")
+        (feature,) = json.loads((tmp_path / "a.geojson").read_text("utf-8"))["features"]
+        assert feature["properties"] == {"p": None}
 
 
 @pytest.mark.spec("geo.geojson.crs")
