@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 import pqext
+from pqext import geo
+from pqext.core.base.errors import AnnotationWarning
 from pqext.core.base.limits import Limits
 from pqext.core.read import schema_cache
 from pqext.core.schema.arrow_schema.serialization import KEY
@@ -154,12 +156,23 @@ def test_file_with_a_warning_warns_each_time() -> None:
     assert not schema_cache._recent
 
 
+def test_geoparquet_schemas_are_cached_unless_they_warn() -> None:
+    places = pa.table({"at": geo.from_points([1.0], [2.0])})
+    raw = written(places, geometry={"at": "EPSG:25832"})
+    first = opened(raw)
+    assert opened(raw).arrow_schema is first.arrow_schema
+    assert b"25832" in first.arrow_schema.field("at").metadata[b"ARROW:extension:metadata"]
+    assert opened(raw, geoparquet=False).arrow_schema is not first.arrow_schema
+    for _ in range(2):
+        with pytest.warns(AnnotationWarning, match="geo"):
+            opened(written(TABLE, key_value_metadata={"geo": "{}"}))
+
+
 def test_wide_schemas_and_large_footers_are_not_cached() -> None:
     wide = pa.table({f"c{i}": [1] for i in range(300)})
     assert opened(written(wide)).read() == wide
     many = pa.table({f"c{i}": range(200) for i in range(5)})
     assert opened(written(many, row_group_rows=1)).read() == many
-    assert opened(written(TABLE, key_value_metadata={"geo": "{}"}), geoparquet=False).num_rows == 2
     assert not schema_cache._recent
 
 

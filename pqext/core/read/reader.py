@@ -102,7 +102,8 @@ class ParquetFile(SuggestionMixin):
                     return
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
                 self.options = options_to_read(self.options, pairs)
-                self.schema = schema_to_read(schema, pairs, self.options, self.path)
+                self.schema, has_warned = schema_to_read(schema, pairs, self.options, self.path)
+                self._key = None if has_warned else key  # the warning names the file
         except BaseException:
             self.source.close()
             raise

@@ -21,7 +21,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
 from pqext.core.schema.file_calendar import with_calendars
-from pqext.core.schema.key_value_types import apply_key_value_types, describer
+from pqext.core.schema.key_value_types import apply_key_value_types
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96
@@ -89,9 +89,7 @@ def key_of(footer: Footer) -> Key | None:
     pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
     key = generation(), index.raw(0, len(elements)), pairs
     latest = _recent  # other threads may replace it
-    if latest and latest[0][0] == key:  # common for many files with one schema
-        return latest[0][0]
-    return None if any(describer(name) is not None for name, _ in pairs) else key
+    return latest[0][0] if latest and latest[0][0] == key else key  # one schema is common to many files
 
 
 def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
@@ -109,19 +107,22 @@ def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> 
         _recent = [(key, options, limits, entry), *_recent[: _KEPT - 1]]
 
 
-def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
+def schema_to_read(
+    schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None
+) -> tuple[Schema, bool]:
     """Return ``schema`` with the types and calendars that the key-value metadata ``pairs`` and ``options`` determine.
 
-    ``path`` names the file in warnings.
+    Also returns whether there was a warning. ``path`` names the file in warnings.
     """
+    has_warned = False
     if pairs and options.geoparquet:
-        schema = apply_key_value_types(schema, pairs, path)
+        schema, has_warned = apply_key_value_types(schema, pairs, path)
     if pairs:
         schema = with_calendars(schema, pairs, options)
     step = int96.nanoseconds_of(options.int96_unit)
     if (options.int96_utc or step != 1) and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
         schema = Schema.from_root(_with_int96(schema.root, options.int96_utc, step))
-    return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
+    return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema, has_warned
 
 
 def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:

@@ -12,14 +12,15 @@ from pqext.core.schema.annotations import DescribesFile, for_property
 from pqext.core.schema.nodes import Schema, SchemaNode
 
 
-def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
-    """Return ``schema`` with the logical types that key-value metadata assigns to its top-level columns.
+def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> tuple[Schema, bool]:
+    """Return ``schema`` with the logical types that key-value metadata assigns, and whether there was a warning.
 
-    Metadata that is invalid or contradicts the schema is ignored with an ``AnnotationWarning``, which names the file at
-    ``path``.
+    Types are assigned to top-level columns. Metadata that is invalid or contradicts the schema is ignored with an
+    ``AnnotationWarning``, which names the file at ``path``.
     """
     pairs = list(pairs)
     logical_types: dict[str, LogicalType] = {}
+    has_warned = False
     for pair in pairs:
         handler = describer(pair.key) if pair.value else None
         if handler is not None and pair.value:
@@ -27,11 +28,13 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
                 properties = {other.key: other.value or "" for other in pairs}
                 adopted = handler.assigned_types(pair.value, lambda name: _column(schema, name), properties)
                 logical_types |= adopted.types
+                has_warned |= bool(adopted.contradictions)
                 for message in adopted.contradictions:
                     warn_about_file(path, message, AnnotationWarning)
             except ParquetError as error:
+                has_warned = True
                 warn_about_file(path, f"the metadata {pair.key!r} is ignored: {error}", AnnotationWarning)
-    return _with_types(schema, logical_types) if logical_types else schema
+    return _with_types(schema, logical_types) if logical_types else schema, has_warned
 
 
 def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:

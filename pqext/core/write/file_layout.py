@@ -73,7 +73,7 @@ class FileLayout:
     def from_footer(cls, footer: FileMetaData, path: str) -> FileLayout:
         """Build the layout of a file from its footer."""
         pairs = footer.key_value_metadata or []
-        schema = apply_key_value_types(from_elements(footer.schema, path=path, strict=False), pairs, path)
+        schema, _ = apply_key_value_types(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
     def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
