@@ -6,23 +6,35 @@ The sizes are written out, not imported: those of formats are in their specifica
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyproj
 import pytest
 
+import pqext
 from pqext import geo, variant
 from pqext.core.base.limits import Limits
+from pqext.core.encryption import cipher
+from pqext.core.encryption.cipher import AesKey
+from pqext.core.encryption.keytools import material
+from pqext.core.encryption.keytools.material import KeyMaterialStore
 from pqext.core.footer.flatbuffers.reading import check_limit
 from pqext.core.format.extension.framed import frame
 from pqext.core.format.extension.structure import append_extension, append_readable
 from pqext.core.io.sources.pending_files import check_manifest_size
+from pqext.core.schema.arrow_schema import arrays
 from pqext.geo import crs
 from pqext.geo.geoparquet import parse_metadata
+from pqext.variant.access import nested
 
 ALBERS = {key: value for key, value in pyproj.CRS("EPSG:5070").to_json_dict().items() if key != "id"}
 GEOPARQUET = '{"columns": {}}'
@@ -91,4 +103,51 @@ def test_largest_size_is_accepted_and_the_next_is_rejected(name: str) -> None:
     call(largest)
     for size in (largest + 1, largest + 2, 2 * largest):
         with pytest.raises(ValueError, match=r"\w"):
+            call(size)
+
+
+def seal_often(count: int) -> None:
+    key = AesKey(bytes(16))
+    for _ in range(count):
+        key.seal_unauthenticated(b"")
+
+
+def read_null_lists(count: int) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"l": pa.nulls(count, pa.list_(pa.int8(), 1))}), sink)
+    assert pqext.read_table(sink.getvalue())["l"].null_count == count
+
+
+def load_material(size: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = KeyMaterialStore(f"{folder}/a.parquet")
+        Path(store.path).write_text("{}".ljust(size))
+        store.load()
+
+
+LOWERED: dict[str, tuple[ModuleType, str, Callable[[int], object]]] = {
+    # A nonce takes 12 bytes and a tag 16.
+    "authenticated module": (cipher, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal(bytes(size - 28), b"")),
+    "other module": (
+        cipher, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal_unauthenticated(bytes(size - 12))
+    ),
+    "modules of a key": (cipher, "INVOCATIONS_MAX", seal_often),
+    "key material": (material, "MATERIAL_BYTES_MAX", load_material),
+    "field names of variants": (
+        nested, "MOST_BYTES", lambda size: nested.take_bounded(pa.array([b"a"]), pa.array([0] * size))
+    ),
+    "elements of null lists": (arrays, "_MOST_FILLED", read_null_lists),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOWERED)
+@pytest.mark.parametrize("limit", [40, 41])
+def test_lowered_limit_is_exact(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits too large to reach in a test."""
+    module, constant, call = LOWERED[name]
+    monkeypatch.setattr(module, constant, limit)
+    for size in (limit - 1, limit):
+        call(size)
+    for size in (limit + 1, limit + 2, 2 * limit):
+        with pytest.raises(pqext.ParquetError, match=r"\w"):
             call(size)

@@ -205,6 +205,24 @@ def test_hole_beyond_the_smaller_side_of_the_shell_leaves_the_area_between(coast
     check(rows, points[2], ["contains", "intersects"])
 
 
+HOLES = {
+    "inside": [(2.5, 2.5, 6.5, 6.5)], "beyond the west side": [(-8, 3, -4, 6)], "beyond the south side": [(3, -8, 6, -4)],
+    "beyond the east side": [(14, 3, 18, 6)], "beyond the north side": [(3, 14, 6, 18)],
+    "beyond a corner": [(-8, -8, -4, -4)], "inside and beyond": [(2.5, 2.5, 6.5, 6.5), (-8, 3, -4, 6)],
+}  # fmt: skip
+
+
+@pytest.mark.spec("geo.edges.inside")
+@pytest.mark.parametrize("name", HOLES)
+def test_hole_outside_its_shell_is_part_of_the_area(name: str) -> None:
+    shell = shapely.box(0, 0, 10, 10).exterior
+    row = shapely.Polygon(shell, [shapely.box(*sides).exterior for sides in HOLES[name]])
+    points = [shapely.Point(x, y) for x in range(-9, 20, 2) for y in range(-9, 20, 2)]
+    check(points, row, ["intersects", "within"])
+    for point in (shapely.Point(1, 1), *map(shapely.centroid, row.interiors)):
+        check([row], point, ["contains", "intersects"])
+
+
 @pytest.fixture(scope="module")
 def countries() -> dict[str, Any]:
     """Natural Earth's countries at 1:110 million, which pyogrio, of geopandas, has among its own tests."""
