@@ -206,8 +206,9 @@ def test_hole_beyond_the_smaller_side_of_the_shell_leaves_the_area_between(coast
 
 
 HOLES = {
-    "inside": [(2.5, 2.5, 6.5, 6.5)], "beyond the west side": [(-8, 3, -4, 6)], "beyond the south side": [(3, -8, 6, -4)],
-    "beyond the east side": [(14, 3, 18, 6)], "beyond the north side": [(3, 14, 6, 18)],
+    "inside": [(2.5, 2.5, 6.5, 6.5)], "beyond the west side": [(-8, 3, -4, 6)],
+    "beyond the south side": [(3, -8, 6, -4)], "beyond the east side": [(14, 3, 18, 6)],
+    "beyond the north side": [(3, 14, 6, 18)],
     "beyond a corner": [(-8, -8, -4, -4)], "inside and beyond": [(2.5, 2.5, 6.5, 6.5), (-8, 3, -4, 6)],
 }  # fmt: skip
 
