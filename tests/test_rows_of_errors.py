@@ -71,6 +71,22 @@ TEXTS: dict[str, tuple[Callable[[Any], object], str, str]] = {
 }
 
 
+OTHERS: dict[str, tuple[Callable[[Any], object], Any, Any, pa.DataType]] = {
+    "coordinates without an image": (
+        lambda array: geo.transform(array, None, "EPSG:32633"),
+        shapely.to_wkb(shapely.Point(0, 0)), shapely.to_wkb(shapely.Point(0, 91)), pa.binary(),
+    ),
+    "value of another type": (
+        lambda array: variant.get(array, "$.a", "int64", strict=True),
+        VALUE, {**VALUE, "value": b"\x02\x01\x00\x00\x02\x05x"}, variant.variant_type(),
+    ),
+    "deep value to indent": (
+        lambda array: variant.to_json(array, indent=16),
+        VALUE, variant.parse_json(pa.array(["[" * 900 + "]" * 900]))[0].as_py(), variant.variant_type(),
+    ),
+}  # fmt: skip
+
+
 def chunked(values: list[Any], type: pa.DataType) -> pa.ChunkedArray:
     starts = [sum(SIZES[:at]) for at in range(len(SIZES))]
     return pa.chunked_array(
@@ -104,3 +120,8 @@ def test_error_of_a_variant_has_the_row_of_the_array(name: str) -> None:
 def test_error_of_a_text_has_the_row_of_the_array(name: str) -> None:
     call, good, bad = TEXTS[name]
     check(call, good, bad, pa.string())
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_error_of_an_unsuitable_value_has_the_row_of_the_array(name: str) -> None:
+    check(*OTHERS[name])
