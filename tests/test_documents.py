@@ -23,8 +23,8 @@ MODULES = (
 )  # fmt: skip
 ELSEWHERE = {
     "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.join",
-    "pqext.geo.dissolve", "pqext.geo.nearest", "pqext.geo.read_geopandas", "pqext.geo.write_dataset",
-    "pqext.geo.write_file", "pqext.spark.functions",
+    "pqext.geo.dissolve", "pqext.geo.nearest", "pqext.geo.read_geopandas", "pqext.geo.stac_collection",
+    "pqext.geo.stac_item", "pqext.geo.write_dataset", "pqext.geo.write_file", "pqext.spark.functions",
 }
 """Other names of objects that are there, and modules, whose members are."""
 PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]

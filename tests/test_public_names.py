@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.spark", "pqext.variant")
 
 
-@pytest.mark.parametrize("name", ["dissolve", "join", "nearest", "read_geopandas"])
+@pytest.mark.parametrize("name", ["dissolve", "join", "nearest", "read_geopandas", "stac_item"])
 def test_stubs_above_geo_have_the_parameters_of_their_functions(name: str) -> None:
     stub = ast.parse((ROOT / "pqext/geo/__init__.pyi").read_text("utf-8"))
     (declared,) = (node.args for node in stub.body if isinstance(node, ast.FunctionDef) and node.name == name)

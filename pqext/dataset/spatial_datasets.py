@@ -97,7 +97,7 @@ def write_dataset(
     elif type(rows).__module__.partition(".")[0] == "geopandas":
         rows = from_geopandas(rows)
     source = rows if isinstance(rows, pa.Table | Scan) else as_table(rows)
-    name = _geometry_name(source.schema, column)
+    name = geometry_name(source.schema, column)
     if partition_by in source.schema.names:
         raise ValueError(
             f"column {partition_by!r} has the name of the partition column that partition_by adds: rename the column"
@@ -134,7 +134,8 @@ def write_dataset(
     return result
 
 
-def _geometry_name(schema: pa.Schema, name: str | None) -> str:
+def geometry_name(schema: pa.Schema, name: str | None) -> str:
+    """Return ``name``, by default the only geometry column. Raises ValueError unless there is such a column."""
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"

@@ -18,6 +18,8 @@ _ABOVE = {  # these modules import scans
     "join": "pqext.dataset.spatial_joins",
     "nearest": "pqext.dataset.spatial_joins",
     "read_geopandas": "pqext.dataset.reading",
+    "stac_collection": "pqext.dataset.stac",
+    "stac_item": "pqext.dataset.stac",
     "write_dataset": "pqext.dataset.spatial_datasets",
     "write_file": "pqext.dataset.vector_files",
 }

@@ -1,10 +1,12 @@
 # isort: skip_file
 
 import collections.abc
+import datetime
 import os
 import typing
 
 import geopandas
+import pystac
 
 import pqext.core.options.keywords
 import pqext.geo.predicates.boxes
@@ -130,6 +132,22 @@ def read_geopandas(
     geometry: str | None = None,
     **keywords: typing.Unpack[pqext.core.options.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...
+def stac_collection(
+    rows: typing.Any,
+    datetime: str | datetime.datetime | tuple[datetime.datetime, datetime.datetime],
+    *,
+    description: str,
+    id: str | None = None,
+    license: str = "other",
+    column: str | None = None,
+) -> pystac.Collection: ...
+def stac_item(
+    rows: typing.Any,
+    datetime: str | datetime.datetime | tuple[datetime.datetime, datetime.datetime],
+    *,
+    id: str | None = None,
+    column: str | None = None,
+) -> pystac.Item: ...
 def write_dataset(
     rows: typing.Any,
     folder: str | os.PathLike[str],
