@@ -148,7 +148,7 @@ def convert_table(
         if isinstance(error, (ParquetError, MemoryError)):
             raise
         if isinstance(error, ValueError):
-            convert(table.slice(0, 0))  # raises if the options, and not a value, are wrong
+            convert(table.schema.empty_table())  # raises if the options, and not a value, are wrong
         for place, field in enumerate(table.schema):
             try:
                 convert(table.select([place]))
