@@ -85,8 +85,8 @@ _VARIANT = "value"
 )
 @option(
     "--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, panel=_COLUMNS, show_default="infer",
-    help="Shredding of VARIANT columns: inferred from the data, none, or a schema such as 'a INT'. Options as in "
-    'Python: \'{"max_fields": 50, "coerce": "json"}\'.',
+    help="Shredding of VARIANT columns: inferred from the data, none, or a schema such as 'a INT'. A JSON object sets "
+    'options of the inference: \'{"max_fields": 50, "coerce": "json"}\'.',
 )
 @option(
     "--geometry", metavar="[NAME=]lon,lat", multiple=True, panel=_COLUMNS,
@@ -140,7 +140,7 @@ _VARIANT = "value"
     help="Declare that rows are sorted, as in 'time desc nulls first'; rows out of order raise an error.",
 )
 @option("--bloom-filters", metavar="COLUMN", multiple=True, panel=_FILE, help="Leaf columns with Bloom filters.")
-@option("--profile", type=click.Choice(["spark"]), panel=_FILE, help="Restrict to features that Spark can read.")
+@option("--profile", type=click.Choice(["spark"]), panel=_FILE, help="Use only features that Spark can read.")
 @option(
     "--footer", type=click.Choice(FOOTER_FORMATS), default="thrift", panel=_FILE,
     help="Footer format; see pqext rewrite-footer.",

@@ -94,7 +94,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
     names = tuple(name.strip() for name in text.split(",")) if text is not None else ()
     if not all(names):
-        raise ValueError(f"--names must list the names of all columns, as in a,b, got {text!r}")
+        raise ValueError(f"--names must list the names of all columns (such as a,b), got {text!r}")
     duplicate = find_duplicate(names)
     if duplicate is not None:
         raise ValueError(f"--names: duplicate column name {duplicate!r}")

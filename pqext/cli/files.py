@@ -34,7 +34,9 @@ def single_file(path: Place) -> Place:
     if not files:
         raise _no_parquet_error(path)
     if len(files) > 1:
-        raise ValueError(f"the folder {path} contains {len(files)} Parquet files; name one: {join_names(files)}")
+        raise ValueError(
+            f"the folder {path} contains {len(files)} Parquet files; pass the path of a file: {join_names(files)}"
+        )
     return files[0]
 
 
@@ -58,7 +60,7 @@ def expand_files(paths: Sequence[Place]) -> list[Place]:
 
 
 def _no_parquet_error(folder: str) -> FileNotFoundError:
-    return FileNotFoundError(errno.ENOENT, "No file in this folder ends in .parquet; name a file", folder)
+    return FileNotFoundError(errno.ENOENT, "No file in this folder ends in .parquet; pass the path of a file", folder)
 
 
 def _identity(location: Place) -> Any:

@@ -135,7 +135,7 @@ def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> No
     from pqext.core.io.sources.locations import Location, is_same_file, locate
 
     if dest == STREAM:
-        raise ValueError("this command cannot write to standard output; name a file")
+        raise ValueError("this command cannot write to standard output; pass the path of a file")
     if force:
         return
     place = locate(dest)
@@ -151,7 +151,9 @@ def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> No
 def binary_output(content: str) -> Any:
     """Return standard output as a binary stream. Raises ``ValueError`` if it is a terminal."""
     if sys.stdout.isatty():
-        raise ValueError(f"{content} cannot be shown on a terminal; redirect standard output or name a file")
+        raise ValueError(
+            f"{content} cannot be shown on a terminal; redirect standard output, or pass the path of a file"
+        )
     return sys.stdout.buffer
 
 

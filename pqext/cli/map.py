@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @option("--output", "-o", help="Output path, .html or .png; FILE.map.html by default.")
 @option(
     "--query", type=click.FloatRange(0.0, 1.0), metavar="N", default=0.001,
-    help="Area of the simulated query, as a share of the extent.",
+    help="Area of the simulated query, as a fraction of the extent.",
 )
 @force_option
 @reading_options

@@ -66,7 +66,7 @@ reading_options = options_as(
     ),
     option(
         "--max-depth", type=click.IntRange(min=1), metavar="N", panel=READING,
-        help="Maximum nesting depth of schemas (100 by default) and JSON documents (1,000 by default and at most).",
+        help="Maximum nesting depth of schemas (100 by default) and JSON documents (1,000, which is also the maximum).",
     ),
     option(
         "--int96", type=click.Choice(["auto", "s", "ms", "us", "ns"]), default="auto", panel=READING,

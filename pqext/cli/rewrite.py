@@ -54,7 +54,8 @@ _format = option("--format", type=click.Choice(REPORT_FORMATS), default="text", 
 @option(
     "--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, show_default="infer",
     help="Shredding schema: 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one; may be repeated. infer "
-    'derives it from the data, \'{"max_fields": 50, "coerce": "json"}\' with these options.',
+    'derives it from the data; a JSON object sets options of this inference: '
+    '\'{"max_fields": 50, "coerce": "json"}\'.',
 )
 @option(
     "--coerce", type=click.Choice(["equivalent", "exact", "json"]), default="equivalent",
@@ -168,8 +169,9 @@ def repair(
 @option("--output", "-o", help="Output path; FILE is modified in place by default.")
 @option(
     "--footer", type=click.Choice(FOOTER_FORMATS), default="thrift",
-    help="Footer format. thrift+index adds a jump table, which lets pqext open few of many columns; thrift+flatbuffers "
-    "adds a second footer, used if the first is damaged; flatbuffers stores only that, which no other reader supports.",
+    help="Footer format. thrift+index adds a jump table, which lets pqext open a few of many columns; "
+    "thrift+flatbuffers adds a second footer, used if the first is damaged; flatbuffers stores only this second "
+    "footer, which no other reader supports.",
 )
 @flag("--drop-extensions", help="Remove all footer extensions.")
 @force_option
@@ -212,7 +214,7 @@ def _force_advice() -> Iterator[None]:
     try:
         yield
     except LossError as error:
-        raise LossError(error.lost, "--force allows it") from None
+        raise LossError(error.lost, "pass --force to accept the loss") from None
 
 
 @contextmanager

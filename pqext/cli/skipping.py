@@ -37,7 +37,7 @@ _threads = option(
     "--threads", type=click.IntRange(min=0), metavar="N", default=0,
     help="Number of files to index in parallel; 0 means one per processor.",
 )
-_footers_only = flag("--footers-only", help="Index only what footers prove, without reading rows.")
+_footers_only = flag("--footers-only", help="Build indexes from footers only, without reading rows.")
 
 
 @click.group(epilog=EXIT_CODES, no_args_is_help=True)

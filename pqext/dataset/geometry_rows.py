@@ -49,7 +49,7 @@ class GeometryRows:
         if name is None:
             if len(types) != 1:
                 problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-                raise ValueError(f"{of} has {problem}: name one with {remedy}")
+                raise ValueError(f"{of} has {problem}: select a column with {remedy}")
             name = next(iter(types))
         if name not in names:
             raise ValueError(f"{of} has no column {name!r}{did_you_mean(name, names)}")

@@ -210,8 +210,8 @@ class ScanPlanner:
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(
-                    f"column {join_names(sorted(both))} is in the file, but a partition column of other files: "
-                    "pass partitioning=None, or scan them separately",
+                    f"column {join_names(sorted(both))} is stored in this file, but is a partition column of other "
+                    "files: pass partitioning=None, or scan them separately",
                     feature="partition columns within files", path=file.path,
                 )
         filter = self.exact.resolve_partitions(self.request.filter)

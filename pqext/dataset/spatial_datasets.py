@@ -139,7 +139,7 @@ def geometry_name(schema: pa.Schema, name: str | None) -> str:
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-        raise ValueError(f"the rows have {problem}: name one with column=")
+        raise ValueError(f"the rows have {problem}: select a column with column=")
     column = next(iter(types)) if name is None else name
     if column not in types:
         raise ValueError(f"the rows have no geometry column {column!r}{did_you_mean(column, [*types])}")
@@ -160,7 +160,9 @@ def _append_column(batch: pa.RecordBatch, column: pa.Array, schema: pa.Schema) -
 def _check_depth(depth: int) -> int:
     highest = int(math.log2(_MAX_LEAVES))
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or not 0 <= depth <= highest:
-        raise ValueError(f"the resolution of a k-d tree is its number of halvings, from 0 to {highest}, not {depth!r}")
+        raise ValueError(
+            f"the resolution of a k-d tree must be a number of halvings from 0 to {highest}, not {depth!r}"
+        )
     return int(depth)
 
 

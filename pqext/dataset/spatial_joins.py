@@ -225,13 +225,13 @@ def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
     if first.type.planar != second.type.planar:
         kinds = ["GEOMETRY" if side.type is not None and side.type.planar else "GEOGRAPHY" for side in (first, second)]
         raise TypeError(
-            f"{first.name!r} on the left is {kinds[0]} and {second.name!r} on the right {kinds[1]}; remove "
+            f"{first.name!r} on the left is {kinds[0]}, but {second.name!r} on the right is {kinds[1]}; remove "
             "the geometry metadata of one field, so that its WKB is read with the edges of the other"
         )
     if not crs_.equal(first.type.crs, second.type.crs):
         systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]
         raise ValueError(
-            f"{first.name!r} on the left has CRS {crs_label(systems[0])} and {second.name!r} on the right "
+            f"{first.name!r} on the left has CRS {crs_label(systems[0])}, but {second.name!r} on the right has CRS "
             f"{crs_label(systems[1])}: transform one of them with geo.transform"
         )
     return first, second
@@ -333,14 +333,14 @@ def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[
     return xmin, ymin, xmax, ymax
 
 
-def _add_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
+def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
     """Return the pairs with the unmatched left rows added, sorted by left row.
 
     The right row of an unmatched left row is null. ``rows`` is the number of left rows.
     """
-    unmatched = np.setdiff1d(np.arange(rows), first)
-    both = np.concatenate([first, unmatched])
+    unmatched = np.setdiff1d(np.arange(rows), left_rows)
+    both = np.concatenate([left_rows, unmatched])
     order = np.argsort(both, kind="stable")
-    numbers = np.concatenate([second, np.zeros(len(unmatched), np.int64)])
-    missing = np.concatenate([np.zeros(len(first), np.bool_), np.ones(len(unmatched), np.bool_)])
+    numbers = np.concatenate([right_rows, np.zeros(len(unmatched), np.int64)])
+    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(unmatched), np.bool_)])
     return both[order], pa.array(numbers[order], pa.int64(), mask=missing[order])

@@ -96,7 +96,7 @@ def write_file(
     reader = rows if isinstance(rows, pa.Table) else as_table(rows)
     types = geometry_columns(reader.schema)
     if geometry is None and len(types) != 1:
-        several = f"several geometry columns, {join_names(types)}: name one with geometry= and remove the others"
+        several = f"several geometry columns, {join_names(types)}: select one with geometry=, and remove the others"
         problem = several if types else "no geometry column: name a WKB column with geometry="
         raise ValueError(f"the rows have {problem}")
     name = geometry if geometry is not None else next(iter(types))
@@ -109,10 +109,10 @@ def write_file(
     fields = [_storable_field(field, field.name == name) for field in reader.schema]
     schema = pa.schema(fields)
     batches = iter(reader.to_batches(BATCH_ROWS) if isinstance(reader, pa.Table) else reader)
-    first = [*islice(batches, 1)]
-    layer_type = _geometry_type(driver, first, name)
+    first_batches = [*islice(batches, 1)]
+    layer_type = _geometry_type(driver, first_batches, name)
     top_code = math.inf if driver != "FlatGeobuf" else 1999 if layer_type.endswith(" Z") else 999
-    stream = _Stream(_storable_batch(batch, schema, name, top_code) for batch in chain(first, batches))
+    stream = _Stream(_storable_batch(batch, schema, name, top_code) for batch in chain(first_batches, batches))
     with _replace_at_end(target, append) as staged_path, stream.raise_recorded_error(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
@@ -229,9 +229,9 @@ def _type_codes(batches: list[pa.RecordBatch], geometry: str) -> set[int]:
     return {code for column in columns for code in statistics(column).geospatial_types or ()}
 
 
-def _geometry_type(driver: str, first: list[pa.RecordBatch], geometry: str) -> str:
+def _geometry_type(driver: str, first_batches: list[pa.RecordBatch], geometry: str) -> str:
     """Return the geometry type of the layer: the type of the first rows if the format requires one, otherwise any."""
-    codes = _type_codes(first, geometry) if driver in _TYPED_DRIVERS else set()
+    codes = _type_codes(first_batches, geometry) if driver in _TYPED_DRIVERS else set()
     if not codes or (driver == "FlatGeobuf" and (len(codes) > 1 or not 1000 <= max(codes) < 2000)):
         return "Unknown"
     name = _TYPES.get(max(code % 1000 for code in codes), "Unknown")

@@ -61,7 +61,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
         raise ValueError(f"grid must be one of {', '.join(names)}, not {grid!r}{did_you_mean(str(grid), names)}")
     low, high = assign.resolutions
     if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer) or not low <= resolution <= high:
-        raise ValueError(f"resolutions of {grid} are integers from {low} to {high}, not {resolution!r}")
+        raise ValueError(f"the resolution of {grid} must be an integer from {low} to {high}, not {resolution!r}")
     x, y = centres(array)
     type = resolve_type(array, crs, None)
     if crs_.is_geographic(type.crs) is not True:

@@ -69,7 +69,7 @@ def normalize(crs: Any) -> str | None:
     if isinstance(crs, Mapping):
         return _identify(dict(crs))
     if not isinstance(crs, str):
-        raise TypeError(f"a CRS is a string, PROJJSON or a pyproj.CRS, not {type(crs).__name__}")
+        raise TypeError(f"a CRS must be a string, PROJJSON or a pyproj.CRS, not {type(crs).__name__}")
     return _identify(_projjson(crs)) if is_projjson(crs) else storage_crs(crs)
 
 

@@ -59,7 +59,7 @@ def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
 def check_edges(type: GeospatialType, path: str) -> None:
     """Raise GeometryError if GeoParquet 1.1 cannot represent the edges of a column."""
     if type.edges not in ("planar", "spherical"):
-        error = GeometryError(f"GeoParquet 1.1 has planar and spherical edges, not {type.edges}; write version 2.0")
+        error = GeometryError(f"GeoParquet 1.1 has only planar or spherical edges, not {type.edges}; use version 2.0")
         error.locate(column=path)
         raise error
 

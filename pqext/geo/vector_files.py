@@ -118,7 +118,10 @@ def open_file(
         with gdal_faults(pyogrio, source):
             layers = [str(name) for name, _ in pyogrio.list_layers(source)]
         if len(layers) > 1:
-            warn(f"{source} has {len(layers)} layers; reading {layers[0]!r}, select another with layer=", UserWarning)
+            warn(
+                f"{source} has {len(layers)} layers; reading layer {layers[0]!r}; select another layer with layer=",
+                UserWarning,
+            )
             layer = layers[0]
     with gdal_faults(pyogrio, source):
         opened = pyogrio.open_arrow(

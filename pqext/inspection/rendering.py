@@ -32,8 +32,8 @@ def render(report: FileFacts) -> Iterator[RenderableType]:
         yield _key_values(report)
 
 
-def _to_plain_text(text: object, limit: int = _MAX_VALUE) -> Text:
-    return Text(shorten(escape_text(str(text)), limit))
+def _to_plain_text(value: object, limit: int = _MAX_VALUE) -> Text:
+    return Text(shorten(escape_text(str(value)), limit))
 
 
 def _dotted_path(path: tuple[str, ...]) -> str:

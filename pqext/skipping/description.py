@@ -184,7 +184,7 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
     if table is not None:
         objects = objects_of(table.files)
         is_fresh = store.is_fresh(objects)
-        stale = len(parts.table) - int(np.count_nonzero(table.is_current(parts.table)))
+        stale = len(parts.table) - int(np.count_nonzero(table.current_mask(parts.table)))
         current = len(rows_of_objects(parts.table, objects))
         counts = {
             "fresh": int(is_fresh.sum()), "unknown": int((~is_fresh).sum()),

@@ -53,7 +53,7 @@ def as_texts(values: Any) -> VariantLike:
 
     A list may mix strings and bytes. Raises ``TypeError`` for a list with other items.
     """
-    what = "an array of JSON texts"
+    what = "an array of JSON strings"
     if isinstance(values, list | tuple):
         values = pa.array(_encode_texts(values), pa.binary())
     array = as_arrow(values, what)

@@ -209,7 +209,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
         return encoding.encode_primitive(_T.TIMESTAMP_NTZ, micros)
     nanos, rest = divmod(attoseconds, _ATTOSECONDS["ns"])
     if rest:
-        raise ValueError(f"{moment} is finer than nanoseconds")
+        raise ValueError(f"{moment} has a fraction of a nanosecond, which VARIANT cannot store; round the value")
     return encoding.encode_primitive(_T.TIMESTAMP_NTZ_NANOS, nanos)
 
 

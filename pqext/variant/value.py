@@ -163,7 +163,7 @@ class Variant(BinaryVariant):
             return result
         if basic == BasicType.ARRAY:
             if not isinstance(key, int):
-                raise TypeError(f"array elements are accessed by number, not by {type(key).__name__}")
+                raise TypeError(f"array elements are accessed by integer index, not by {type(key).__name__}")
             container = self._container()
             index = key + len(container) if key < 0 else key
             if not 0 <= index < len(container):

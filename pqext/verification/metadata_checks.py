@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.footer.encoding_statistics import DATA_PAGES, count_pages, current_name
+from pqext.core.footer.encoding_statistics import DATA_PAGES, count_pages, normalize_encoding
 from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
 from pqext.core.format.predicate import COMPARE, Value
 from pqext.core.read.leaf_column import LeafColumn
@@ -42,14 +42,14 @@ class EncodingTally:
         self.gained += header.uncompressed_page_size - header.compressed_page_size
         about = header.data_page_header or header.data_page_header_v2
         if header.type in DATA_PAGES and about is not None:
-            self.data[current_name(about.encoding)] += 1
+            self.data[normalize_encoding(about.encoding)] += 1
         elif header.type == PageType.DICTIONARY_PAGE:
             self.dictionaries += 1
 
 
 def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
     """Compare the encoding lists with the pages. Writers do not distinguish page versions in ``encoding_stats``."""
-    stated = set(map(current_name, chunk.encodings))
+    stated = set(map(normalize_encoding, chunk.encodings))
     missing, extra = tally.data.keys() - stated, stated - tally.data.keys() - _LISTED
     if stated and (missing or extra):
         yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"

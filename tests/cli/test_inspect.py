@@ -165,7 +165,7 @@ def test_folder_without_a_parquet_file_is_an_error(
     (tmp_path / "readme.txt").touch()
     assert fails(["inspect", str(tmp_path)], monkeypatch, capsys) == (
         1,
-        f"pqext: {tmp_path}: No file in this folder ends in .parquet; name a file\n",
+        f"pqext: {tmp_path}: No file in this folder ends in .parquet; pass the path of a file\n",
     )
 
 

@@ -470,5 +470,5 @@ def test_partition_types_option_declares_the_folder_types(tmp_path: Path) -> Non
     assert json.loads(stated.stdout) == {"n": 1, "zip": 1234, "day": "2024-01-31"}
     decimal = run("count", tmp_path, "--where", "zip > 1233.5", "--partition-types", "zip=DECIMAL(9,2),day=string")
     assert decimal.stdout == "1\n"
-    assert "partition_types={'zip': 'int64'} reads numbers" in run("count", tmp_path, "--where", "zip = 1234").output
+    assert "partition_types={'zip': 'int64'} to read numbers" in run("count", tmp_path, "--where", "zip = 1234").output
     assert "must be NAME=TYPE pairs such as" in run("count", tmp_path, "--partition-types", "zip").output

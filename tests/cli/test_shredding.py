@@ -119,7 +119,7 @@ def test_rows_lost_to_corruption_are_reported(source: Path, tmp_path: Path) -> N
     for command in (["repair"], ["unshred", "--on-corrupt", "skip"], ["reshred", "--on-corrupt", "skip"]):
         kept = CliRunner().invoke(app, [*command, str(bad), str(bad)])
         assert kept.exit_code == 1
-        assert "--force allows it" in str(kept.exception)
+        assert "pass --force to accept the loss" in str(kept.exception)
         assert bad.read_bytes() == data
     assert run("repair", bad, bad, "--force").exit_code == 0
     assert pqext.verify(bad).ok

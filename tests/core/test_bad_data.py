@@ -34,7 +34,7 @@ class Fault:
 
 FAULTS: dict[str, Fault | None] = {
     # Its pages call themselves index pages, which would be passed over: the column would have no values.
-    "ARROW-GH-41317.parquet": Fault(CorruptFileError, "a data page has page type 1", "timestamp_us_no_tz"),
+    "ARROW-GH-41317.parquet": Fault(CorruptFileError, "data page header declares page type 1", "timestamp_us_no_tz"),
     "ARROW-GH-41321.parquet": Fault(CorruptFileError, "", ""),
     "ARROW-GH-43605.parquet": None,
     "ARROW-GH-45185.parquet": Fault(CorruptFileError, "", ""),

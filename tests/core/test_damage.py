@@ -229,10 +229,10 @@ def test_data_page_of_a_corrupt_type_shifts_no_rows(version: int) -> None:
     index = pqext.open(out.getvalue()).row_groups[0].chunk(1).offset_index
     assert index is not None
     damaged[index.page_locations[0].offset + 1] = 14  # the type, as zigzag: 7
-    with pytest.warns(UserWarning, match="a data page has page type 7"):
+    with pytest.warns(UserWarning, match="a page with a data page header declares page type 7"):
         read = pqext.open(bytes(damaged), pqext.ReadOptions(on_corrupt="skip")).read().to_pylist()
     assert all(row in table.to_pylist() for row in read)
-    with pytest.raises(pqext.CorruptFileError, match="a data page has page type 7"):
+    with pytest.raises(pqext.CorruptFileError, match="a page with a data page header declares page type 7"):
         pqext.open(bytes(damaged)).read()
 
 

@@ -143,7 +143,7 @@ def test_zero_width_runs_are_accepted_in_place_of_levels() -> None:
         if is_sound:
             check_levels(odd, 0, 1)
         else:
-            with pytest.raises(CorruptFileError, match="do not have the length"):
+            with pytest.raises(CorruptFileError, match="the length of the levels does not match"):
                 check_levels(odd, 0, 1)
 
 

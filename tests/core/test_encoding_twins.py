@@ -248,7 +248,7 @@ def test_split_bytes_match_the_reference(case: tuple[int, list[bytes]]) -> None:
 @pytest.mark.spec("encoding.split.end")
 @pytest.mark.parametrize("size", [15, 17, 0])
 def test_split_streams_end_with_the_page(size: int) -> None:
-    with pytest.raises(CorruptFileError, match="is not 2 split values"):
+    with pytest.raises(CorruptFileError, match="does not contain 2 values"):
         byte_stream_split.decode_fixed_width(
             PageRun([np.zeros(size, np.uint8)], [2]), Type.DOUBLE, 8, None, np.empty(16, np.uint8)
         )

@@ -345,7 +345,7 @@ def test_chunk_of_many_pages_is_repaginated(monkeypatch: pytest.MonkeyPatch) -> 
 def test_row_groups_or_columns_beyond_the_ordinal_range_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 2)
     encryption = FileEncryption(FOOTER_KEY)
-    with pytest.raises(EncryptionError, match="2 row groups; write larger ones"):
+    with pytest.raises(EncryptionError, match="2 row groups; write larger groups"):
         written(TABLE.select(["a"]), encryption=encryption, row_group_rows=34)
     two = written(TABLE.select(["a"]), encryption=encryption, row_group_rows=50)
     assert read(two, FileDecryption(FOOTER_KEY)).num_rows == 100

@@ -181,7 +181,7 @@ def test_interval_is_identified_by_its_converted_type() -> None:
 @pytest.mark.spec("logical.interval")
 @pytest.mark.parametrize(
     ("value", "message"),
-    [((-1, 0, 0), "negative"), ((0, 0, -1), "negative"), ((0, 0, 1), "finer than a millisecond"),
+    [((-1, 0, 0), "negative"), ((0, 0, -1), "negative"), ((0, 0, 1), "fraction of a millisecond"),
      ((0, 0, 2**32 * 1_000_000), "32 bits")],
 )
 def test_interval_out_of_range_is_rejected(value: tuple[int, int, int], message: str) -> None:

@@ -100,5 +100,5 @@ def test_affected_files_concatenate_only_with_the_same_version(tmp_path: Path) -
     joined = io.BytesIO()
     concatenate([tmp_path / "a", tmp_path / "b"], joined)
     assert pqext.read_table(joined.getvalue()).to_pydict() == pa.concat_tables([TABLE, TABLE]).to_pydict()
-    with pytest.raises(UnsupportedError, match="can only be joined with files of that version"):
+    with pytest.raises(UnsupportedError, match="can only be merged with files of that version"):
         concatenate([tmp_path / "a", tmp_path / "c"], io.BytesIO())

@@ -88,7 +88,7 @@ def test_name_conflicts_and_filters_on_row_numbers_are_rejected(folder: Path) ->
         pqext.read_table(folder, include_file_paths="\ud800")
     with pytest.raises(ValueError, match="already exists"):
         pqext.read_table(folder, include_file_paths="x", include_row_numbers="x")
-    with pytest.raises(ValueError, match="is numbered while reading"):
+    with pytest.raises(ValueError, match="contains row numbers, which are computed while reading"):
         pqext.read_table(folder, filter=col("r") > 1, include_row_numbers="r")
     with pytest.raises(ValueError, match="corrupt pages are skipped"):
         pqext.read_table(folder, on_corrupt="skip", include_row_numbers="r")

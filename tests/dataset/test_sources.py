@@ -160,7 +160,7 @@ def test_sources_without_files_are_errors(tree: Path) -> None:
         (tree / "_temporary" / "1", "No such file or directory"),
         (str(tree / "*.none"), "No file matches this pattern"),
         (tree / "empty", "The folder is empty"),
-        (tree / "hidden", "No file in this folder but hidden ones"),
+        (tree / "hidden", "The folder contains only hidden files"),
     ):
         with pytest.raises(FileNotFoundError) as caught:
             find_sources([missing])

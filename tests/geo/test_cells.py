@@ -81,7 +81,7 @@ def test_nulls_and_empty_geometries_have_none_and_shapes_that_of_their_centre() 
     ("arguments", "error", "message"),
     [
         (("h4", 3), ValueError, "grid must be one of quadkey, .*, not 'h4'"),
-        (("quadkey", 0), ValueError, "resolutions of quadkey are integers from 1 to 29, not 0"),
+        (("quadkey", 0), ValueError, "the resolution of quadkey must be an integer from 1 to 29, not 0"),
         (("h3", True), ValueError, "from 0 to 15"),
         (("s2", 2.5), ValueError, "not 2.5"),
     ],

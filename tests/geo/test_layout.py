@@ -180,10 +180,10 @@ def test_files_of_other_writers_and_empty_columns_have_a_layout() -> None:
 def test_invalid_arguments_are_rejected() -> None:
     sink = written(np.array([1.0]), np.array([1.0]))
     for query in (-0.1, 1.5, float("nan"), (-1.0, 1.0)):
-        with pytest.raises(ValueError, match="share of the extent"):
+        with pytest.raises(ValueError, match="fraction of the extent"):
             geo.explain_layout(sink, query=query)
     for wrong in ((1.0,), "1", True):
-        with pytest.raises(TypeError, match="share of the extent"):
+        with pytest.raises(TypeError, match="fraction of the extent"):
             geo.explain_layout(sink, query=wrong)  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="'g'; the geometry columns are geom"):
         geo.explain_layout(sink, "g")

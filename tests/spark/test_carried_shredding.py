@@ -206,7 +206,7 @@ def test_plan_describes_what_will_be_written(nested: Any, documents: Any) -> Non
         ('{"v": "a INT"}', "is not a JSON object"),
         ('{"$": {"shema": "a INT"}}', "unknown shredding option"),
         ('{"$": {"schema": "a INTT"}}', "INTT"),
-        ('{"$": 7}', "a shredding schema is"),
+        ('{"$": 7}', "a shredding schema must be"),
         ('{"$.x": "a INT"}', "sets a shredding for 'v.x', which is not a VARIANT"),
     ],
 )

@@ -17,7 +17,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.container import Container
 from pqext.core.io.sources.store import Location, clear_stores
 from pqext.dataset.files.store_journal import NOTE
-from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, Staging
+from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, StagedFile
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.spark import clean
 from pqext.spark.base.files import target_of
@@ -52,7 +52,7 @@ def target_folder(request: Any) -> Iterator[Place]:
     pqext.clear_cache()
 
 
-def staged(target: StoreTarget, job: str, values: list[int], task: int = 0) -> tuple[Staging, ...]:
+def staged(target: StoreTarget, job: str, values: list[int], task: int = 0) -> tuple[StagedFile, ...]:
     table = pa.table({"x": values})
     with PartFiles(
         pickle.loads(pickle.dumps(target.begin(job))), f"part-{task:05}-{job}-1", table.schema, {}, UNDIVIDED

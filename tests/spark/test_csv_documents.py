@@ -95,7 +95,7 @@ def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             CsvFormat.parse(wrong, "doc")
     for wrong, message in (
-        ({"columns": ["a"]}, "columns maps names to types"),
+        ({"columns": ["a"]}, "columns must map names to types"),
         ({"columns": {5: "int"}}, "the name of a column must be a string, not 5"),
         ({"header": []}, "must be a list"), ({"header": "doc"}, "must be a list"), ({"header": ["a", 5]}, "not 5"),
         ({"null_words": "NA"}, "null_words must be a list of strings"), ({"null_words": [None]}, "must be a list"),

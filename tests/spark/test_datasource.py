@@ -420,7 +420,7 @@ def test_corrupt_file_is_reported_by_name(spark: Any, quakes_file: Path, tmp_pat
 def test_box_requires_a_geometry_column(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plain.parquet")
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(Exception, match=r"bbox needs a geometry column and .*plain\.parquet has none"):
+    with pytest.raises(Exception, match=r"bbox requires one geometry column, but .*plain\.parquet has no geometry"):
         read(spark, path, bbox=FIJI).count()
 
 

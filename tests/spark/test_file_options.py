@@ -105,7 +105,7 @@ def test_invalid_file_options_are_rejected(spark: Any, folder: Path, tmp_path: P
     source = spark.read.format("pqext")
     with pytest.raises(Exception, match="has no offset: add one, as in 2024-01-02T12:00:00Z, or pass option timezone"):
         source.option("modifiedAfter", "2024-01-02T12:00:00").load(str(folder))
-    with pytest.raises(Exception, match="reads with engine python, not 'native'"):
+    with pytest.raises(Exception, match="supports only engine 'python', not 'native'"):
         spark.read.format("pqext").option("engine", "native").load(str(folder))
     assert spark.read.format("pqext").option("engine", "auto").load(str(folder)).count() == 4
     assert spark.read.format("pqext").option("recursiveFileLookup", "true").load(str(folder)).columns == ["id", "S"]

@@ -23,7 +23,7 @@ def test_append_adds_columns_and_fields_like_spark_schema_merging(spark: Any, tm
     path = str(tmp_path / "t")
     write(spark.sql("select 1L id, named_struct('a', 1) s"), path)
     wider = spark.sql("select 2L id, named_struct('a', 2, 'b', 'x') s, 'y' text, 1.5D number")
-    with pytest.raises(Exception, match=r"additional columns number, text.*merge_schema=True adds"):
+    with pytest.raises(Exception, match=r"additional columns number, text.*pass merge_schema=True to add"):
         write(wider, path, "append")
     write(wider, path, "append", merge_schema=True)
     narrower = spark.sql("select named_struct('b', 'z') s, 3L id")

@@ -14,14 +14,16 @@ import pytest
 import pqext
 from pqext import variant
 from pqext.dataset.writing.appending import empty_file
-from pqext.dataset.writing.part_files import Division, PartFiles, Staging, check_division
+from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile, check_division
 from pqext.dataset.writing.staging import StagedFolder
 from pqext.dataset.writing.targets import check_folder
 from pqext.spark.writing.sink import append_check
 from pqext.variant.types import variant_field
 
 
-def write(folder: Path, table: pa.Table, division: Division, rows: int = 1000, **options: Any) -> tuple[Staging, ...]:
+def write(
+    folder: Path, table: pa.Table, division: Division, rows: int = 1000, **options: Any
+) -> tuple[StagedFile, ...]:
     folder.mkdir(exist_ok=True)
     with PartFiles(StagedFolder(str(folder)), "part-7", table.schema, options, division) as files:
         for batch in table.to_batches(rows):
@@ -140,5 +142,5 @@ def test_files_with_partition_columns_are_not_mixed_with_partitioned_files(tmp_p
     with pytest.raises(ValueError, match=r"has folders by k, and files with k in them .* add the partition columns"):
         check_folder(tmp_path, False, append_check(lambda: empty_file(table.schema, {})))
     pq.write_table(table, tmp_path / "beside.parquet")
-    with pytest.raises(pqext.UnsupportedError, match="column k is in the file, but a partition column of other files"):
+    with pytest.raises(pqext.UnsupportedError, match="column k is stored in this file, but is a partition column"):
         pqext.read_table(tmp_path)

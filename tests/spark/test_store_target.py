@@ -25,7 +25,7 @@ from pqext.dataset.files.manifests import read_manifest
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing.commit import CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, note_of
-from pqext.dataset.writing.part_files import Division, PartFiles, Staging
+from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import clean, ingest_json, write
@@ -47,7 +47,7 @@ def options(s3: S3) -> Iterator[dict[str, Any]]:
         bucket.abort(one.key, one.upload)
 
 
-def staged(target: StoreTarget, job: str, values: list[int], by: tuple[str, ...] = ()) -> tuple[Staging, ...]:
+def staged(target: StoreTarget, job: str, values: list[int], by: tuple[str, ...] = ()) -> tuple[StagedFile, ...]:
     place = pickle.loads(pickle.dumps(target.begin(job)))
     table = pa.table({"x": values, "k": [value % 2 for value in values]})
     with PartFiles(place, f"part-00000-{job}-1", table.schema, {}, Division(by)) as files:
@@ -341,7 +341,7 @@ def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]
     with pytest.raises(ValueError, match="has folders by k, but partition_by names j"):
         target.check(False, append_check(empty.getvalue().to_pybytes, ("j",)))
     target._bucket.put("data/out/notes.txt", b"mine")
-    with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):
+    with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt does not have the name of a Parquet file"):
         target.check(True, append_check(lambda: b""))
     target._bucket.put(f"data/out/{NOTE}", b"{")
     with pytest.raises(CorruptFileError, match="the record of an unfinished job is corrupt"):

@@ -50,7 +50,7 @@ class Budget:
         bound = f"memory_bytes={limits.memory_bytes}"
         if self.room > limits.memory_bytes:
             bound = f"memory_expansion={limits.memory_expansion} times the {self._size} bytes of the file"
-        raise MemoryLimitError(f"decoding needs {held} bytes at the same time, more than {bound} allows; {ADVICE}")
+        raise MemoryLimitError(f"decoding needs {held} bytes of memory, more than {bound} allows; {ADVICE}")
 
 
 class Account:

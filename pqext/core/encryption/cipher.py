@@ -89,7 +89,7 @@ class AesKey:
         if module_bytes > _MODULE_BYTES_MAX:
             raise EncryptionError("a module larger than 2 GiB cannot be encrypted; write smaller pages")
         if next(self._invocations) > INVOCATIONS_MAX:
-            raise EncryptionError("a key has encrypted 2^32 modules, the safe maximum; continue with a new key")
+            raise EncryptionError("a key has encrypted 2^32 modules, the safe maximum; use a new key")
         return os.urandom(NONCE_BYTES)
 
     def __repr__(self) -> str:

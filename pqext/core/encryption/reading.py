@@ -190,7 +190,7 @@ class FileDecryptor:
             keys = self._decryption.column_keys if self._decryption is not None else {}
             if not self.authentic and key_for(path, keys) is not None:
                 raise EncryptionError(
-                    "a key was passed for a column that is plaintext according to a footer that is not verified; pass "
+                    "a key was passed for a column that is plaintext according to a footer that was not verified; pass "
                     "the footer key too, or no key for this column",
                     column=path,
                 )
@@ -233,8 +233,8 @@ class FileDecryptor:
             if self.authentic:
                 return None
             raise EncryptionError(
-                "the metadata of an encrypted column is not encrypted, and its footer is not verified; pass the footer "
-                "key too",
+                "the metadata of an encrypted column is not encrypted, and the footer was not verified; pass the "
+                "footer key too",
                 column=path,
             )
         try:

@@ -94,7 +94,7 @@ class FileEncryptor:
         """
         if row_group >= ORDINAL_MAX:
             raise EncryptionError(
-                f"an encrypted file can have at most {ORDINAL_MAX} row groups; write larger ones (row_group_rows, "
+                f"an encrypted file can have at most {ORDINAL_MAX} row groups; write larger groups (row_group_rows, "
                 "row_group_bytes) or several files"
             )
         choice = self._columns[column]

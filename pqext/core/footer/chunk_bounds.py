@@ -30,7 +30,7 @@ def bounds_at(
         return None
     rows, values, stored = result
     at = leaf.leaf_start
-    return rows, proven(leaf, stored, values, rows, orders[at] if orders and at < len(orders) else None)
+    return rows, trusted_bounds(leaf, stored, values, rows, orders[at] if orders and at < len(orders) else None)
 
 
 def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
@@ -38,7 +38,7 @@ def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]
     return chunk_bytes(*location, leaf_count, [leaf.stored_place for leaf in leaves])
 
 
-def proven(
+def trusted_bounds(
     leaf: SchemaNode, chunk_statistics: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
     """Return the bounds from a chunk's statistics.

@@ -34,10 +34,10 @@ def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
     if said.total() != pages.total() or (_lists(chunk, pages) and not _lists(chunk, said)):
         return frozenset()
     odd = {encoding for encoding, count in pages.items() if count > said[encoding]}
-    return frozenset(encoding for encoding in page_counts if current_name(encoding) in odd)
+    return frozenset(encoding for encoding in page_counts if normalize_encoding(encoding) in odd)
 
 
-def current_name(encoding: int) -> int:
+def normalize_encoding(encoding: int) -> int:
     """Return RLE_DICTIONARY for PLAIN_DICTIONARY, its older name in data pages, and other encodings unchanged."""
     return int(Encoding.RLE_DICTIONARY) if encoding == Encoding.PLAIN_DICTIONARY else int(encoding)
 
@@ -47,14 +47,14 @@ def count_pages(chunk: ColumnMetaData) -> Counter[int]:
     page_counts: Counter[int] = Counter()
     for encoding_stat in chunk.encoding_stats or ():
         if encoding_stat.page_type in DATA_PAGES:
-            page_counts[current_name(encoding_stat.encoding)] += encoding_stat.count
+            page_counts[normalize_encoding(encoding_stat.encoding)] += encoding_stat.count
     return +page_counts
 
 
 def _by_name(page_counts: Mapping[int, int]) -> Counter[int]:
     named: Counter[int] = Counter()
     for encoding, count in page_counts.items():
-        named[current_name(encoding)] += count
+        named[normalize_encoding(encoding)] += count
     return named
 
 
@@ -63,6 +63,6 @@ def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
     dictionaries.
     """
     listed = {int(encoding) for encoding in chunk.encodings}
-    every = set(map(current_name, listed))
-    others = set(map(current_name, listed - _OF_OTHERS))
+    every = set(map(normalize_encoding, listed))
+    others = set(map(normalize_encoding, listed - _OF_OTHERS))
     return set(pages) <= every and others <= set(pages)

@@ -76,8 +76,8 @@ class FooterMerge:
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
                     f"dates or timestamps in {named} use a different Spark calendar or time zone from those in the "
-                    f"first file; rewrite {named} with pqext.write_table before joining",
-                    feature="joining files in Spark's legacy calendar",
+                    f"first file; rewrite {named} with pqext.write_table before merging",
+                    feature="merging files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:
                 raise ValueError(f"the key-value metadata of {named} differs from that of the first file")
@@ -135,14 +135,14 @@ class FooterMerge:
             raise UnsupportedError(
                 f"readers need the writer's name to decode DELTA_BYTE_ARRAY pages of {min(self._in_sequence)!r}, but "
                 "a footer can name only one writer; rewrite these files first",
-                feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
+                feature="merging DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
             )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
-                    f"files of {writer!r} omit dictionary headers from sizes and can only be joined with files of that "
+                    f"files of {writer!r} omit dictionary headers from sizes and can only be merged with files of that "
                     "version: rewrite them first",
-                    feature="joining files of parquet-mr before 1.2.9 with others",
+                    feature="merging files of parquet-mr before 1.2.9 with others",
                 )
         pairs = {pair.key: self._combine_pair(pair) for pair in self._pairs.values()}
         if KEY in pairs and not isinstance(self._policy, Mapping):

@@ -114,7 +114,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
     footer = read_footer(source, limits) if ending != b"PARE" else None
     if footer is None or footer.metadata.encryption_algorithm is not None:
         raise UnsupportedError(
-            "encrypted files cannot be joined, and their footers cannot be replaced; rewrite their rows instead",
+            "encrypted files cannot be merged, and their footers cannot be replaced; rewrite their rows instead",
             feature="rewriting encrypted files", path=source.path,
         )
     return Footer(without_copies(footer.complete), footer.offset, footer.length, footer.raw)

@@ -266,7 +266,7 @@ def _gzip(data: Any, size: int) -> Any:
             parts.append(member.decompress(chunk, size - total + 1))
             total += len(parts[-1])
             if total > size:
-                raise CorruptFileError(f"a gzip page decompresses to more than the {size} bytes in its header")
+                raise CorruptFileError(f"a gzip page decompresses to more than the {size} bytes that its header states")
             at += len(chunk) - len(member.unused_data)
         window = _GZIP_WINDOW
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -133,7 +133,9 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
     """
     counts, rows = index.null_counts, pages.row_counts
     if counts and min(counts) >= 0 and chunk.null_count is not None and sum(counts) != chunk.null_count:
-        raise CorruptFileError(f"the column index counts {sum(counts)} nulls, the statistics {chunk.null_count}")
+        raise CorruptFileError(
+            f"the column index counts {sum(counts)} nulls, but the statistics count {chunk.null_count}"
+        )
     started = index.definition_level_histograms if pages.is_flat else index.repetition_level_histograms
     if started:
         step = len(started) // len(rows)

@@ -22,6 +22,27 @@ def check_flags(options: Any, *flags: str) -> None:
         raise ValueError(f"threads must be 0 (one per processor) or more, got {threads!r}")
 
 
+def check_profile(options: Any) -> None:
+    """Raise ``ValueError`` for an unknown profile, and for options of the writer that the profile excludes."""
+    if options.profile not in (None, "spark"):
+        raise ValueError(f'profile must be None or "spark", not {options.profile!r}')
+    if options.profile is None:
+        return
+    encodings = [options.encodings] if isinstance(options.encodings, str) else options.encodings.values()
+    for encoding in encodings:
+        if encoding in ("alp", "byte_stream_split"):
+            raise ValueError(
+                f"encoding {encoding!r} is not supported by all versions of Spark; choose another encoding, or omit "
+                'profile="spark"'
+            )
+    if "brotli" in ([options.compression] if isinstance(options.compression, str) else options.compression.values()):
+        raise ValueError('Spark does not bundle a brotli codec; choose another compression, or omit profile="spark"')
+    if options.encryption is not None and options.page_version == 2:
+        raise ValueError(
+            'Spark does not read encrypted pages of version 2; pass page_version=1, or omit profile="spark"'
+        )
+
+
 def check_pairs(pairs: Mapping[Any, Any]) -> None:
     """Raise an error if keys or values of key-value metadata are not text."""
     for text in (part for pair in pairs.items() for part in pair):

@@ -35,7 +35,9 @@ def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension
     if has_extension and format != "flatbuffers":
         raise ValueError(f"footer={format!r} uses the same extension as extensions['file']: omit one of them")
     if profile == "spark" and format == "flatbuffers":
-        raise ValueError('Spark does not read files with footer="flatbuffers"; profile="spark" forbids it')
+        raise ValueError(
+            'Spark does not read files with footer="flatbuffers"; choose another footer, or omit profile="spark"'
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,14 @@ from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_name
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.fields import check_flags, check_geoparquet, check_level, check_pairs, with_field_docs
+from pqext.core.options.fields import (
+    check_flags,
+    check_geoparquet,
+    check_level,
+    check_pairs,
+    check_profile,
+    with_field_docs,
+)
 from pqext.core.options.footer import Checkpoint, FooterFormat, as_checkpoint, check_combination
 from pqext.core.options.indexes import (
     BloomFilterChoice,
@@ -307,18 +314,11 @@ class WriteOptions:
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
-            if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
-                raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
         check_combination(
             self.footer, is_encrypted=self.encryption is not None, profile=self.profile,
             has_extension=extension_paths.FILE in self.extensions,
         )
-        if self.profile not in (None, "spark"):
-            raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
-        if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):
-            raise ValueError('Spark does not bundle a codec for compression "brotli"; profile="spark" forbids it')
-        if self.profile == "spark" and self.encryption is not None and self.page_version == 2:
-            raise ValueError('Spark does not read encrypted pages of version 2; profile="spark" needs page_version=1')
+        check_profile(self)
         if self.compression_level is not None and isinstance(chosen, str):
             level = self.compression_level
             for value in level.values() if isinstance(level, Mapping) else [level]:

@@ -180,7 +180,9 @@ class LenientDecoder(PageDecoder):
         kind = self._type
         for data, count in zip(pages.values.pages, pages.values.counts, strict=True):
             if plain.count_trailing_bytes(data, count, kind.physical, kind.width, self._account) > 0:
-                raise CorruptFileError("a page has more bytes than its values need; its values may be of another type")
+                raise CorruptFileError(
+                    "a page has bytes after its last value; the type of the column in the schema may be wrong"
+                )
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node

@@ -425,7 +425,7 @@ class ParquetFile(SuggestionMixin):
         indices = list(requested if row_groups is None else row_groups)
         for index in (*indices, *(rows or ())):
             if isinstance(index, bool):
-                raise TypeError(f"a row group must be selected by its number, not by {index}")
+                raise TypeError(f"a row group must be selected by its index, not by {index}")
             if not 0 <= index < len(self.row_groups):
                 raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)} row groups")
         if rows is None:

@@ -216,8 +216,8 @@ class ColumnChunk:
         if not self.trusted:
             return Bounds(has_nan=None)
         about = self.metadata
-        proven = chunk_bounds.proven(self.node, about.statistics, about.num_values, self.num_rows, self.order)
-        return proven if self.counts_nulls or proven.all_null else replace(proven, null_count=None)
+        bounds = chunk_bounds.trusted_bounds(self.node, about.statistics, about.num_values, self.num_rows, self.order)
+        return bounds if self.counts_nulls or bounds.all_null else replace(bounds, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
         """Return whether a value may satisfy ``predicate`` according to statistics and the Bloom filter."""

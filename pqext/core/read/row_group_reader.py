@@ -42,7 +42,7 @@ from pqext.core.read.small_chunks import SMALL, FetchedChunks, SmallLeaves
 from pqext.core.read.value_slots import is_viewable, viewed_bytes
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.shape import LeafShape, Shape
-from pqext.core.schema.types.invalid_values import convert_values, may_be_invalid, outside_annotations, strip_type
+from pqext.core.schema.types.invalid_values import convert_values, may_be_invalid, strip_type, unannotated_leaves
 from pqext.core.schema.types.physical_types import normal
 
 _FEW_ROWS = 1024
@@ -263,7 +263,7 @@ class RowGroupReader:
     def _convert_column(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
         """Convert the column of the rows ``part`` from stored values to values of its type."""
         shape = self._typed[index]
-        is_own = any(index in outside_annotations(top) for top in self._shapes)
+        is_own = any(index in unannotated_leaves(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
         try:
             array, count = convert_values(shape, column.array, options)

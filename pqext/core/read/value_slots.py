@@ -279,7 +279,7 @@ class SlotBuilder:
         """Add ``slot_counts`` slots for each page. ``present`` flags the slots that have a value."""
         decoder = find_decoder(encoding)
         if decoder is None:
-            raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+            raise UnsupportedError(f"encoding {encoding!r} is not supported", feature=f"encoding {encoding}")
         added, values = sum(slot_counts.tolist()), run.total
         start, self._slots = self._slots, self._slots + added
         if values < added and self._present is None:

@@ -91,7 +91,7 @@ def check(name: str, node: SchemaNode) -> None:
     fitting = [other for other, encoding in NAMES.items() if physical_type in SUITABLE[encoding]]
     raise ValueError(
         f"encoding {name!r} does not support column {node.dotted_path!r}, which is stored as {physical_type.name}; "
-        f"choose one of {', '.join(fitting)} or 'auto'; pass a mapping if columns differ"
+        f"choose one of {', '.join(fitting)} or 'auto'; to encode columns differently, pass a mapping"
     )
 
 

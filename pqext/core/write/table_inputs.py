@@ -95,7 +95,7 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:10])
-        raise ValueError(f"columns differ in their number of rows: {counts}; pass arrays of one length")
+        raise ValueError(f"columns differ in their number of rows: {counts}; pass arrays of equal length")
     return pa.table(arrays)
 
 

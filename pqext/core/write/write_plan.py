@@ -114,7 +114,7 @@ def prepare(
     keys = sorting.to_columns(options.sort_keys, schema)
     order = row_order.find(derived_columns.select_user_columns(plan))
     if keys and order is not None:
-        raise ValueError("rows can have only one order; use either option sorting or the order of a column")
+        raise ValueError("rows can have only one order; omit option sorting, or the order in the metadata of a column")
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
             if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted_path) is not None:

@@ -82,13 +82,13 @@ class _RowGroupDecoder:
                 yield batch.slice(skipped), [array.slice(skipped) for array in arrays]
 
 
-def decode_in_parallel(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
+def decode_in_parallel(runs: Iterable[Run], threads: int, max_active_runs: int) -> Generator[Part, None, None]:
     """Decode ``runs`` with up to ``threads`` threads (0: one per processor), and yield their batches in order.
 
-    At most ``jobs`` runs are active at a time. If the iterator is closed early, pending runs never start, and active
-    runs are awaited.
+    At most ``max_active_runs`` runs are active at a time. If the iterator is closed early, pending runs never start,
+    and active runs are awaited.
     """
-    width = min(thread_count(threads) + _WAITING, max(jobs, 1)) if thread_count(threads) > 1 else 1
+    width = min(thread_count(threads) + _WAITING, max(max_active_runs, 1)) if thread_count(threads) > 1 else 1
     waiting = iter(runs)
     active: deque[tuple[_RowGroupDecoder, Callable[[], tuple[deque[Part], bool]]]] = deque()
     with Workers(threads, thread_count(threads)) as workers:  # all threads, for columns

@@ -177,7 +177,9 @@ def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     try:
         columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(len(schema))]
     except pa.ArrowInvalid as error:
-        raise MemoryLimitError(f"the rows to sort exceed an Arrow array: {error}; add a filter or limit") from None
+        raise MemoryLimitError(
+            f"the rows to sort exceed the maximum size of an Arrow array: {error}; add a filter or limit"
+        ) from None
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     rows = sum(batch.num_rows for batch in batches)

@@ -101,7 +101,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
         if guard is not None:
             guard.check(path)
         results = [*list_files(path, ignore_table_format=guard is None).values()]
-        reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
+        reason = "The folder contains only hidden files" if os.listdir(path) else "The folder is empty"
     elif mode is not None:
         return [path]
     elif (several := alternatives(path)) != [path]:
@@ -170,7 +170,7 @@ def _find_remote(location: Location, is_single: bool, guard: TableGuard | None) 
     every = _list_files(location, guard)
     results = [entry for entry in every if not any(map(is_hidden, _parts(entry)[start:]))]
     if not results:
-        reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
+        reason = "The folder contains only hidden files" if every else os.strerror(errno.ENOENT)
         raise FileNotFoundError(errno.ENOENT, reason, location.path)
     return results
 

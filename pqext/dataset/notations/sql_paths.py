@@ -126,7 +126,7 @@ def _name(text: str, position: int) -> tuple[str, int]:
     match = _NAME.match(text, position)
     if match is None:
         if text[position : position + 1] == "*":
-            raise PathError(position, "a wildcard matches several values, but a condition needs one")
+            raise PathError(position, "a wildcard matches several values, but a condition requires a single value")
         raise PathError(position, "expected the name of a field, quoted unless it is a plain word")
     return match[0], match.end()
 

@@ -166,9 +166,9 @@ class Task:
             evidence = None if tree.get("evidence") is None else _text(tree["evidence"])
             plan = cls(_text(tree["path"]), groups, _prune_reason(tree), crc, is_outline, evidence)
         except (KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"not a plan: {error!r}") from error
+            raise ValueError(f"not a valid plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):
-            raise ValueError("not a plan: it has a row group twice")
+            raise ValueError("not a valid plan: it lists a row group twice")
         return plan
 
 

@@ -64,7 +64,7 @@ class ComputedColumn:
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
-                raise TypeError(f"column {base.column} is not a VARIANT, so a path does not apply to it")
+                raise TypeError(f"column {base.column} is not a VARIANT; paths apply to VARIANT columns only")
         if isinstance(self.field, Column):
             return _stored_field(self.field, file).with_name(self.name).with_nullable(True)
         field = pa.field(self.name, type_in(self.field, file.schema))
@@ -129,8 +129,8 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
             raise TypeError(f"{column} needs a name in the result: {to_python_code(column)}.alias('name')")
         else:
             raise TypeError(
-                "columns are names, fields such as col('v').variant('$.a', 'int64'), values such as "
-                f"(col('a') * 2).alias('b'), or pairs of a name and a value, not {column!r}"
+                "a column must be a name, a field such as col('v').variant('$.a', 'int64'), a value such as "
+                f"(col('a') * 2).alias('b'), or a pair of a name and a value, not {column!r}"
             )
     names = [column if isinstance(column, str) else column.name for column in parsed]
     if len(set(names)) != len(names):

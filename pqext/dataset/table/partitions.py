@@ -116,7 +116,10 @@ class Partitions:
             self.check(operand)
         names = set(self.schema.names)
         if self.rows is not None and any(path[0] == self.rows for path in paths(whole)):
-            raise ValueError(f"column {self.rows!r} is numbered while reading; filter the result instead")
+            raise ValueError(
+                f"column {self.rows!r} contains row numbers, which are computed while reading; filter the result "
+                "instead"
+            )
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
         known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _top_columns(leaf) <= names}
@@ -136,8 +139,8 @@ class Partitions:
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
-                f"{error}; folders name {escape_text(name)} as text: partition_types={{{name!r}: 'int64'}} reads "
-                "numbers"
+                f"{error}; values of {escape_text(name)} in folder names are text: pass partition_types="
+                f"{{{name!r}: 'int64'}} to read numbers"
             ) from None
 
     def add_columns(self, paths: str | None, rows: str | None) -> Partitions:

@@ -49,7 +49,7 @@ class WrittenFile:
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagedFile:
     """A file that has been written but not committed. ``token`` identifies it in its staging area."""
 
     file: WrittenFile
@@ -72,7 +72,7 @@ class PartFiles:
         self._options = options
         self._division = division
         self._open: dict[str, _PartFile] = {}
-        self._done: list[Staging] = []
+        self._done: list[StagedFile] = []
         self._count = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -83,7 +83,7 @@ class PartFiles:
         for names, rows in split(batch, self._by):
             self._add(names, rows)
 
-    def close(self) -> tuple[Staging, ...]:
+    def close(self) -> tuple[StagedFile, ...]:
         """Finish all files and return their records. The files remain in the staging area until the commit."""
         for folder in [*self._open]:
             self._end(folder)
@@ -194,13 +194,13 @@ class _PartFile:
         self._writer.end_row_group()
         self.held = 0
 
-    def close(self) -> Staging:
+    def close(self) -> StagedFile:
         self._flush()
         self._writer.close()
         shredded = _shredding_schemas(self._schema, self._writer.storage_schema)
         token = self._staged.finish(self._name, self._dest)
         residual = self._writer.residual_counts(shredded)
-        return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
+        return StagedFile(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
 
     def discard(self) -> None:
         self._writer.abort()

@@ -39,7 +39,7 @@ from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, in_folders
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
-from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.staging import Token
 
 _OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
@@ -144,8 +144,8 @@ class StoreTarget:
         strange = next((key for key in present if not key.endswith(".parquet")), None)
         if overwrite and strange is not None:
             raise ValueError(
-                f"{self._bucket.url(strange)} is not named as a Parquet file, and overwriting its folder would remove "
-                "it: move it elsewhere, or save to another folder"
+                f"{self._bucket.url(strange)} does not have the name of a Parquet file, and overwriting its folder "
+                "would remove it: move it elsewhere, or save to another folder"
             )
         if not overwrite and present:
             places = {self._bucket.url(key): self._bucket.location(key) for key in present}
@@ -175,7 +175,7 @@ class StoreTarget:
             return None
 
     def commit(
-        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         if batch is not None:

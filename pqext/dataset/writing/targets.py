@@ -18,7 +18,7 @@ from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
-from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.partition_folders import null_folder
 from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
@@ -57,7 +57,7 @@ class Target(Protocol):
         """Return whether a batch of a stream is committed. None if its query has not committed any batch."""
 
     def commit(
-        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         """Make the job's files visible; when overwriting, replace the existing files.
@@ -126,7 +126,7 @@ class FolderTarget:
         return batch.is_in(read_manifest(str(note)), str(note)) if note.exists() else None
 
     def commit(
-        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         if batch is not None:

@@ -160,9 +160,9 @@ def _check_query(query: float | tuple[float, float]) -> float | tuple[float, flo
     sides = query if isinstance(query, tuple) else (query,)
     numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
     if not numbers or (isinstance(query, tuple) and len(query) != 2):
-        raise TypeError(f"a query must be a share of the extent or its width and height, not {query!r}")
+        raise TypeError(f"a query must be a fraction of the extent or its width and height, not {query!r}")
     if not all(isfinite(side) and side >= 0 for side in sides) or (not isinstance(query, tuple) and query > 1):
-        raise ValueError(f"a query must be a share of the extent from 0 to 1 or its width and height, not {query!r}")
+        raise ValueError(f"a query must be a fraction of the extent from 0 to 1 or its width and height, not {query!r}")
     return query if isinstance(query, tuple) else float(query)
 
 

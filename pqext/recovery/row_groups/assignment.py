@@ -69,16 +69,16 @@ def _split(
     A unique split is accepted even if it contradicts ``row_group_rows``.
     """
 
-    def check(regularity: Sequence[bool]) -> Split:
+    def find_split(regularity: Sequence[bool]) -> Split:
         return Search(segment, leaves, chunks, None, checks, _CHECK_STEPS).run(regularity)
 
-    unique = check((False,))
+    unique = find_split((False,))
     if unique[0] and not is_ambiguous(unique):
         return [replace(group, split_reason="only") for group in unique[0]], unique[1]
     split = Search(segment, leaves, chunks, row_group_rows, effort, _STEPS).run()
     if not split[0] and row_group_rows is None:
         return split
-    free = split if row_group_rows is None else check((True, False))
+    free = split if row_group_rows is None else find_split((True, False))
     if not free[0] and not split[0]:
         return free
     certain = set(map(_key, unique[0]))

@@ -186,7 +186,7 @@ class SchemaMatcher:
             page = end
         return chunks
 
-    def _end(self, type: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
+    def _end(self, physical_leaf: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
         """Return the page after the chunk of ``rows`` rows that starts at ``page``; None if the pages do not match."""
         size = len(self._pages)
         if page >= size:
@@ -195,13 +195,13 @@ class SchemaMatcher:
         if not self._effort.spend(_PLACE_COST):
             return None
         has_dictionary = self._pages[page].is_dictionary
-        if type.node.max_repetition_level:
-            return self._end_of_lists(type, leaf, page, rows, has_dictionary)
+        if physical_leaf.node.max_repetition_level:
+            return self._end_of_lists(physical_leaf, leaf, page, rows, has_dictionary)
         end = bisect_left(self._entries, self._entries[page] + rows, page + 1)
-        stop = self._run(type, page, min(end, size), has_dictionary)
+        stop = self._run(physical_leaf, page, min(end, size), has_dictionary)
         entries = self._entries[stop] - self._entries[page]
         if stop < min(end, size):
-            self._record_mismatch(stop, leaf, type, has_dictionary, page, rows, entries)
+            self._record_mismatch(stop, leaf, physical_leaf, has_dictionary, page, rows, entries)
             return None
         if end > size:
             self.breaks_off = True
@@ -211,7 +211,9 @@ class SchemaMatcher:
             return None
         return end
 
-    def _end_of_lists(self, type: PhysicalLeaf, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
+    def _end_of_lists(
+        self, physical_leaf: PhysicalLeaf, leaf: int, page: int, rows: int, has_dictionary: bool
+    ) -> int | None:
         """Return the end of a chunk like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
         begin, size, total = page, len(self._pages), 0
         while total < rows or page == begin:
@@ -219,10 +221,11 @@ class SchemaMatcher:
                 self.breaks_off = True
             if page >= size or not self._effort.spend(_COUNT_COST):
                 return None
-            if (self._pages[page].is_dictionary and page > begin) or not self._matches(type, page, has_dictionary):
-                self._record_mismatch(page, leaf, type, has_dictionary, begin, rows, total)
+            starts_chunk = self._pages[page].is_dictionary and page > begin
+            if starts_chunk or not self._matches(physical_leaf, page, has_dictionary):
+                self._record_mismatch(page, leaf, physical_leaf, has_dictionary, begin, rows, total)
                 return None
-            page_rows = type.chunks.rows(type.node, self._pages[page])
+            page_rows = physical_leaf.chunks.rows(physical_leaf.node, self._pages[page])
             if page_rows is None:
                 self._record(page, leaf, f"{_size(self._pages[page])} whose levels cannot be read")
                 return None
@@ -232,61 +235,65 @@ class SchemaMatcher:
             self._record(page - 1, leaf, _excess_message(rows))
             return None
         while page < size and not self._pages[page].is_dictionary:
-            page_rows = type.chunks.rows(type.node, self._pages[page]) if self._matches(type, page, True) else None
+            page_rows = None
+            if self._matches(physical_leaf, page, True):
+                page_rows = physical_leaf.chunks.rows(physical_leaf.node, self._pages[page])
             if page_rows is None or page_rows[1] or page_rows[0]:
                 break  # otherwise the page continues the last row
             page += 1
         return page
 
-    def _run(self, type: PhysicalLeaf, page: int, stop: int, has_dictionary: bool) -> int:
-        """Return the end, at most ``stop``, of the pages from ``page`` on that can be a chunk of ``type``.
+    def _run(self, physical_leaf: PhysicalLeaf, page: int, stop: int, has_dictionary: bool) -> int:
+        """Return the end, at most ``stop``, of the pages from ``page`` on that can be a chunk of ``physical_leaf``.
 
         The run ends early if the effort is spent.
         """
         if has_dictionary:
-            if not self._effort.spend(1) or not self._matches(type, page, True):
+            if not self._effort.spend(1) or not self._matches(physical_leaf, page, True):
                 return page
             page += 1
-        begin, end = self._runs.get((type.type, has_dictionary), (page, page))
+        begin, end = self._runs.get((physical_leaf.type, has_dictionary), (page, page))
         if not begin <= page <= end:
             begin = end = page
         while end < stop and self._effort.spend(1):
-            if self._pages[end].is_dictionary or not self._matches(type, end, has_dictionary):
+            if self._pages[end].is_dictionary or not self._matches(physical_leaf, end, has_dictionary):
                 break
             end += 1
-        self._runs[type.type, has_dictionary] = begin, end
+        self._runs[physical_leaf.type, has_dictionary] = begin, end
         return min(end, stop)
 
-    def _matches(self, type: PhysicalLeaf, position: int, has_dictionary: bool) -> bool:
-        """Return whether page ``position`` can belong to ``type``. True if no effort remains to open the page."""
+    def _matches(self, physical_leaf: PhysicalLeaf, position: int, has_dictionary: bool) -> bool:
+        """Return whether page ``position`` can belong to the leaf. True if no effort remains to open the page."""
         page = self._pages[position]
-        if not can_belong(type.node, page, has_dictionary=has_dictionary):
+        if not can_belong(physical_leaf.node, page, has_dictionary=has_dictionary):
             return False
-        matches = self._opened.get((type.type, position))
+        matches = self._opened.get((physical_leaf.type, position))
         if matches is None:
             if not self._effort.spend(_OPEN_COST + page.uncompressed_bytes // _BYTES):
                 return True
-            matches = self._opened[type.type, position] = type.chunks.fits_exactly(type.node, page, type.path)
+            matches = physical_leaf.chunks.fits_exactly(physical_leaf.node, page, physical_leaf.path)
+            self._opened[physical_leaf.type, position] = matches
         return matches
 
     def _record_mismatch(
-        self, page: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
+        self, page: int, leaf: int, physical_leaf: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
     ) -> None:
         """Record that page ``page`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
         if self._is_further(page) and page > begin and self._pages[page].is_dictionary:
             self._record(page, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
         else:
-            self._record_page(page, leaf, type, has_dictionary)
+            self._record_page(page, leaf, physical_leaf, has_dictionary)
 
-    def _record_page(self, position: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool) -> None:
-        """Record a mismatch between page ``position`` and ``type``, if it is further than the recorded mismatch."""
+    def _record_page(self, position: int, leaf: int, physical_leaf: PhysicalLeaf, has_dictionary: bool) -> None:
+        """Record a mismatch between page ``position`` and the leaf, if it is further than the recorded mismatch."""
         if not self._is_further(position):
             return
         page = self._pages[position]
-        if not can_belong(type.node, page, has_dictionary=has_dictionary):
-            self._record(position, leaf, _difference(type, page, has_dictionary))
-        elif not self._matches(type, position, has_dictionary):
-            self._record(position, leaf, f"{_size(page)} that cannot be read as {describe_element(type.elements[-1])}")
+        if not can_belong(physical_leaf.node, page, has_dictionary=has_dictionary):
+            self._record(position, leaf, _difference(physical_leaf, page, has_dictionary))
+        elif not self._matches(physical_leaf, position, has_dictionary):
+            expected = describe_element(physical_leaf.elements[-1])
+            self._record(position, leaf, f"{_size(page)} that cannot be read as {expected}")
 
     def _is_further(self, page: int) -> bool:
         return self.furthest is None or page > self.furthest.page
@@ -305,9 +312,9 @@ def describe_element(element: SchemaElement) -> str:
     return f"{repetition} {Type(element.type).name}{width}"
 
 
-def _difference(type: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
-    """Describe how a page header differs from ``type``."""
-    expected, width = describe_element(type.elements[-1]), type.node.leaf_type.width
+def _difference(physical_leaf: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
+    """Describe how a page header differs from ``physical_leaf``."""
+    expected, width = describe_element(physical_leaf.elements[-1]), physical_leaf.node.leaf_type.width
     if page.is_dictionary:
         size = f"{page.count} values in {page.uncompressed_bytes} bytes"
         return f"a dictionary of {size}, which are not of type {expected}"

@@ -143,7 +143,7 @@ def _field(name: str, ddl_type: DdlType, text: str) -> pa.Field:
 
 def _crs(ddl_type: DdlType) -> str | None:
     if (ddl_type.word is not None and ddl_type.word.upper() != "ANY") or len(ddl_type.arguments) > 1:
-        raise ValueError(f"{ddl_type.name} takes an SRID, like {ddl_type.name}(4326), or ANY")
+        raise ValueError(f"{ddl_type.name} requires an SRID, as in {ddl_type.name}(4326), or ANY")
     if ddl_type.word is not None or ddl_type.arguments == (0,):
         return UNKNOWN
     srid = ddl_type.arguments[0] if ddl_type.arguments else _CRS84

@@ -122,7 +122,9 @@ class StoreMetadata:
                 raise ValueError(f"the index column {encrypted[0].name!r} has a key, but the store has no footer key")
             return self
         if not encrypted and self.indexes:
-            raise ValueError("the store has a footer key, but no index has a key: set one, or remove the encryption")
+            raise ValueError(
+                "the store has a footer key, but no index has a key: set a key for an index, or remove the encryption"
+            )
         paths_by_label: dict[str, list[str]] = {}
         for column in encrypted:
             paths_by_label.setdefault(column.key or "", []).extend(_leaves(schema.field(column.name)))

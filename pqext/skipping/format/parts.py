@@ -70,7 +70,7 @@ def part_metadata(file: ParquetFile) -> StoreMetadata:
     pairs = {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}
     text = pairs.get(spark_schema.KEY)
     if text is None:
-        raise CorruptFileError(f"{NO_PART}: its footer has no {spark_schema.KEY!r}", path=file.path)
+        raise CorruptFileError(f"{NO_PART}: the footer has no {spark_schema.KEY!r}", path=file.path)
     about = store.from_spark(spark_schema.parse(text, file.path), file.path)
     stored = set(file.schema.root.child_names)
     for name in (OBJECT_NAME, *map(partition_column, about.partitions), *(column.name for column in about.indexes)):
@@ -205,14 +205,14 @@ def write_part(
     if len(described) < len(metadata.indexes):
         names = [column.name for column in metadata.indexes]
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two indexes of the store have the same column {duplicate!r}: remove one")
+        raise ValueError(f"two indexes of the store have the same store column {duplicate!r}: remove one")
     check_names(metadata.partitions, described)
     order = [OBJECT_NAME, *map(partition_column, metadata.partitions), *described]
     if sorted(table.column_names) != sorted(order):
         raise ValueError(f"the table has the columns {table.column_names}, but the metadata describes {order}")
     if table.column(OBJECT_NAME).null_count:
         raise ValueError(f"{OBJECT_NAME!r} must not be null")
-    table = _optional(table.select(order))
+    table = _with_nullable_fields(table.select(order))
     metadata = metadata.with_key_list(table.schema)
     if isinstance(dest, str | os.PathLike) and scheme_of(os.fsdecode(dest)) is None:
         os.makedirs(os.path.dirname(os.fsdecode(dest)) or ".", exist_ok=True)
@@ -248,7 +248,7 @@ def _file_encryption(labels: StoreEncryption | None, keys: Keys | None) -> FileE
     )
 
 
-def _optional(table: pa.Table) -> pa.Table:
+def _with_nullable_fields(table: pa.Table) -> pa.Table:
     """Return ``table`` with all fields nullable and without metadata."""
     fields = [pa.field(field.name, _nullable(field.type)) for field in table.schema]
     columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]

@@ -148,7 +148,7 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
     for folder in [store.location, extra] if has_extra else [store.location]:
         old, parts = store.list_parts(folder)
         names = parts.table.column(OBJECT_NAME)
-        is_current = np.ones(len(names), bool) if table is None else table.is_current(parts.table)
+        is_current = np.ones(len(names), bool) if table is None else table.current_mask(parts.table)
         if folder is store.location:
             is_current &= ~np.asarray(pc.is_in(names, value_set=ambiguous))
         rows = write_merged(parts, folder, keep, np.flatnonzero(is_current), store.decryption)
@@ -187,5 +187,5 @@ def _ambiguous(extra: pa.Table, table: Table | None) -> pa.Array:
     versions = pa.table({"name": names, "size": sizes, "etag": etags}).group_by(["name", "size", "etag"]).aggregate([])
     counts = versions.group_by("name").aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
-    stale = [] if table is None else extra.column(OBJECT_NAME).filter(pa.array(~table.is_current(extra))).to_pylist()
+    stale = [] if table is None else extra.column(OBJECT_NAME).filter(pa.array(~table.current_mask(extra))).to_pylist()
     return pa.array([*several.to_pylist(), *stale], pa.string())

@@ -191,7 +191,7 @@ def create_store(
     if old and summary.failed and not summary.added:
         remove(all_parts(dest))
         path, reason = summary.failed[0]
-        raise ValueError(f"no object can be indexed, so the store is unchanged; the first one, {path}: {reason}")
+        raise ValueError(f"no object can be indexed, so the store is unchanged; first error: {path}: {reason}")
     if not summary.added:  # write an empty store
         layout.write(dest, [], table.partitions.values([]))
     if old:  # they may be inconsistent with the new store

@@ -69,15 +69,15 @@ class Table:
         """Return these files with the partition columns cast to the types in a store."""
         return replace(self, partitions=self.partitions.cast(types))
 
-    def is_current(self, record: pa.Table) -> NDArray[np.bool_]:
-        """Return a mask of the rows of a store.
+    def current_mask(self, rows: pa.Table) -> NDArray[np.bool_]:
+        """Return a mask of the ``rows`` of a store.
 
         True for rows that describe the current version of one of these files, or a file outside ``complete_folders``.
         """
         objects = objects_of(self.files)
-        now = np.zeros(len(record), bool)
-        now[rows_of_objects(record, objects)] = True
-        paths, _ = named_objects(record)
+        now = np.zeros(len(rows), bool)
+        now[rows_of_objects(rows, objects)] = True
+        paths, _ = named_objects(rows)
         others = ~np.asarray(pc.is_in(paths, value_set=objects.paths))
         for folder in self.complete_folders:
             others &= ~np.asarray(pc.starts_with(paths, folder))

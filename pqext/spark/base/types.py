@@ -135,7 +135,7 @@ def check_leaves(storage: pa.StructType, path: str) -> None:
     for _, name, node in walk(schema_of_storage(storage)):
         if isinstance(node, Primitive) and _file_type(spark_type(node.type), path) != node.type:
             raise UnsupportedError(
-                f"Spark has no type for shredded field {name!r} of {node.type}: shred it otherwise, "
+                f"Spark has no type for shredded field {name!r} of {node.type}: shred it as another type, "
                 "or read the column unshredded",
                 feature=f"shredded {node.type}",
                 column=path,

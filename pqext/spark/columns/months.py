@@ -59,7 +59,7 @@ def reject_months(columns: Iterable[T.StructField], advice: str) -> None:
     for column in columns:
         if has_months(column.dataType):
             raise UnsupportedError(
-                f"Spark does not pass {column.dataType.simpleString()} to Python; {advice}",
+                f"Spark cannot pass columns of type {column.dataType.simpleString()!r} to Python; {advice}",
                 feature="year-month intervals", column=column.name,
             )
 

@@ -235,7 +235,8 @@ def reject_intervals(columns: Iterable[T.StructField], advice: str) -> None:
     for column in columns:
         if is_interval(column.dataType):
             raise UnsupportedError(
-                f"pqext compares stored numbers, and the column is an {column.dataType.simpleString()}: {advice}",
+                f"pqext cannot compare values of type {column.dataType.simpleString()}, because files store them as "
+                f"numbers; {advice}",
                 feature="intervals", column=column.name,
             )
 
@@ -245,7 +246,8 @@ def reject_collated(columns: Iterable[T.StructField], advice: str) -> None:
     for column in columns:
         for type in (field.dataType for field in _fields([column]) if is_collated(field.dataType)):
             raise UnsupportedError(
-                f"pqext compares strings by their bytes, and the column is a {type.simpleString()}: {advice}",
+                f"the column has type {type.simpleString()} with a collation, but pqext compares strings by their "
+                f"bytes; {advice}",
                 feature="collations", column=column.name,
             )
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.dataset.computed_columns import make, maker
-from pqext.dataset.writing.part_files import PartFiles, Staging
+from pqext.dataset.writing.part_files import PartFiles, StagedFile
 from pqext.dataset.writing.staging import StagingArea
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.csv_documents import CsvRows
@@ -52,7 +52,7 @@ class Attempt:
     """Report of an attempt: the results of the parts that it read, and the files that it wrote."""
 
     parts: tuple[PartResult, ...] = ()
-    written: tuple[Staging, ...] = ()
+    written: tuple[StagedFile, ...] = ()
     error: ParquetError | None = None
 
 
@@ -148,7 +148,7 @@ class IngestTask:
                 document += len(array)
                 first += len(array)
                 columns += [extract(array, path, type, timezone=config.timezone) for path, type in partitions]
-                batch = self._batch(columns, reasons, schema)
+                batch = self._build_batch(columns, reasons, schema)
                 result.rows += len(batch)
                 if len(batch):
                     yield batch
@@ -159,7 +159,7 @@ class IngestTask:
         if stamp_of(location)[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed; run the job again", path=part.name)
 
-    def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
+    def _build_batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
         """Build the batch to write: insert the error column if there is one, and drop invalid rows if they are skipped.
 
         ``reasons`` maps the positions of invalid rows to their errors.

@@ -54,13 +54,13 @@ def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
         left_side = replace(left_side, type=right_side.type)
     if left_side.type.planar != right_side.type.planar:
         raise TypeError(
-            f"{left_side.name!r} on the left is {_type_name(left_side)} and {right_side.name!r} on the right "
+            f"{left_side.name!r} on the left is {_type_name(left_side)}, but {right_side.name!r} on the right is "
             f"{_type_name(right_side)}: cast one of them"
         )
     if left_side.type.crs != right_side.type.crs and not geo_crs.equal(left_side.type.crs, right_side.type.crs):
         raise ValueError(
-            f"{left_side.name!r} on the left is in {left_side.type.crs or geo_crs.DEFAULT} and {right_side.name!r} on "
-            f"the right in {right_side.type.crs or geo_crs.DEFAULT}: transform one of them with st_transform"
+            f"{left_side.name!r} on the left has CRS {left_side.type.crs or geo_crs.DEFAULT}, but {right_side.name!r} "
+            f"on the right has CRS {right_side.type.crs or geo_crs.DEFAULT}: transform one of them with st_transform"
         )
     return left_side, right_side
 

@@ -76,7 +76,7 @@ class CsvFormat:
             encoding_name(encoding)
         columns = choice.pop("columns", {})
         if not isinstance(columns, Mapping):
-            raise TypeError(f"csv: columns maps names to types, not a {type(columns).__name__}")
+            raise TypeError(f"csv: columns must map names to types, not a {type(columns).__name__}")
         typed = tuple((name, target_type(column_type)) for name, column_type in columns.items())
         for name, target in typed:
             if pa.types.is_nested(target):
@@ -188,7 +188,10 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             if reason == "Empty CSV file":
                 return
             if "straddl" in reason:
-                raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
+                raise LimitError(
+                    f"a row at or after row {first} is longer than {_BLOCK_BYTES} bytes",
+                    path=path,
+                ) from None
             advice = '; pass null fields as csv={"null_words": [...]}' if "conversion error" in reason else ""
             if is_bad_text(reason):
                 advice = '; pass the encoding as csv={"encoding": ...}, latin-1 for example'

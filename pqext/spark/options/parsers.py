@@ -91,8 +91,8 @@ def _engine(text: str) -> None:
     """Check the engine. The data source is the engine ``python``, which ``auto`` also selects."""
     if text.lower() not in ("python", "auto"):
         raise ValueError(
-            f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
-            "chooses between the engines"
+            f"the data source supports only engine 'python', not {text!r}; to use another engine, call "
+            "pqext.spark.read(spark, path, engine=...)"
         )
 
 
@@ -102,7 +102,7 @@ def _invalid_utf8(text: str) -> InvalidUtf8:
 
 def _file_pattern(text: str) -> str:
     if not isinstance(text, str) or not text or "/" in text:
-        raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
+        raise ValueError(f"expected a pattern of file names without folders, such as '*.parquet', not {text!r}")
     return text
 
 

@@ -168,7 +168,7 @@ def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]
     try:
         WriteOptions(**options)
     except ValueError as error:
-        raise ValueError(f"{error}, which is the default in Spark; {lifting_option} lifts it") from None
+        raise ValueError(str(error).replace('omit profile="spark"', f"pass {lifting_option}")) from None
     return options
 
 

@@ -266,7 +266,7 @@ class _Translator(Visitor[Condition]):
             column, type = self._column((name,))
             if has_collation(self.schema[name]):
                 raise UnsupportedError(
-                    "pqext compares strings by their bytes, and the column has a collation: use a condition of Spark, "
+                    "the column has a collation, but pqext compares strings by their bytes; use a Spark condition, "
                     "such as df.where(...)", feature="collations", column=name,
                 )
             is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)

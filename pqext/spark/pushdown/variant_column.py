@@ -23,7 +23,7 @@ from pqext.variant.access.path import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ShreddedGroup:
     """Deepest group of a shredded struct on a path, and the remaining steps of the path below it.
 
     ``group`` lists the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
@@ -45,7 +45,7 @@ class Leaf:
         return column
 
 
-def find_leaf(struct: T.StructType, path: Path) -> Leaf:
+def find_leaf(struct: T.StructType, path: Path) -> ShreddedGroup:
     """Follow ``path`` through the typed objects of a shredded struct, and return the leaf or the last group."""
     group: list[str] = []
     node = struct
@@ -63,7 +63,7 @@ def find_leaf(struct: T.StructType, path: Path) -> Leaf:
     # Fields that are not shredded are in the residual of their object.
     has_typed = typed is not None and not (steps and isinstance(typed, T.StructType))
     leaf = typed if not steps and typed is not None and typed.typeName() not in ("struct", "array") else None
-    return Leaf(tuple(group), tuple(steps), "value" in node.names, has_typed, leaf)
+    return ShreddedGroup(tuple(group), tuple(steps), "value" in node.names, has_typed, leaf)
 
 
 @dataclass(frozen=True)

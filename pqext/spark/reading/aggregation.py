@@ -295,7 +295,7 @@ def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
     """Parse an aggregation written by :func:`to_data`. Raises ``ValueError`` for other values."""
     count = 0 if columns is None else len(columns)
     if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
-        raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")
+        raise ValueError("expected a JSON object with the keys 'by' and 'wanted', as written by pqext.spark.query")
     by, requested = data["by"], []
     for item in data["wanted"]:
         name, function, place = item if isinstance(item, list) and len(item) == 3 else (None, None, None)

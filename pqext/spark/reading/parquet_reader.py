@@ -55,8 +55,8 @@ def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: b
     extra = [name for name in schema.names if name not in user_schema.names] if has_all else []
     if extra:
         raise SchemaMismatchError(
-            f"schemas differ: files have {', '.join(extra)}, which files did not have when the schema was read: read "
-            "them with a new data frame or stream, or choose columns by schema() or option columns"
+            f"schemas differ: files have columns {', '.join(extra)}, which were missing when the schema was read: read "
+            "the files with a new data frame or stream, or choose columns by schema() or option columns"
         )
     types = {field.name: field.dataType.simpleString() for field in schema}
     reject_months(user_schema, _MONTHS_ADVICE)

@@ -332,9 +332,11 @@ class Query:
             return self
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
         if len(names) != 1:
-            result = f"has {', '.join(names)}" if names else "has none"
+            result = f"several geometry columns, {', '.join(names)}" if names else "no geometry column"
             name = source_name(self.locate(self.files[0]))
-            raise ValueError(f"bbox needs a geometry column and {name} {result}: select it with bbox_column")
+            raise ValueError(
+                f"bbox requires one geometry column, but {name} has {result}: select a column with bbox_column"
+            )
         return replace(self, bbox_column=names[0])
 
 

@@ -115,10 +115,10 @@ def _indexing(
 ) -> Indexing:
     if format.lower() != PARQUET:
         if not data:
-            raise ValueError(f"data=False builds indexes from footers, which files of format {format} do not have")
+            raise ValueError(f"{format} files have no footers to build indexes from; omit data=False")
         return FrameIndexing(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
     if schema is not None or options:
-        raise ValueError("schema and options are for formats that Spark reads, not for Parquet")
+        raise ValueError("schema and options are not supported for Parquet, which pqext reads itself; omit them")
     return TaskIndexing(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, data), storage, progress)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from pqext.dataset.writing.ingest_notes import Batch
-from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.targets import put_empty
 from pqext.spark.writing.sink import SaveWriter
 
@@ -31,7 +31,7 @@ class WrittenBatch(WriterCommitMessage):
 
     query: str
     job: str
-    files: tuple[Staging, ...]
+    files: tuple[StagedFile, ...]
 
 
 class StreamSink(DataSourceStreamArrowWriter):
@@ -84,6 +84,6 @@ def _job() -> tuple[str, str]:
     ]
     query, batch, run = lines
     if query is None or batch is None:
-        raise RuntimeError("Spark does not pass the batch and the query to this task")
+        raise RuntimeError("Spark did not pass the ids of the batch and the query to this task")
     # Two runs of a query must not abort each other's files.
     return query, hashlib.blake2b(f"{query} {batch} {run}".encode(), digest_size=16).hexdigest()

@@ -37,10 +37,10 @@ class ParquetStream(FileStream):
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
         of_stream, self._query_options = stream_options(options)
         if "schema" in self._query_options:
-            raise ValueError("a stream has one schema; remove option schema, and pass the columns to schema()")
+            raise ValueError("streams do not support option 'schema'; pass the columns to schema() instead")
         for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
             if name in normalize_options(self._query_options):
-                raise ValueError(f"the path of a stream must name its files; pass path/*.parquet instead of {name}")
+                raise ValueError(f"streams do not support option {name!r}; pass a path such as folder/*.parquet")
         storage = self._query_options.get("storage_options")
         flags = (text for name, text in self._query_options.items() if name.lower() == "ignore_table_format")
         flag = next(flags, "false")

@@ -29,7 +29,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.unified_schema import are_unifiable, merge_schemas
 from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, make_nullable, partitions_of_target
-from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
+from pqext.dataset.writing.part_files import PartFiles, StagedFile, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
 from pqext.dataset.writing.saved import SaveResult as SaveResult
 from pqext.dataset.writing.staging import StagingArea
@@ -52,7 +52,7 @@ _ADVICE = 'save to another folder or with mode("overwrite")'
 class TaskResult(WriterCommitMessage):
     """Files that a task wrote, empty for a task without rows, and the partition overwrite mode of its session."""
 
-    files: tuple[Staging, ...]
+    files: tuple[StagedFile, ...]
     partition_overwrite: PartitionOverwrite | None = None
 
 
@@ -102,7 +102,7 @@ class SaveWriter:
 
     def write(
         self, begin: Callable[[], StagingArea], job: str, iterator: Iterator[pa.RecordBatch]
-    ) -> tuple[Staging, ...]:
+    ) -> tuple[StagedFile, ...]:
         """Write the batches of a task to the staging area that ``begin`` opens. Deletes the files on failure."""
         first = next((batch for batch in iterator if batch.num_rows), None)
         if first is None:
@@ -231,6 +231,6 @@ def check_append(
             raise SchemaMismatchError(f"{error}; nothing was written: {advice}") from None
         readers = 'only readers with schema="union" could' if are_unifiable([first, other]) else "no reader could"
         raise SchemaMismatchError(
-            f"{error}; {readers} read both, so nothing was written: merge_schema=True adds columns and widens types; "
-            f"or {advice}"
+            f"{error}; {readers} read both, so nothing was written: pass merge_schema=True to add columns and widen "
+            f"types, or {advice}"
         ) from None

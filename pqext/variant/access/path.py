@@ -117,7 +117,7 @@ def _check_steps(
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, step_types):
-            raise TypeError(f"a path step is a field name or an element index, not {step!r}")
+            raise TypeError(f"a path step must be a field name or an element index, not {step!r}")
         if from_end and isinstance(step, int):
             step = abs(step)
         if isinstance(step, int) and not 0 <= step <= MAX_INDEX:

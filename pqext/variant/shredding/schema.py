@@ -138,7 +138,7 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
     elif hasattr(spec, "jsonValue"):
         schema = _from_spark(spec.jsonValue(), 0)
     else:
-        raise TypeError(f"a shredding schema is DDL, an Arrow type or a Spark type, not {type(spec).__name__}")
+        raise TypeError(f"a shredding schema must be DDL, an Arrow type or a Spark type, not {type(spec).__name__}")
     check_size(schema)
     return schema
 

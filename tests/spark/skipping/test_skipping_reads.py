@@ -265,7 +265,7 @@ def test_indexes_of_other_read_options_are_not_used(spark: Any, stations: Path, 
         refresh_skipping(spark, data, store, **swapped)
     with pytest.raises(TypeError, match="indexed in Parquet files only"):
         build_skipping(spark, data, [MinMax(GUST)], str(tmp_path / "other"), **CSV)
-    with pytest.raises(ValueError, match="formats that Spark reads"):
+    with pytest.raises(ValueError, match="not supported for Parquet"):
         build_skipping(spark, data, [MinMax("id")], str(tmp_path / "other"), options={"header": True})
 
 

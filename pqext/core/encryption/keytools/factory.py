@@ -103,7 +103,9 @@ class CryptoFactory:
                 raise ValueError("external key material is stored next to the file; pass parquet_file_path=")
             store = KeyMaterialStore(os.fspath(parquet_file_path), filesystem)
             if store.exists():
-                raise FileExistsError(f"{store.path} contains the keys of another file; remove both files first")
+                raise FileExistsError(
+                    f"{store.path} contains the keys of an earlier file; remove it and that file first"
+                )
         wrapper = FileKeyWrapper(
             self._caches, kms_connection_config, config.cache_lifetime.total_seconds(),
             double_wrapping=config.double_wrapping, store=store,

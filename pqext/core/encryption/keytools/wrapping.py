@@ -89,7 +89,9 @@ def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
     try:
         return unwrapper.open(module, aad).tobytes()
     except EncryptionError:
-        raise EncryptionError("a wrapped key cannot be unwrapped; it was wrapped with another key") from None
+        raise EncryptionError(
+            "a wrapped key cannot be unwrapped: it is corrupt, or was wrapped with another key or AAD"
+        ) from None
 
 
 class ConnectionCache(Generic[T]):

@@ -129,7 +129,9 @@ def parse_frame(footer: Bytes) -> EmbeddedFooter:
 def parse(payload: Bytes) -> EmbeddedFooter:
     """Parse the payload of a frame. Raises ``CorruptFileError`` if it is too short."""
     if len(payload) < _ABOUT.size:
-        raise CorruptFileError(f"the frame of the FlatBuffers footer has {len(payload)} bytes, less than {_ABOUT.size}")
+        raise CorruptFileError(
+            f"the frame of the FlatBuffers footer has {len(payload)} bytes, fewer than {_ABOUT.size}"
+        )
     codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
     return EmbeddedFooter(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
 
@@ -315,7 +317,9 @@ def _open_footer(
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)
     if lookup.flat.is_encrypted:
-        raise UnsupportedError("a FlatBuffers footer declares encryption", feature="encrypted FlatBuffers footer")
+        raise UnsupportedError(
+            "encrypted FlatBuffers footers are not supported", feature="encrypted FlatBuffers footer"
+        )
     return FlatFooter(lookup, offset, length, footer_format)
 
 

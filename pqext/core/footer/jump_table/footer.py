@@ -92,7 +92,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
         raise CorruptFileError("the jump table belongs to another footer")
     listed = read(start + root.section_bytes, root.blocks * CRC_BYTES)
     if crc32(listed.data) != root.crc_list:
-        raise CorruptFileError("the checksums of the jump table are damaged")
+        raise CorruptFileError("the checksums of the jump table are corrupt")
     crcs = memoryview(listed.tobytes()).cast("I")  # little-endian, like all supported machines
     return Lookup(source, offset, length, root, crcs, start - offset, limits)
 

@@ -129,7 +129,7 @@ class Root:
         sections = result.places_at + (result.columns + 1) * result.row_groups * PLACE_BYTES
         is_whole = list(lists) == sorted(lists) and sections == result.section_bytes
         if not is_whole or result.block_bytes < LEAST_BLOCK_BYTES:
-            raise CorruptFileError("the jump table's root contradicts itself")
+            raise CorruptFileError("the jump table's root is inconsistent")
         return result
 
 

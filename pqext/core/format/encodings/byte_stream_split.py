@@ -23,7 +23,9 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
         raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT is invalid for {physical.name} columns")
     for page, count, part in parts(run, width, out):
         if len(page) != count * width:
-            raise CorruptFileError(f"a page of {len(page)} bytes is not {count} split values of {width} bytes")
+            raise CorruptFileError(
+                f"a BYTE_STREAM_SPLIT page of {len(page)} bytes does not contain {count} values of {width} bytes"
+            )
         byte_stream_split.join_streams(page, width, part)
 
 

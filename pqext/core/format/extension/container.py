@@ -105,7 +105,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
             if size > len(payload) - at:
                 raise CorruptFileError(f"an entry of {size} bytes extends beyond its extension container")
             if uuid in entries:
-                raise CorruptFileError(f"an extension container has {UUID(bytes=uuid)} twice")
+                raise CorruptFileError(f"an extension container contains UUID {UUID(bytes=uuid)} twice")
             entries[uuid] = payload[at : at + size]
             at += size
         if at != len(payload):

@@ -64,7 +64,7 @@ def structures_at(metadata: FileMetaData, path: str) -> list[Struct]:
 
 def _select_structs(struct: Struct, path: str, name: str, position: str | None) -> Sequence[Struct]:
     if isinstance(struct, ColumnChunk) and struct.crypto_metadata is not None:
-        raise ValueError(f"{path!r} leads into an encrypted column chunk; use the column's dotted path")
+        raise ValueError(f"{path!r} refers to an encrypted column chunk; use the column's dotted path")
     value = getattr(struct, name, None) if name in {field.name for field in struct.fields} else None
     if isinstance(value, (list, tuple, LazyStructs)) and position is not None:
         if position == "*":

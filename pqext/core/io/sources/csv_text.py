@@ -99,7 +99,7 @@ class CsvText:
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             offset = self._consumed - waiting + error.start
-            raise CorruptFileError(f"the text is not {self._encoding}", offset=offset) from None
+            raise CorruptFileError(f"the text is not valid {self._encoding}", offset=offset) from None
         self._consumed += len(raw)
         return text.encode()
 

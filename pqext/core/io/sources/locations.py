@@ -183,7 +183,10 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
         return None
     if isinstance(source, OpenFile):
         if source.compression is not None:
-            raise ValueError("the file is compressed as a whole: pass the opened file, or decompress it first")
+            raise ValueError(
+                "the file is compressed as a whole: pass the file object that open() returns, or decompress the file "
+                "first"
+            )
         return source.fs, source.path
     if isinstance(source, AbstractBufferedFile):
         return (source.fs, source.path) if source.mode == "rb" else None

@@ -334,8 +334,8 @@ def _web_store(
 def _locate_fsspec(uri: str, scheme: str, options: Options) -> Location:
     if find_spec("fsspec") is None:
         raise UnsupportedError(
-            f"{excerpt(redact_uri(uri))!r} is not a local file; fsspec opens many other URLs: "
-            "pip install 'pqext[remote]', or pass an open binary file",
+            f"{excerpt(redact_uri(uri))!r} is not a local file, and fsspec is not installed; "
+            "run pip install 'pqext[remote]', or pass an open binary file",
             feature="remote files", path=redact_uri(uri),
         )
     from fsspec.core import url_to_fs
@@ -347,7 +347,8 @@ def _locate_fsspec(uri: str, scheme: str, options: Options) -> Location:
     if scheme not in names:
         hint = did_you_mean(scheme, sorted(names | _ARROW_CLASSES.keys()))
         raise UnsupportedError(
-            f"{excerpt(redact_uri(uri))!r} is not a local file, and neither pyarrow nor fsspec supports {scheme}://{hint}",
+            f"{excerpt(redact_uri(uri))!r} is not a local file, and neither pyarrow nor fsspec supports "
+            f"{scheme}://{hint}",
             feature="remote files", path=redact_uri(uri),
         )
     secrets = collect_secrets(options)

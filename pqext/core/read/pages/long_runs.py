@@ -78,7 +78,7 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
             levels.append([(count, 0)])
             continue
         if level_encoding != Encoding.RLE:
-            raise ValueError("levels are not runs")
+            raise ValueError("the levels are not RLE-encoded")
         length = int.from_bytes(body[:4], "little")
         levels.append(_hybrid(body[4 : 4 + length], most.bit_length(), count))
         body = body[4 + length :]
@@ -99,7 +99,7 @@ def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
         return width, _hybrid(values[1:], width, count)
     if encoding == Encoding.RLE:
         return 1, _hybrid(values[4 : 4 + int.from_bytes(values[:4], "little")], 1, count)
-    raise ValueError("values are not runs")
+    raise ValueError("the values are not RLE-encoded")
 
 
 def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
@@ -109,7 +109,7 @@ def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
     """
     raw, at, runs = bytes(data), 0, []
     if width > 32:
-        raise ValueError("too many bits")
+        raise ValueError(f"the bit width {width} of run-length data exceeds 32")
     while count:
         header, at = read_uleb(raw, at)
         number = header >> 1

@@ -234,7 +234,7 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
         if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
             is_full = False  # the byte may also be the bit width of the indices
         if length != len(levels) or not is_full:
-            raise CorruptFileError("levels do not have the length in the page header", offset=page.offset)
+            raise CorruptFileError("the length of the levels does not match the page header", offset=page.offset)
         at += length
 
 
@@ -271,7 +271,7 @@ def _split_levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun,
     if encoding == Encoding.RLE:
         return pages.split()
     if encoding != Encoding.BIT_PACKED:
-        raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
+        raise UnsupportedError(f"encoding {encoding!r} of levels is not supported", feature="level encoding")
     # The rare BIT_PACKED levels are converted to RLE here, so that no other code handles them.
     levels, rest = [], []
     for body, count in zip(pages.pages, pages.counts, strict=True):

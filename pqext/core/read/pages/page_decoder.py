@@ -129,7 +129,8 @@ class PageDecoder:
                 self._read_dictionary(raw)
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
                 # If it were skipped like an unknown type, the following rows would shift.
-                raise CorruptFileError(f"a data page has page type {int(raw.header.type)}", offset=raw.offset)
+                type = int(raw.header.type)
+                raise CorruptFileError(f"a page with a data page header declares page type {type}", offset=raw.offset)
         if self.entries_left and self._complete:
             raise CorruptFileError(f"{self.entries_left} values of the column chunk are missing from its pages")
         return None

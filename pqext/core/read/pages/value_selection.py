@@ -56,7 +56,7 @@ def _decode_values(
 ) -> NDArray[np.uint8]:
     decoder = find_decoder(encoding)
     if decoder is None:
-        raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+        raise UnsupportedError(f"encoding {encoding!r} is not supported", feature=f"encoding {encoding}")
     out = allocate(run.total * width)
     decoder.decode_fixed_width(run, leaf_type.physical, width, dictionary, out)
     return out
@@ -68,7 +68,7 @@ def _byte_arrays(encoding: int, run: PageRun, positions: NDArray[np.int64], dict
         return selected_values.select_byte_arrays(run, positions)
     decoder = find_decoder(encoding)
     if decoder is None:
-        raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+        raise UnsupportedError(f"encoding {encoding!r} is not supported", feature=f"encoding {encoding}")
     builder, chosen = ByteArrayBuilder(), ByteArrayBuilder()
     decoder.byte_arrays(run, builder, EMPTY, np.array(run.counts, np.int64), dictionary)
     offsets, data, _ = builder.finish()

@@ -47,15 +47,15 @@ def strip_type(shape: LeafShape) -> LeafShape:
     return replace(shape, node=replace(shape.node, logical_type=None), annotation=None, encoded=False)
 
 
-def outside_annotations(shape: Shape) -> set[int]:
+def unannotated_leaves(shape: Shape) -> set[int]:
     """Return the column indexes of the leaves of ``shape`` that are neither annotated nor within an annotated group."""
     if shape.annotation is not None:
         return set()
     if isinstance(shape, LeafShape):
         return {shape.node.leaf_start}
     if isinstance(shape, GroupShape):
-        return set().union(*map(outside_annotations, shape.children))
-    return outside_annotations(shape.element) if isinstance(shape, ListShape) else set()
+        return set().union(*map(unannotated_leaves, shape.children))
+    return unannotated_leaves(shape.element) if isinstance(shape, ListShape) else set()
 
 
 def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:

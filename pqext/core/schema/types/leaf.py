@@ -51,9 +51,9 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
     values = data[array.offset * 16 : (array.offset + len(array)) * 16].view(_ARROW_INTERVALS)
     milliseconds, finer = np.divmod(values["nanoseconds"], _NANOSECONDS)
     if (values["months"] < 0).any() or (values["days"] < 0).any() or (milliseconds < 0).any():
-        raise ValueError("INTERVAL cannot be negative")
+        raise ValueError("an INTERVAL cannot be negative")
     if finer.any():
-        raise ValueError("an interval is finer than a millisecond, the unit of INTERVAL")
+        raise ValueError("an interval has a fraction of a millisecond, the unit of INTERVAL; round it to milliseconds")
     if (milliseconds >= 1 << 32).any():
         raise ValueError("an interval has more milliseconds than fit into the 32 bits of INTERVAL")
     out = np.empty(len(values), _STORED_INTERVALS)

@@ -340,7 +340,10 @@ _ARROW_LOGICAL: dict[str, pa.DataType] = {
 def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType | None:
     precision, scale = decimal.precision, decimal.scale
     if precision < 1 or not 0 <= scale <= precision:
-        raise CorruptFileError(f"DECIMAL({precision}, {scale}) is not a decimal type")
+        raise CorruptFileError(
+            f"DECIMAL({precision}, {scale}) is invalid: the precision must be positive, and the scale from 0 to the "
+            "precision"
+        )
     if leaf.width is not None and precision > max_precision(leaf.width):
         raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit into {_physical_name(leaf)}")
     if precision > MAX_DIGITS:
