@@ -75,7 +75,7 @@ def parse_csv_options(
     delimiter = "\t" if options["delimiter"] == r"\t" else options["delimiter"]
     for name, character in (("delimiter", delimiter), ("comment", options["comment"])):
         if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
-            raise ValueError(f"--{name} must be an ASCII character other than a quote or line break, got {character!r}")
+            raise ValueError(f"--{name} must be an ASCII character other than a quote or line break, not {character!r}")
     if delimiter is not None and delimiter == options["comment"]:
         raise ValueError(f"--delimiter and --comment must differ, but both are {delimiter!r}")
     if options["decimal_comma"] and delimiter == ",":
@@ -94,7 +94,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
     names = tuple(name.strip() for name in text.split(",")) if text is not None else ()
     if not all(names):
-        raise ValueError(f"--names must list the names of all columns (such as a,b), got {text!r}")
+        raise ValueError(f"--names must list the names of all columns (such as a,b), not {text!r}")
     duplicate = find_duplicate(names)
     if duplicate is not None:
         raise ValueError(f"--names: duplicate column name {duplicate!r}")

@@ -47,7 +47,7 @@ def map_(
         out = dest[0] if dest else f"{title}.map.html"
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
-            raise ValueError(f"--output must end in .html or .png, got {file_name(out)}")
+            raise ValueError(f"--output must end in .html or .png, not {file_name(out)}")
         check_overwrite(out, force)
     try:
         boxes = _map(paths, title, column, query, reading)

@@ -290,7 +290,7 @@ def _types_of(text: str | None) -> dict[str, str] | None:
         return None
     pairs = [pair.partition("=") for pair in re.split(r",(?![^(]*\))", text)]
     if not all(name and equals and type for name, equals, type in pairs):
-        raise ValueError(f"--partition-types must be NAME=TYPE pairs such as zip=string,day=date, got {text!r}")
+        raise ValueError(f"--partition-types must be NAME=TYPE pairs such as zip=string,day=date, not {text!r}")
     return {name.strip(): type.strip() for name, _, type in pairs}
 
 

@@ -80,7 +80,7 @@ def test_columns_must_be_a_list_and_options_of_the_right_class() -> None:
     pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
     with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
         file.read("ab")
-    with pytest.raises(TypeError, match="must be ReadOptions, got dict"):
+    with pytest.raises(TypeError, match="must be ReadOptions, not dict"):
         pqext.open(out.getvalue(), {"threads": 1})  # type: ignore[arg-type]
 
 
@@ -194,7 +194,7 @@ def test_options_are_also_accepted_as_one_object(tmp_path: Path) -> None:
     chunk = pqext.open(path, ReadOptions(threads=1)).row_groups[0].chunk(0)
     assert chunk.metadata.codec.name == "GZIP"
     assert pqext.read_table(path, options=ReadOptions(threads=1)).num_rows == 2
-    with pytest.raises(TypeError, match="options must be WriteOptions, got ReadOptions"):
+    with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
         pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]
 
 

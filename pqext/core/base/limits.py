@@ -71,9 +71,9 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValueError(f"{field.name} must be a non-negative integer, got {value!r}")
+                raise ValueError(f"{field.name} must be a non-negative integer, not {value!r}")
             if field.name != "rows" and value > _MOST:
-                raise ValueError(f"{field.name} must be at most {_MOST}, got {value}")
+                raise ValueError(f"{field.name} must be at most {_MOST}, not {value}")
 
     @classmethod
     def untrusted(cls, **changes: int) -> Limits:

@@ -72,7 +72,7 @@ def _processors() -> int:
 def thread_count(threads: int) -> int:
     """Return ``threads``, or the number of processors if it is 0. Raises ``ValueError`` if it is negative."""
     if threads < 0:
-        raise ValueError(f"threads must be 0 (one per processor) or more, got {threads}")
+        raise ValueError(f"threads must be 0 (one per processor) or more, not {threads}")
     return threads or _processors()
 
 

@@ -32,7 +32,7 @@ def verify_file_set(
     """
     requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(requested)) != len(requested) or b"" in requested:
-        raise ValueError(f"prefixes must be distinct and not empty, got {requested!r}")
+        raise ValueError(f"prefixes must be distinct and non-empty, not {requested!r}")
     result: dict[bytes, Any] = {}
     faults: list[str] = []
     hidden: list[tuple[str, Any]] = []

@@ -95,7 +95,7 @@ class FileEncryption:
         _set(self, "footer_key_metadata", to_bytes(self.footer_key_metadata, "footer_key_metadata"))
         _set(self, "aad_prefix", to_bytes(self.aad_prefix, "aad_prefix"))
         if not isinstance(self.column_keys, Mapping):
-            raise TypeError(f"column_keys must map dotted paths to keys, got {type(self.column_keys).__name__}")
+            raise TypeError(f"column_keys must map dotted paths to keys, not {type(self.column_keys).__name__}")
         _set(self, "column_keys", {path: _column_key(path, key) for path, key in self.column_keys.items()})
         if self.encrypt_columns is None:
             _set(self, "encrypt_columns", "listed" if self.column_keys else "all")
@@ -142,7 +142,7 @@ class FileDecryption:
         if self.footer_key is not None:
             _set(self, "footer_key", check_key(self.footer_key, "footer_key"))
         if not isinstance(self.column_keys, Mapping):
-            raise TypeError(f"column_keys must map dotted paths to keys, got {type(self.column_keys).__name__}")
+            raise TypeError(f"column_keys must map dotted paths to keys, not {type(self.column_keys).__name__}")
         keys = {path: check_key(key, f"the key of column {path!r}") for path, key in self.column_keys.items()}
         _set(self, "column_keys", keys)
         if self.key_retriever is not None and not callable(self.key_retriever):

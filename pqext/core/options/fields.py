@@ -16,10 +16,10 @@ def check_flags(options: Any, *flags: str) -> None:
     """Raise an error for flags that are not bools, and for an invalid number of ``threads``."""
     for name in flags:
         if not isinstance(getattr(options, name), bool):
-            raise TypeError(f"{name} must be a bool, got {getattr(options, name)!r}")
+            raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
     threads = options.threads
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-        raise ValueError(f"threads must be 0 (one per processor) or more, got {threads!r}")
+        raise ValueError(f"threads must be 0 (one per processor) or more, not {threads!r}")
 
 
 def check_profile(options: Any) -> None:
@@ -47,7 +47,7 @@ def check_pairs(pairs: Mapping[Any, Any]) -> None:
     """Raise an error if keys or values of key-value metadata are not text."""
     for text in (part for pair in pairs.items() for part in pair):
         if not isinstance(text, str):
-            raise TypeError(f"key_value_metadata must map text to text, got {text!r}")
+            raise TypeError(f"key_value_metadata must map text to text, not {text!r}")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -73,7 +73,7 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
     set.
     """
     if not isinstance(level, int) or isinstance(level, bool):
-        raise TypeError(f"compression_level must be an integer, got {level!r}")
+        raise TypeError(f"compression_level must be an integer, not {level!r}")
     allowed = levels(codec)
     if allowed is None and strict:
         raise ValueError(f"compression {codec!r} has no levels, so compression_level must be None")

@@ -132,12 +132,12 @@ class ReadOptions:
         check_flags(self, "shredded", "strict", "checksums", "recover", "int96_utc", "second_copies",
                      "trust_statistics", "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
-            raise TypeError(f"properties must map names to text, got {type(self.properties).__name__}")
+            raise TypeError(f"properties must map names to text, not {type(self.properties).__name__}")
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
             type_name = type(self.decryption).__name__
-            raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, got {type_name}")
+            raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not {type_name}")
         if not isinstance(self.legacy_timezone, str | None):
-            raise TypeError(f"legacy_timezone must be the name of a time zone, got {self.legacy_timezone!r}")
+            raise TypeError(f"legacy_timezone must be the name of a time zone, not {self.legacy_timezone!r}")
         for name, (*others, last) in _READ_CHOICES.items():
             if (value := getattr(self, name)) not in (*others, last):
                 raise ValueError(f"""{name} must be "{'", "'.join(others)}" or "{last}", not {value!r}""")
@@ -275,9 +275,9 @@ class WriteOptions:
         for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+                raise ValueError(f"{name} must be a positive integer, not {value!r}")
             if value >= 1 << 63:
-                raise ValueError(f"{name} must be less than 2**63, got {value}")
+                raise ValueError(f"{name} must be less than 2**63, not {value}")
         check_flags(self, "checksums", "arrow_schema", "durable")
         if self.checkpoint is not None and self.encryption is not None:
             raise ValueError("a checkpoint would expose encrypted data: omit checkpoint or encryption")
@@ -292,7 +292,7 @@ class WriteOptions:
                 raise TypeError(f"{name} must not be a {type(getattr(self, name)).__name__}{advice}")
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
         if not all(isinstance(choice, bool) for choice in flags):
-            raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, got {self.dictionary!r}")
+            raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
         check_index_options(self)
@@ -435,7 +435,7 @@ def _from_keywords(
     options_type: type[Options], keywords: Mapping[str, Any], known_names: Sequence[str], base: Options | None
 ) -> Options:
     if base is not None and not isinstance(base, options_type):
-        raise TypeError(f"options must be {options_type.__name__}, got {type(base).__name__}")
+        raise TypeError(f"options must be {options_type.__name__}, not {type(base).__name__}")
     if base is not None and not keywords:
         return base
     names: list[str] = [field.name for field in fields(options_type)]

@@ -38,7 +38,7 @@ def parse_json(
     shredding: Any = None,
     threads: int = 1,
 ) -> pa.StructArray | pa.ChunkedArray:
-    """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
+    """Parse a column of JSON strings (strings or binary, of any layout) into a variant array, row by row.
 
     ``array`` is an Arrow array, a list of str or bytes, a pandas or polars Series, or anything that has
     ``__arrow_c_array__`` or ``__arrow_c_stream__``; a stream becomes a chunked array. Null remains null, and ``"null"``

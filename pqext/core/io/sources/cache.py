@@ -187,7 +187,7 @@ def set_cache_bytes(size: int) -> int:
         0
     """
     if size < 0:
-        raise ValueError(f"cache size must be non-negative, got {size}")
+        raise ValueError(f"cache size must be non-negative, not {size}")
     before, CACHE.limit = CACHE.limit, size
     if size < before:
         for callback in _callbacks:

@@ -79,7 +79,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
     if is_filesystem_path(source):
         filesystem, source = source
     if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise TypeError(f"storage_options must map names to values, got {type(storage_options).__name__}")
+        raise TypeError(f"storage_options must map names to values, not {type(storage_options).__name__}")
     if filesystem is not None:
         if storage_options:
             raise ValueError("storage_options are for URLs; configure the filesystem instead")
@@ -196,7 +196,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
 def _locate_within(filesystem: Any, source: Any) -> Any:
     """Resolve a path in a file system. The result is a local path if the file system is local."""
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"with a filesystem the source must be a path, got {type(source).__name__}")
+        raise TypeError(f"with a filesystem the source must be a path, not {type(source).__name__}")
     path = os.fsdecode(source)
     arrow, spec = sys.modules.get("pyarrow.fs"), sys.modules.get("fsspec.spec")
     if arrow is not None and isinstance(filesystem, arrow.FileSystem):
@@ -220,7 +220,7 @@ def _locate_within(filesystem: Any, source: Any) -> Any:
 
         return _at(get_store(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
     raise TypeError(
-        f"filesystem must be a file system of pyarrow.fs, fsspec or obstore, got {type(filesystem).__name__}"
+        f"filesystem must be a file system of pyarrow.fs, fsspec or obstore, not {type(filesystem).__name__}"
     )
 
 

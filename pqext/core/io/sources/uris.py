@@ -302,7 +302,7 @@ def _locate_web(uri: str, options: Options) -> Location:
     client = {"allow_http": parts.scheme.lower() == "http", **options}
     headers = options.get("default_headers", {})
     if not isinstance(headers, Mapping):
-        raise ValueError(f"storage option 'default_headers' must map names to values, got {type(headers).__name__}")
+        raise ValueError(f"storage option 'default_headers' must map names to values, not {type(headers).__name__}")
     client["default_headers"] = {"accept-encoding": "identity", **headers}
     # A URL with a query, or a path that a store might normalise, becomes the root of its own store.
     is_plain = not parts.query and _PLAIN_PATH.fullmatch(parts.path) is not None
