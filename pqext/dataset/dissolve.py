@@ -121,7 +121,7 @@ class _Groups:
             except pa.ArrowNotImplementedError:
                 raise TypeError(f"groups cannot be formed by column {name!r} of type {column.type}") from None
             codes.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64))
-            values.append([*map(_hashable, encoded.dictionary.to_pylist()), None])
+            values.append([*map(_hash_key, encoded.dictionary.to_pylist()), None])
         rows, which = np.unique(np.stack(codes), axis=1, return_inverse=True)
         first = np.full(rows.shape[1], len(table))
         np.minimum.at(first, which, np.arange(len(table)))
@@ -185,6 +185,6 @@ def _unite(shapes: Any) -> Any:
     return call_shapely(shapely.union_all, np.asarray(shapes, dtype=object))
 
 
-def _hashable(value: Any) -> Any:
+def _hash_key(value: Any) -> Any:
     """Return a key that is equal for equal values; NaN equals itself."""
     return "NaN" if isinstance(value, float) and value != value else (type(value).__name__, value)

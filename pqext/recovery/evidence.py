@@ -57,7 +57,7 @@ from pqext.recovery.detection.page_matching import Chunks, metadata_of
 from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, UnplacedPages
-from pqext.verification.annotations import implausible, without_implausible
+from pqext.verification.annotations import find_implausible_annotations, without_implausible
 
 _FIRST = 8
 """Number of column chunks in a row group that are checked to determine whether a footer belongs to the file."""
@@ -130,7 +130,7 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
     notes = [
         f"the schema element {element.name!r} has {problem}, which is ignored"
         for element in metadata.schema
-        for problem in implausible(element)
+        for problem in find_implausible_annotations(element)
     ]
     candidates = Candidates(
         without_implausible(metadata.schema),

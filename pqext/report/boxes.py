@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pqext.core.base.text import format_size, with_noun
-from pqext.report.map import Projection, box_shape, coast, drawable, graticule
+from pqext.report.map import Projection, box_shape, coast, graticule, is_drawable
 from pqext.report.markup import Markup, join, number, table, tag
 from pqext.report.model import Box
 from pqext.report.style import SHEET
@@ -57,12 +57,12 @@ class BoxMap:
     @property
     def projection(self) -> Projection:
         """The projection of coordinates to the drawing."""
-        return Projection.from_boxes(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
+        return Projection.from_boxes(box.box for box in self.row_groups if box.box is not None and is_drawable(box.box))
 
 
 def select_boxes(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
     """Return the boxes to draw, evenly sampled if there are too many."""
-    known = tuple(box for box in boxes if box.box is not None and drawable(box.box))
+    known = tuple(box for box in boxes if box.box is not None and is_drawable(box.box))
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
 
 
@@ -74,7 +74,7 @@ def hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
     """
     groups, spans = [], []
     for part in row_groups:
-        if part.box is not None and drawable(part.box):
+        if part.box is not None and is_drawable(part.box):
             spans += [(xmin, part.box.ymin, xmax, part.box.ymax) for xmin, xmax in part.box.spans()]
             groups += [part.row_group] * len(part.box.spans())
     boxes, owners = np.array(spans).reshape(-1, 4), np.array(groups)

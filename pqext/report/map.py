@@ -61,7 +61,7 @@ def draw(report: DemoReport) -> Markup:
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
-    projection = Projection.from_boxes(box for box in boxes if drawable(box))
+    projection = Projection.from_boxes(box for box in boxes if is_drawable(box))
     layers = [
         _layer(projection, question, q, picture, f, _reading(question, picture))
         for f, picture in enumerate(report.files)
@@ -91,7 +91,7 @@ def _layer(
     read_groups = reading.row_groups if reading is not None else frozenset()
     drawn = []
     for group in sorted(picture.row_groups, key=lambda group: group.index in read_groups):
-        if group.box is None or not drawable(group.box):
+        if group.box is None or not is_drawable(group.box):
             continue
         read = group.index in read_groups
         text = (
@@ -184,6 +184,6 @@ def _step(extent: float) -> float:
     return next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
 
 
-def drawable(box: Box) -> bool:
+def is_drawable(box: Box) -> bool:
     """Return whether the coordinates of the box are small enough to be drawn."""
     return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

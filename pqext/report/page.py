@@ -116,7 +116,7 @@ def _question_menu(report: DemoReport) -> Markup:
         tag("h2", "Where the row groups lie"),
         _legend(),
         map.draw(report),
-        join(_answer(question, q) for q, question in enumerate(report.questions)),
+        join(_result_section(question, q) for q, question in enumerate(report.questions)),
         tag("h2", "The file by column"),
         tag(
             "p",
@@ -150,7 +150,7 @@ def _legend() -> Markup:
     )
 
 
-def _answer(question: Question, q: int) -> Markup:
+def _result_section(question: Question, q: int) -> Markup:
     more = question.num_rows - len(question.rows)
     return tag(
         "div",

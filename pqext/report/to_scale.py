@@ -106,7 +106,7 @@ def render(page: LayoutPage) -> str:
         ),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
         tag("section", tag("h2", "Row groups"), _row_groups(page.whole), join(_details(strip) for strip in page.strips),
-            _undrawn(page.undrawn)),
+            _undrawn_note(page.undrawn)),
         _titled_list("Notes", page.notes, None),
         tag("footer", "Written by pqext."),
     )  # fmt: skip
@@ -245,7 +245,7 @@ def _table(
     return table(head, rows, numeric, row_heads=True, label=label)
 
 
-def _undrawn(count: int) -> Markup:
+def _undrawn_note(count: int) -> Markup:
     return tag("p", f"{with_noun(count, 'other row group')} without a drawing") if count else Markup("")
 
 

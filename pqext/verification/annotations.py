@@ -13,7 +13,7 @@ _STRUCT = 12
 _CONVERTED = frozenset(int(member) for member in ConvertedType)
 
 
-def implausible(element: SchemaElement) -> Iterator[str]:
+def find_implausible_annotations(element: SchemaElement) -> Iterator[str]:
     """Yield a description of each implausible annotation of a schema element. Unknown logical types are plausible."""
     logical, converted = element.logicalType, element.converted_type
     if logical is not None and (reason := _placement_fault(element, logical)):
@@ -35,7 +35,10 @@ def _placement_fault(element: SchemaElement, logical: LogicalType) -> str | None
 
 def without_implausible(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
     """Return the elements without implausible annotations."""
-    return [_without_implausible(element) if any(implausible(element)) else element for element in elements]
+    return [
+        _without_implausible(element) if any(find_implausible_annotations(element)) else element
+        for element in elements
+    ]
 
 
 def _without_implausible(element: SchemaElement) -> SchemaElement:

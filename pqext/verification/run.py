@@ -25,7 +25,7 @@ from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
 from pqext.core.schema.arrow_schema.serialization import Unreadable, parse
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
-from pqext.verification.annotations import implausible
+from pqext.verification.annotations import find_implausible_annotations
 from pqext.verification.chunk_selection import ChunkSelection
 from pqext.verification.report import Fault, Findings, Report
 
@@ -326,7 +326,7 @@ def _check_annotations(file: ParquetFile, findings: Findings) -> None:
                 message = f"the metadata entry {ARROW_SCHEMA} cannot be read: {error}"
                 findings.add(Fault("layout.file-metadata", message, offset=file.footer.offset))
     for element in file.metadata.schema:
-        for problem in implausible(element):
+        for problem in find_implausible_annotations(element):
             findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {problem}"))
     for element in file.metadata.schema[1:]:  # read leniently
         if element.repetition_type is None:

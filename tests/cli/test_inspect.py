@@ -150,7 +150,7 @@ def test_folder_uses_its_single_file_or_lists_several(file: Path, tmp_path: Path
     result = run("inspect", tmp_path)
     assert result.exit_code == 2
     told = "".join(result.output.replace("│", "").split())
-    assert "contains2Parquetfiles;nameone:" in told
+    assert "contains2Parquetfiles;passthepathofafile:" in told
     assert str(file) in told
     assert str(other) in told
 

@@ -156,7 +156,7 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
     """
     if leaf.physical == Type.BYTE_ARRAY:
         raise _UnclearError  # leading zeros are allowed
-    number, exponent = _exact(value)
+    number, exponent = _decimal_parts(value)
     divisor = 1
     if leaf.logical is not None and leaf.logical.DECIMAL is not None:
         exponent += leaf.logical.DECIMAL.scale
@@ -177,7 +177,7 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
         return []
 
 
-def _exact(value: Value) -> tuple[int, int]:
+def _decimal_parts(value: Value) -> tuple[int, int]:
     """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``.
 
     Raises :exc:`_UnclearError` for other values.

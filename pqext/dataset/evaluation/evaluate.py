@@ -151,7 +151,7 @@ class _Evaluator(Visitor[pa.Array]):
         check_comparable(
             comparison_type(sides[0].type, str(node.left)), comparison_type(sides[1].type, str(node.right)), str(node)
         )
-        return compare_arrays(comparable(sides[0]), node.operator, comparable(sides[1]))
+        return compare_arrays(to_comparable(sides[0]), node.operator, to_comparable(sides[1]))
 
     def visit_matches(self, node: Matches) -> pa.Array:
         array, indices = self._dictionary_entries(node.operand) or (self.value(node.operand), None)
@@ -205,7 +205,7 @@ class _Evaluator(Visitor[pa.Array]):
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._dictionary_entries(operand) or (self.value(operand), None)
-            self.known[known] = self._value_type(operand, array), comparable(array), indices
+            self.known[known] = self._value_type(operand, array), to_comparable(array), indices
         type, array, indices = self.known[known]
         value_type = value_type_of_arrow(type)
         if value_type is None:
@@ -300,7 +300,7 @@ def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArr
     return pa.array(flags.take(places, mode="clip"))
 
 
-def comparable(array: pa.Array) -> pa.Array:
+def to_comparable(array: pa.Array) -> pa.Array:
     """Cast an array to a type that :func:`compare` accepts.
 
     Floats are cast to double, text and fixed-size binary to binary, and 32- and 64-bit decimals to decimal128.
@@ -321,7 +321,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
-    """Compute ``array operator value`` for a :func:`comparable` array and a comparison value of the same category."""
+    """Compute ``array operator value`` for a :func:`to_comparable` array and a value of the same category."""
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.bool_())
     if pa.types.is_floating(array.type):
@@ -353,13 +353,13 @@ _MANY = 8
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
-    """Return whether each value of a :func:`comparable` array is one of ``values``; null for null values."""
+    """Return whether each value of a :func:`to_comparable` array is one of ``values``; null for null values."""
     return _ValueSet.from_values(array.type, values).holds(array)
 
 
 @dataclass(frozen=True, slots=True)
 class _ValueSet:
-    """Values of an IN list that an array of a :func:`comparable` type can contain, in its storage type."""
+    """Values of an IN list that an array of a :func:`to_comparable` type can contain, in its storage type."""
 
     stored: pa.Array
     has_nan: bool

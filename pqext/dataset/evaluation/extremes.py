@@ -21,7 +21,7 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
     Nulls and NaN are ignored; the result is null if no other values remain.
     """
     kind = array.type
-    array = sortable(array)
+    array = to_sortable(array)
     if pa.types.is_floating(array.type):
         array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
     try:
@@ -30,13 +30,13 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
         raise TypeError(f"values of type {kind} have no minimum and maximum") from error
 
 
-def sortable(array: pa.Array) -> pa.Array:
+def to_sortable(array: pa.Array) -> pa.Array:
     """Cast an array to a type that Arrow can sort; return it unchanged if that is not necessary or not possible."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return sortable(decode_dictionary(array))
+        return to_sortable(decode_dictionary(array))
     compared = _COMPARED.get(kind)
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         compared = pa.decimal128(kind.precision, kind.scale)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.schema.types.arrow_compute import is_view, take_positions
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
-from pqext.dataset.evaluation.extremes import sortable
+from pqext.dataset.evaluation.extremes import to_sortable
 from pqext.dataset.expressions import Column, Expression, Value
 
 _PENDING_ROWS = 1 << 16
@@ -52,7 +52,7 @@ class OrderKey:
 
 def key_values(value: Value, batch: pa.RecordBatch) -> pa.Array:
     """Return the sort key of each row of a batch. Raises ``TypeError`` if the values have no order."""
-    array = sortable(stored_values(value, batch) if isinstance(value, Column) else value_of(value, batch))
+    array = to_sortable(stored_values(value, batch) if isinstance(value, Column) else value_of(value, batch))
     check_order(value, array.type)
     return array
 

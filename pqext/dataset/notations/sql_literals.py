@@ -68,12 +68,12 @@ def number(text: str) -> int | float | Decimal:
         return int(text)
     value = float(text)
     if "e" in text.lower():
-        return _finite(value, text)
+        return _check_finite(value, text)
     exact = Decimal(text)
     return value if Decimal(repr(value)) == exact else exact
 
 
-def _finite(value: float, text: str) -> float:
+def _check_finite(value: float, text: str) -> float:
     """Return ``value``. Raises ``ValueError`` if it is infinite but its ``text`` is not."""
     if isinf(value) and "inf" not in text.lower():
         raise ValueError(f"{text} exceeds the range of double")
@@ -150,9 +150,9 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
     if kind.startswith(("int", "uint")) and isinstance(value, int | str):
         return int(value)
     if kind == "float":
-        return _finite(pa.scalar(float(value), pa.float32()).as_py(), str(value))
+        return _check_finite(pa.scalar(float(value), pa.float32()).as_py(), str(value))
     if kind == "double":
-        return _finite(float(value), str(value))
+        return _check_finite(float(value), str(value))
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     raise ValueError(f"{value!r} is not a literal of type {escape_text(type.sql()).lower()}")

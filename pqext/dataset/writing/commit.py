@@ -87,7 +87,7 @@ def commit(
     the lock; if it raises an exception, nothing is changed.
 
     Raises:
-        ValueError: The errors of :func:`replaceable`, before anything has changed.
+        ValueError: The errors of :func:`replaceable_files`, before anything has changed.
         RuntimeError: If a file is missing, before anything has changed.
         OSError: If the system rejects a step; its notes state whether the save is committed.
     """
@@ -102,7 +102,7 @@ def commit(
         missing = [name for name in names if not (waiting / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
-        seen = replaceable(target, folders) if overwrite else {}
+        seen = replaceable_files(target, folders) if overwrite else {}
         if overwrite and folders is None:
             seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
         old = [ReplacedFile.from_path(_relative(path, target), at) for path, at in seen.items()]
@@ -131,7 +131,7 @@ def commit(
             raise
 
 
-def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
+def replaceable_files(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
     """Return the files that overwriting ``target`` removes: all files that readers see, by path, with their location.
 
     With ``folders``, return only files in these partitions, however their names are escaped.

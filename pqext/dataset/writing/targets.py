@@ -163,7 +163,7 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
         )
     if target.is_dir():
         if overwrite:
-            commit.replaceable(target)
+            commit.replaceable_files(target)
         elif present := list_files(str(target)):
             compare(str(target), str(target), present)
 

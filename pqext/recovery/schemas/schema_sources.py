@@ -164,7 +164,7 @@ def _type(ddl_type: DdlType, text: str) -> pa.DataType:
     if name == "VOID" and not arguments:
         return pa.null()
     if name in _PRECISE and len(arguments) == 1:
-        return _precise(name, arguments[0], _PRECISE[name])
+        return _type_of_precision(name, arguments[0], _PRECISE[name])
     if name == "BINARY" and len(arguments) == 1 and arguments[0]:
         return pa.binary(arguments[0])
     if name == "DECIMAL" and len(arguments) == 2 and arguments[1] <= arguments[0] and _SHORT < arguments[0] <= _LONG:
@@ -178,7 +178,7 @@ def _type(ddl_type: DdlType, text: str) -> pa.DataType:
         raise ValueError(message.replace("types are ", f"types are {_OTHERS}, ")) from None
 
 
-def _precise(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:
+def _type_of_precision(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:
     if digits not in types:
         raise ValueError(f"{name}({digits}): the fractional digits must be one of {', '.join(map(str, types))}")
     return types[digits]

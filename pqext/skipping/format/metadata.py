@@ -178,7 +178,7 @@ def _index(field: SparkField, version: int, path: str | None) -> IndexColumn:
     about = _mapping(field.metadata["index"], "index", field.name, path)
     columns = about.get("cols")
     if not isinstance(columns, list) or not columns or not all(isinstance(column, str) for column in columns):
-        raise _wrong("'cols' is not a list of columns", field.name, path)
+        raise _metadata_error("'cols' is not a list of columns", field.name, path)
     index = _string(about, "name", field.name, path)
     key = _string(about, "key_metadata", field.name, path) if "key_metadata" in about else None
     params = dict(_params(about["params"], version, field.name, path)) if "params" in about else {}
@@ -188,13 +188,13 @@ def _index(field: SparkField, version: int, path: str | None) -> IndexColumn:
 def _params(params: Any, version: int, column: str, path: str | None) -> Iterator[tuple[str, str]]:
     if version < 3:
         if not isinstance(params, list) or not all(isinstance(pair, str) and ":" in pair for pair in params):
-            raise _wrong("'params' is not a list of strings 'key:value'", column, path)
+            raise _metadata_error("'params' is not a list of strings 'key:value'", column, path)
         pairs = [tuple(pair.split(":", 1)) for pair in params]
     else:
         pairs = list(_mapping(params, "params", column, path).items())
     for key, value in pairs:
         if not isinstance(value, str):
-            raise _wrong(f"the parameter {key!r} is not a string", column, path)
+            raise _metadata_error(f"the parameter {key!r} is not a string", column, path)
         yield (PREFIX + key.removeprefix(OLD_PREFIX) if key.startswith(OLD_PREFIX) else key), value
 
 
@@ -206,7 +206,7 @@ def _identifier(field: SparkField, of_indexes: Sequence[Any], path: str | None) 
         is_bucket = field.metadata["tableIdentifier"] == ""
         return "" if is_bucket else _string(field.metadata, "tableIdentifier", OBJECT_NAME, path)
     if field.metadata.get("version"):
-        raise _wrong("'tableIdentifier', the table of the store, is missing", OBJECT_NAME, path)
+        raise _metadata_error("'tableIdentifier', the table of the store, is missing", OBJECT_NAME, path)
     return identifiers.pop() if identifiers else None
 
 
@@ -216,7 +216,8 @@ def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | N
     stored = _mapping(field.metadata["encryption"], "encryption", OBJECT_NAME, path)
     flag = stored.get("encryption.plaintext.footer", "false")
     if not isinstance(flag, str) or flag.lower() not in ("true", "false"):
-        raise _wrong(f"'encryption.plaintext.footer' is {flag!r:.40}, neither 'true' nor 'false'", OBJECT_NAME, path)
+        reason = f"'encryption.plaintext.footer' is {flag!r:.40}, neither 'true' nor 'false'"
+        raise _metadata_error(reason, OBJECT_NAME, path)
     encryption = StoreEncryption(
         _string(stored, "encryption.column.keys", OBJECT_NAME, path),
         _string(stored, "encryption.footer.key", OBJECT_NAME, path),
@@ -230,7 +231,7 @@ def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | N
     for index in indexes:
         if index.key is not None and not any(_is_below(column, index.name) for column in labels.get(index.key, ())):
             reason = f"the list of column keys does not assign {index.key!r:.100} of 'key_metadata' to this column"
-            raise _wrong(reason, index.name, path)
+            raise _metadata_error(reason, index.name, path)
     return encryption
 
 
@@ -360,16 +361,16 @@ def _is_below(path: str, column: str) -> bool:
 
 def _mapping(value: Any, label: str, column: str, path: str | None) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong(f"{label!r} is not an object", column, path)
+        raise _metadata_error(f"{label!r} is not an object", column, path)
     return value
 
 
 def _string(members: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
     value = members.get(key)
     if not isinstance(value, str) or not value:
-        raise _wrong(f"{key!r} is not a string", column, path)
+        raise _metadata_error(f"{key!r} is not a string", column, path)
     return value
 
 
-def _wrong(reason: str, column: str, path: str | None) -> CorruptFileError:
+def _metadata_error(reason: str, column: str, path: str | None) -> CorruptFileError:
     return CorruptFileError(f"invalid metadata of a store column: {reason}", path=path, column=column)

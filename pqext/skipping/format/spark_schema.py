@@ -37,29 +37,29 @@ class SparkField:
 def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
     """Parse the columns of a schema. Raises ``CorruptFileError``, with the file's ``path``, if it is invalid."""
     if len(text) > MOST_CHARACTERS:
-        raise _wrong(f"has {len(text):,} characters, more than {MOST_CHARACTERS:,}", path)
+        raise _schema_error(f"has {len(text):,} characters, more than {MOST_CHARACTERS:,}", path)
     try:
         schema = json.loads(text)
         json.dumps(schema, ensure_ascii=False).encode()  # lone surrogates are not valid text
     except (ValueError, RecursionError) as error:
         reason = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON ({error})"
-        raise _wrong(reason, path) from None
+        raise _schema_error(reason, path) from None
     if not isinstance(schema, dict) or schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
-        raise _wrong("is not a struct with a list of fields", path)
+        raise _schema_error("is not a struct with a list of fields", path)
     return tuple(_field(field, at, path) for at, field in enumerate(schema["fields"]))
 
 
 def _field(field: Any, position: int, path: str | None) -> SparkField:
     if not isinstance(field, dict) or not isinstance(field.get("name"), str):
-        raise _wrong(f"has no name at field {position}", path)
+        raise _schema_error(f"has no name at field {position}", path)
     name, type = field["name"], field.get("type")
     if not (isinstance(type, str) or (isinstance(type, dict) and isinstance(type.get("type"), str))):
-        raise _wrong("has no type", path, name)
+        raise _schema_error("has no type", path, name)
     nullable, metadata = field.get("nullable", True), field.get("metadata", {})
     if not isinstance(nullable, bool):
-        raise _wrong("has an invalid 'nullable'", path, name)
+        raise _schema_error("has an invalid 'nullable'", path, name)
     if not isinstance(metadata, dict):
-        raise _wrong("has metadata that is not an object", path, name)
+        raise _schema_error("has metadata that is not an object", path, name)
     return SparkField(name, type, nullable, metadata)
 
 
@@ -108,5 +108,5 @@ def type_of(type: pa.DataType, column: str) -> Any:
     )
 
 
-def _wrong(reason: str, path: str | None, column: str | None = None) -> CorruptFileError:
+def _schema_error(reason: str, path: str | None, column: str | None = None) -> CorruptFileError:
     return CorruptFileError(f"the Spark schema in the footer ({KEY}) {reason}", path=path, column=column)

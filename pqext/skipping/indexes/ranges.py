@@ -24,7 +24,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.evaluation.comparison import compare_arrays
-from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
+from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
 from pqext.dataset.evaluation.extremes import as_arrow
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import value_type_of_arrow
@@ -74,7 +74,7 @@ class _ComparableRanges:
 
     @classmethod
     def from_ranges(cls, ranges: Ranges) -> _ComparableRanges:
-        low, high = comparable(ranges.low), comparable(ranges.high)
+        low, high = to_comparable(ranges.low), to_comparable(ranges.high)
         if not pa.types.is_floating(low.type):
             return cls(low, high, np.zeros(len(low), bool))
         nans = pc.is_nan(high) if ranges.shows_nan else pa.nulls(len(high), pa.bool_())

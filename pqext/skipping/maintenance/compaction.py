@@ -30,7 +30,7 @@ from pqext.skipping.store.folders import (
     all_parts,
     join_location,
     parts_of,
-    pending,
+    pending_folder,
     remove,
     replace_parts,
 )
@@ -126,8 +126,8 @@ def upgrade(store: Store) -> Store:
         raise UnsupportedError(reason, feature="the version", path=source_name(store.location))
     if (store.metadata.version or 0) < LATEST:
         old, parts = store.list_parts(store.location)
-        remove(part_files(pending(store.location)))
-        write_merged(parts, pending(store.location), lambda column: True, None, store.decryption)
+        remove(part_files(pending_folder(store.location)))
+        write_merged(parts, pending_folder(store.location), lambda column: True, None, store.decryption)
         replace_parts(store.location, old)
     elif not part_files(store.location):
         replace_parts(store.location, [])
@@ -143,7 +143,7 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
     """
     extra = join_location(store.location, EXTRA)
     has_extra = store.extra_metadata is not None
-    ambiguous = _ambiguous(store.list_parts(extra)[1].table, table) if has_extra else pa.nulls(0, pa.string())
+    ambiguous = _ambiguous_objects(store.list_parts(extra)[1].table, table) if has_extra else pa.nulls(0, pa.string())
     dropped = 0
     for folder in [store.location, extra] if has_extra else [store.location]:
         old, parts = store.list_parts(folder)
@@ -179,7 +179,7 @@ def withdraw(location: Any, identifier: str, keys: Any) -> bool:
     return not is_alone
 
 
-def _ambiguous(extra: pa.Table, table: Table | None) -> pa.Array:
+def _ambiguous_objects(extra: pa.Table, table: Table | None) -> pa.Array:
     """Return the names of objects with rows for several or outdated versions; all names if versions are unknown."""
     if VERSION not in extra.column_names:
         return extra.column(OBJECT_NAME).combine_chunks()

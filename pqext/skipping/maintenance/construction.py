@@ -25,7 +25,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.compaction import rewrite, upgrade, withdraw
 from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
-from pqext.skipping.store.folders import all_parts, pending, remove, replace_parts
+from pqext.skipping.store.folders import all_parts, pending_folder, remove, replace_parts
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import objects_of
 from pqext.skipping.store.store import Store
@@ -186,7 +186,7 @@ def create_store(
         item or indexing.resolve([index], table.files[0])[0] for index, item in zip(indexes, resolved, strict=True)
     ]
     layout = Layout.for_indexes(complete, table.identifier, table.partitions.schema, encryption)
-    dest = pending(location) if old else location
+    dest = pending_folder(location) if old else location
     summary = indexing.add(table, table.files, layout, dest)
     if old and summary.failed and not summary.added:
         remove(all_parts(dest))

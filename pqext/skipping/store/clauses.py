@@ -58,7 +58,7 @@ class Exclusion:
     reason: str
 
 
-def applicable(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
+def applicable_indexes(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
     """Return the indexes that apply to a condition of ``filter``."""
     conditions = [*_conditions(normal(normalize_types(filter)))]
     return [index for index in indexes if any(index.applies_to(leaf) for leaf in conditions)]

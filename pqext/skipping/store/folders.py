@@ -34,7 +34,7 @@ def join_location(folder: Any, name: str) -> Any:
     return os.path.join(folder, name)
 
 
-def pending(folder: Any) -> Any:
+def pending_folder(folder: Any) -> Any:
     """Return the folder for parts that will replace those in ``folder``, a folder of own or extra parts."""
     parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
     if name != EXTRA:
@@ -46,7 +46,7 @@ def pending(folder: Any) -> Any:
 def parts_of(folder: Any) -> list[Any]:
     """Return the parts in a folder, or their replacements if they were deleted; empty if there is no store."""
     for _ in range(_LOOKS):
-        parts = part_files(folder) or part_files(pending(folder))
+        parts = part_files(folder) or part_files(pending_folder(folder))
         if parts:
             return parts
     return []
@@ -55,14 +55,15 @@ def parts_of(folder: Any) -> list[Any]:
 def all_parts(location: Any) -> list[Any]:
     """Return all parts of a store, including pending parts. Extra parts are last: their rows distinguish versions."""
     extra = join_location(location, EXTRA)
-    return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
+    folders = (location, pending_folder(location), extra, pending_folder(extra))
+    return [part for folder in folders for part in part_files(folder)]
 
 
 def replace_parts(location: Any, old: Sequence[Any]) -> None:
     """Replace the parts ``old`` by the pending parts."""
     remove(old)
     for folder in (join_location(location, EXTRA), location):
-        move(pending(folder), folder)
+        move(pending_folder(folder), folder)
 
 
 def remove(parts: Sequence[Any]) -> None:

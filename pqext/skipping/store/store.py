@@ -33,7 +33,7 @@ from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import OBJECT_NAME, partition_column, split_object_names, table_identifier
 from pqext.skipping.format.parts import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restore_index
-from pqext.skipping.store.clauses import Evidence, Exclusion, applicable, exclusions
+from pqext.skipping.store.clauses import Evidence, Exclusion, applicable_indexes, exclusions
 from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_TYPE, join_location, parts_of
 from pqext.skipping.store.objects import UNKNOWN, Objects, SkippingStatistics, canonical, objects_of
 
@@ -339,7 +339,7 @@ def usable_indexes(metadata: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
 
 def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tuple[IndexColumn, Index]]:
     """Return the indexes that apply to any condition of ``filter``, each with its column."""
-    return [(column, index) for column, index in usable_indexes(metadata) if applicable(filter, [index])]
+    return [(column, index) for column, index in usable_indexes(metadata) if applicable_indexes(filter, [index])]
 
 
 def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

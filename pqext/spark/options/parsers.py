@@ -44,7 +44,7 @@ def parse_flag(text: str) -> bool:
     return flags[text.lower()]
 
 
-def _positive(text: str) -> int:
+def _positive_integer(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError(f"expected a positive integer, not {text!r}")
     return int(text)
@@ -114,8 +114,8 @@ PARSERS: dict[str, Any] = {
     "bbox_column": str,
     "shredded": parse_flag,
     "metrics_path": local_path,
-    "partition_bytes": _positive,
-    "memory_bytes": _positive,
+    "partition_bytes": _positive_integer,
+    "memory_bytes": _positive_integer,
     "partitioning": _partitioning,
     "partition_types": _partition_types,
     "trust_statistics": parse_flag,

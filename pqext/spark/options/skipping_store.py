@@ -35,7 +35,7 @@ class StoreReference:
         Raises ``TypeError`` for other arguments, and ``UnsupportedError`` for a store that text cannot represent.
         """
         if isinstance(skipping, str | os.PathLike):
-            return cls(_absolute(os.fspath(skipping)))
+            return cls(_absolute_path(os.fspath(skipping)))
         if not isinstance(skipping, Store):
             raise TypeError(f"skipping must be a data-skipping store or its path, not {type(skipping).__name__}")
         if skipping.decryption is not None and not isinstance(skipping.decryption, Mapping):
@@ -52,7 +52,7 @@ class StoreReference:
         location = skipping.location
         path = location.path if isinstance(location, Location) else os.fspath(location)
         keys = [(label, base64.b64encode(key).decode()) for label, key in (skipping.decryption or {}).items()]
-        return cls(_absolute(path), skipping.on_foreign, tuple(sorted(keys)))
+        return cls(_absolute_path(path), skipping.on_foreign, tuple(sorted(keys)))
 
     def as_text(self) -> str:
         """Return the reference as an option: a path, or a JSON object."""
@@ -66,7 +66,7 @@ class StoreReference:
         if not text.lstrip().startswith("{"):
             if not text:
                 raise ValueError("expected the path of a data-skipping store")
-            return cls(_absolute(text))
+            return cls(_absolute_path(text))
         try:
             data = json.loads(text)
         except ValueError:
@@ -76,7 +76,7 @@ class StoreReference:
             raise ValueError('expected {"path": ..., "on_foreign": "raise" or "ignore", "keys": {label: base64}}')
         if foreign not in ("raise", "ignore") or not all(isinstance(key, str) for key in keys.values()):
             raise ValueError('on_foreign must be "raise" or "ignore", and keys must map labels to base64')
-        return cls(_absolute(path), foreign, tuple(sorted(keys.items())))
+        return cls(_absolute_path(path), foreign, tuple(sorted(keys.items())))
 
     def open(self, storage_options: Mapping[str, Any] | None) -> Store:
         """Open the store. If it is a URL, the ``storage_options`` of the files apply."""
@@ -87,5 +87,5 @@ class StoreReference:
         )  # fmt: skip
 
 
-def _absolute(path: str) -> str:
+def _absolute_path(path: str) -> str:
     return path if is_remote(path) else local_path(path)

@@ -143,7 +143,7 @@ class LeafType:
     def __post_init__(self) -> None:
         if self.logical is not None:
             member = self.logical.member
-            if member is not None and _suits(self, self.logical):
+            if member is not None and _is_allowed(self, self.logical):
                 object.__setattr__(self, "member", member)
 
     @property
@@ -294,7 +294,7 @@ def _physical_name(leaf: LeafType) -> str:
     return leaf.physical.name + (f"({leaf.length})" if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY else "")
 
 
-def _suits(leaf: LeafType, logical: LogicalType) -> bool:
+def _is_allowed(leaf: LeafType, logical: LogicalType) -> bool:
     """Return whether the annotation is allowed for the leaf's physical type."""
     member, physical = logical.member, leaf.physical
     if member in _FIXED_LENGTHS:
