@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+import shapely
 from remote.conftest import S3, s3, server
 
 import pqext
@@ -275,6 +276,52 @@ def test_appended_files_must_match(tmp_path: Path) -> None:
     assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
 
 
+def leaf_paths(folder: Path, saved: pqext.SaveResult) -> list[str]:
+    """The leaves of the first file of a save, as pyarrow lists them."""
+    footer = pq.read_metadata(folder / saved.files[0].name)
+    return [footer.schema.column(index).path for index in range(footer.num_columns)]
+
+
+def test_appended_variants_are_shredded_like_the_newest_file(tmp_path: Path) -> None:
+    events = variant.parse_json(['{"a": 1, "b": "x"}', '{"a": 2, "b": "y"}'])
+    plain = pa.table({"day": [1, 2], "v": events})
+    shredded = pa.table({"day": [1, 2], "v": variant.shred(events, "c INT")})
+    by: dict[str, Any] = {"partition_by": ["day"], "mode": "append"}
+    pqext.write_dataset(plain, tmp_path, by["partition_by"], shredding={"v": "infer"})
+    inferred = pqext.write_dataset(plain, tmp_path, **by)
+    assert leaf_paths(tmp_path, inferred)[2:] == [
+        "v.typed_value.a.value", "v.typed_value.a.typed_value", "v.typed_value.b.value", "v.typed_value.b.typed_value",
+    ]  # fmt: skip
+    assert "v.typed_value.c.value" in leaf_paths(tmp_path, pqext.write_dataset(shredded, tmp_path, **by))
+    narrow = pqext.write_dataset(plain, tmp_path, shredding={"v": "b STRING"}, **by)
+    assert leaf_paths(tmp_path, narrow)[2:] == ["v.typed_value.b.value", "v.typed_value.b.typed_value"]
+    for file in narrow.files:
+        (tmp_path / file.name).touch()  # within the resolution of the clock, all files may be equally old
+    assert pqext.write_dataset(plain, tmp_path, **by).shredded == {"v": ("STRUCT<b: STRING>",)}
+    unshredded = pqext.write_dataset(plain, tmp_path, shredding={}, **by)
+    assert leaf_paths(tmp_path, unshredded) == ["v.metadata", "v.value"]
+    assert variant.to_json(pqext.read_table(tmp_path)["v"]).to_pylist().count('{"a":1,"b":"x"}') == 6
+    dynamic = pqext.write_dataset(
+        plain.slice(0, 1), tmp_path, "day", mode="overwrite", partition_overwrite="dynamic", shredding={"v": "a INT"}
+    )
+    assert leaf_paths(tmp_path, dynamic)[2:] == ["v.typed_value.a.value", "v.typed_value.a.typed_value"]
+
+
+@pytest.mark.parametrize(
+    "choice", ["EPSG:3857", {"edges": "spherical"}, {"crs": "EPSG:3857", "covering": {"name": "box", "type": "float"}}]
+)
+def test_appended_wkb_has_the_type_and_covering_of_the_folder(choice: Any, tmp_path: Path) -> None:
+    points = pa.table({"id": [1, 2], "at": pa.array(shapely.to_wkb(shapely.points([1, 2], [3, 4])), pa.binary())})
+    first = pqext.write_dataset(points, tmp_path, geometry={"at": choice})
+    schema = pq.read_schema(tmp_path / first.files[0].name)
+    for geometry in ({}, {"at": {"order": "hilbert"}}):
+        appended = pqext.write_dataset(points, tmp_path, mode="append", geometry=geometry)
+        assert pq.read_schema(tmp_path / appended.files[0].name).equals(schema, check_metadata=True)
+    for other in ("EPSG:4267", {"crs": "EPSG:4267"}):
+        with pytest.raises(SchemaMismatchError, match="column 'at' has the metadata"):
+            pqext.write_dataset(points, tmp_path, mode="append", geometry={"at": other})
+
+
 @pytest.mark.spec("writing.tables")
 def test_folders_of_other_table_formats_are_rejected(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "delta", TABLE)
@@ -323,6 +370,15 @@ def test_object_stores_receive_the_same_files(s3: S3) -> None:
         pqext.write_dataset(TABLE, url, "kind", storage_options=s3.options)
     pqext.write_dataset(TABLE.slice(0, 3), url, "kind", mode="overwrite", storage_options=s3.options)
     assert by_id(pqext.read_table(url, storage_options=s3.options)) == TABLE.slice(0, 3).to_pylist()
+
+
+def test_appended_variants_in_object_stores_are_shredded_like_the_newest_file(s3: S3) -> None:
+    url, options = "s3://bucket/data/shredded", s3.options
+    events = pa.table({"v": variant.parse_json(['{"a": 1}'])})
+    pqext.write_dataset(events, url, storage_options=options, shredding={"v": "infer"})
+    assert pqext.write_dataset(events, url, mode="append", storage_options=options).shredded == {
+        "v": ("STRUCT<a: BIGINT>",)
+    }
 
 
 def test_derived_columns_are_written(tmp_path: Path) -> None:

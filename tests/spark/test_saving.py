@@ -164,6 +164,23 @@ def test_data_frames_are_written_and_reported_in_every_mode(spark: Any, tmp_path
     assert pqext.read_table(path, filter=(pqext.col("day") == str(date(2024, 1, 3)))).num_rows == 13
 
 
+def test_appended_variants_are_shredded_like_the_newest_file(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "out")
+    rows = spark.range(0, 4, 1, 1).selectExpr("id", "parse_json('{\"a\": ' || id || '}') AS v", "parse_json('1') AS w")
+    write(shred_variant(rows, {"v": "a INT"}), path)
+    appended = write(rows, path, "append")
+    footer = pq.read_metadata(tmp_path / "out" / appended.files[0].name)
+    leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    assert leaves == ["id", "v.metadata", "v.value", "v.typed_value.a.value", "v.typed_value.a.typed_value",
+                      "w.metadata", "w.value"]
+    assert write(shred_variant(rows, {"w": "INT"}), path, "append").shredded == {
+        "v": ("STRUCT<a: INT>",), "w": ("INT",)
+    }
+    assert write(rows, path, "append", shredding={}).shredded == {}
+    assert write(rows, path, "append", shredding={"v": "a BIGINT"}).shredded == {"v": ("STRUCT<a: BIGINT>",)}
+    assert pqext.scan(path).count() == 20
+
+
 def test_sql_reads_and_inserts_through_a_view_within_known_limits(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     rows = spark.range(5).selectExpr("id", "id % 2 AS k")

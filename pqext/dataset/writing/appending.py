@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,12 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.files.sources import locate_sources
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.partitions import Partitions, partitions_of
+from pqext.geo.geoarrow import encoding_of
+from pqext.geo.geoparquet import covering_field
+from pqext.geo.types import type_of
+from pqext.geo.wkb import holds_bytes
+from pqext.variant.shredding.file_shredding import schemas_of_file
+from pqext.variant.shredding.schema import Untyped
 
 _ADVICE = 'write to another folder or pass mode="overwrite"'
 
@@ -90,3 +98,65 @@ def check_append(
         check_agreement(first, other, path, "the data")
     except SchemaMismatchError as error:
         raise SchemaMismatchError(f"{error}; nothing was written: cast the columns, {_ADVICE}") from None
+
+
+def newest_file(sources: Any, existing_files: Mapping[str, Any]) -> Any:
+    """Return the path or location of the file in a folder ``sources`` that was modified last."""
+    if isinstance(sources, Location):
+        listed = {file.key: file.listed.modified_ms or 0 for file in sources.files() if file.listed is not None}
+        return max(existing_files.values(), key=lambda location: listed.get(location.key, 0))
+
+    def modification_time(path: str) -> int:
+        with suppress(OSError):  # a file that another job has replaced
+            return os.stat(path).st_mtime_ns
+        return 0
+
+    return max(existing_files.values(), key=modification_time)
+
+
+def unshredded_variants(appended_schema: bytes) -> list[str]:
+    """Return the dotted paths of the VARIANT columns of a file that are not shredded."""
+    with ParquetFile(appended_schema) as file:
+        return [path for path, schema in schemas_of_file(file).items() if isinstance(schema, Untyped)]
+
+
+def inherited_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
+    """Return the shredding schemas, as DDL, of the shredded VARIANT columns ``paths`` of an existing file.
+
+    The result is empty if the file cannot be read, for example because it is encrypted.
+    """
+    try:
+        with ParquetFile(location) as file:
+            schemas = schemas_of_file(file)
+    except ParquetError:
+        return {}
+    return {path: str(schema) for path, schema in schemas.items() if path in paths and not isinstance(schema, Untyped)}
+
+
+def inherited_geometry(location: Any, schema: pa.Schema, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the writer's option ``geometry``, completed with the geometry columns of an existing file.
+
+    Columns of plain WKB have the type and the CRS of the file's column, and geometries the covering column if the file
+    has one. ``options`` take precedence. They are returned unchanged if the file cannot be read.
+    """
+    result = {**options}
+    try:
+        with ParquetFile(location) as file:
+            existing = file.arrow_schema
+    except ParquetError:
+        return result
+    for field in schema:
+        index = existing.get_field_index(field.name)
+        type = type_of(existing.field(index)) if index >= 0 else None
+        is_plain = encoding_of(field) is None
+        if type is None or (is_plain and not holds_bytes(field.type)):
+            continue
+        inherited: dict[str, Any] = {"crs": type.crs, "edges": type.edges} if is_plain else {}
+        covering = covering_field(existing, field.name)
+        if covering is not None and covering.name not in schema.names:
+            inherited["covering"] = {"name": covering.name, "type": str(covering.type[0].type)}
+        choice = options.get(field.name, {})
+        is_mapping = isinstance(choice, Mapping) and "type" not in choice  # otherwise a CRS
+        if inherited:
+            result[field.name] = {**inherited, **(choice if is_mapping else {"crs": choice})}
+    return result

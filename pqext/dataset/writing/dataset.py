@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from typing import Any, Literal, Unpack, get_args
 
 import pyarrow as pa
@@ -21,7 +20,15 @@ from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.core.write.table_inputs import as_table
-from pqext.dataset.writing.appending import check_append, drop_columns, empty_file
+from pqext.dataset.writing.appending import (
+    check_append,
+    drop_columns,
+    empty_file,
+    inherited_geometry,
+    inherited_shredding,
+    newest_file,
+    unshredded_variants,
+)
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
 from pqext.dataset.writing.saved import SaveResult
 from pqext.dataset.writing.targets import put_empty, target_at
@@ -64,7 +71,10 @@ def write_dataset(
             dates. The files do not contain these columns; :func:`pqext.scan` reads them from folder names, and empty
             text as null.
         mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` does nothing in this case,
-            ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see.
+            ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see. If existing files
+            remain, VARIANT columns are shredded like those of the newest file unless ``shredding`` is passed
+            (``shredding={}`` writes them unshredded), WKB without a type has its geometry type and CRS, and geometries
+            have its covering column.
         partition_overwrite: Partitions that ``mode="overwrite"`` replaces: ``"static"`` replaces all, ``"dynamic"``
             only those for which ``data`` has rows.
         max_records_per_file: Number of rows after which another file is started.
@@ -119,8 +129,18 @@ def write_dataset(
         raise ValueError("data without columns cannot be saved, because the number of rows would be lost")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
-    empty = empty_file(drop_columns(schema, by), writer)
-    target.check(mode == "overwrite" and not is_dynamic, partial(check_append, appended_schema=empty, partition_by=by))
+    stored = drop_columns(schema, by)
+    empty = empty_file(stored, writer)
+
+    def check_existing(path: str, sources: Any, existing_files: Mapping[str, Any]) -> None:
+        newest = newest_file(sources, existing_files)
+        writer["geometry"] = inherited_geometry(newest, stored, chosen.geometry)
+        appended = empty_file(stored, writer)
+        check_append(path, sources, existing_files, appended, by)
+        if not chosen.shredding and "shredding" not in keywords:
+            writer["shredding"] = inherited_shredding(newest, unshredded_variants(appended))
+
+    target.check(mode == "overwrite" and not is_dynamic, check_existing)
     job = uuid.uuid4().hex
     steps = Steps(progress, table.num_rows if isinstance(table, pa.Table) else None)
     staged = target.begin(job, os.getpid())

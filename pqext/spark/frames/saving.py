@@ -13,19 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pqext.dataset.writing import commit
+from pqext.dataset.writing.appending import inherited_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import WriteMode, check_choice
 from pqext.dataset.writing.saved import SaveResult
+from pqext.dataset.writing.targets import Target
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
+from pqext.spark.columns.shredding_choice import column_choices, variant_paths
 from pqext.spark.options.save import PartitionOverwrite, as_text
 from pqext.spark.sources.registration import ensure_registered
 from pqext.spark.writing.sink import read_summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 
@@ -53,7 +57,9 @@ def write(
         path: A folder on a file system that driver and executors share, or a URL of ``s3://``, ``s3a://`` (which need
             boto3), ``gs://`` or ``abfss://`` (obstore).
         mode: If the folder contains files, ``"error"`` raises ``FileExistsError``, ``"ignore"`` does nothing,
-            ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see.
+            ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see. An append shreds VARIANT
+            columns without :func:`shred_variant` like those of the newest file, unless option ``shredding`` is passed
+            (``shredding={}`` writes them unshredded). ``df.write`` does not.
         partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
         partition_overwrite: With ``"dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows
             for; with ``"static"`` it replaces all.
@@ -93,6 +99,8 @@ def write(
             errno.EEXIST, 'the folder contains files: use mode="append", "overwrite" or "ignore"', target.path
         )
     ensure_registered(df.sparkSession)
+    if mode == "append" and "shredding" not in options:
+        options["shredding"] = _inherited_shredding(target, df.schema)
     encoded = {name: as_text(value) for name, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     encoded |= {"partition_by": json.dumps(by)} if by else {}
@@ -117,6 +125,20 @@ def write(
         return read_summary(scratch / "summary.json")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _inherited_shredding(target: Target, schema: StructType) -> dict[str, str]:
+    """Return the shredding of the newest file of ``target`` for VARIANT columns of ``schema`` without shredding."""
+    chosen = column_choices(schema)
+    paths = [path for path in variant_paths(schema) if path not in chosen]
+    inherited: dict[str, str] = {}
+
+    def inherit(path: str, sources: Any, existing_files: Mapping[str, Any]) -> None:
+        inherited.update(inherited_shredding(newest_file(sources, existing_files), paths))
+
+    if paths:
+        target.check(False, inherit)
+    return inherited
 
 
 def clean(

@@ -37,7 +37,20 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
             raise ValueError(f"no column {column!r} in the file{meant}")
         if node.logical_name != "VARIANT":
             raise TypeError(f"column {column!r} is not a VARIANT")
-        return schema_of_storage(shape.from_node(node).storage_field(replace(file.options, shredded=True)).type)
+        return _schema_of_node(file, node)
+
+
+def schemas_of_file(file: ParquetFile) -> dict[str, ShreddingSchema]:
+    """Return the shredding schema of each VARIANT column of ``file`` by its dotted path; untyped if not shredded.
+
+    Raises ``VariantError`` if a column violates the layout of Variant Shredding.
+    """
+    nodes = [node for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
+    return {node.dotted_path: _schema_of_node(file, node) for node in nodes}
+
+
+def _schema_of_node(file: ParquetFile, node: SchemaNode) -> ShreddingSchema:
+    return schema_of_storage(shape.from_node(node).storage_field(replace(file.options, shredded=True)).type)
 
 
 def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
