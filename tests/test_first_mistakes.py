@@ -212,13 +212,6 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         "unknown shredding option 'bikes'; a schema is DDL text, as in a INT; the options are schema",
     ),
     (
-        "SQL text as a column",
-        lambda path: pqext.read_table(path, ["station:$.bikes::int as n"]),
-        r"here write col\('station'\).variant\('\$.bikes', 'int'\).alias\('n'\)$",
-    ),
-    ("a name as another", lambda path: pqext.read_table(path, ["user as u"]), r"write col\('user'\).alias\('u'\)$"),
-    ("a product as a column", lambda path: pqext.read_table(path, ["a * 2"]), r"as in \(col\('a'\) \* 2\).alias"),
-    (
         "a cast without a name",
         lambda path: pqext.read_table(path, [(col("a.b") * -2).cast("string")]),
         r": \(col\('a.b'\) \* -2\).cast\('string'\).alias\('name'\)$",

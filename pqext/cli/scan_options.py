@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,58 +14,9 @@ from pqext.cli.locations import InputFile, Place
 from pqext.cli.reader_options import Reading
 
 if TYPE_CHECKING:
+    from pqext.dataset.notations.column_text import Names
     from pqext.dataset.presentation.columns import Formats
     from pqext.dataset.scan import Scan
-
-_ALIAS = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")", re.S | re.I)
-_STAR = re.compile(
-    r"\*(?:\s+(?:exclude|except)\s*(?:\((?P<names>.+)\)|(?P<name>[\w.]+|\"(?:[^\"]|\"\")+\")))?", re.S | re.I
-)
-_RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
-_NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]*[^=<>!:'\"()\s])\s*=\s*(?P<value>[^=\s].*)", re.S)
-_EXPRESSION = re.compile(r"[-+*/%()`:\"']")
-"""Characters that are rare in names and present in every expression."""
-
-Names = Callable[[], Iterable[str]]
-"""Returns the names of columns and the dotted names of struct fields."""
-
-
-def selection(text: str, all_columns: Names = tuple, fields: Names = tuple) -> list[Any]:
-    """Parse ``a,b.c,name=event:$.x::int,a * 2 as twice`` into columns for :func:`pqext.scan`.
-
-    Args:
-        text: Comma-separated columns and expressions.
-        all_columns: Returns the columns that ``*`` selects; ``* exclude (a, b)`` omits some of them.
-        fields: Returns names that are never parsed as expressions.
-
-    Raises:
-        ValueError: If an item is neither a name nor an expression.
-
-    >>> selection('a, "b,c"')
-    ['a', 'b,c']
-    >>> *names, (name, value) = selection("*, a * 2 as twice", lambda: ["a", "b"])
-    >>> names, name, str(value)
-    (['a', 'b'], 'twice', 'a * 2')
-    """
-    items = [item.strip() for item in _split_at_commas(text)]
-    if not all(items):
-        raise ValueError(f"column list {text!r} has an empty entry; expected a comma-separated list such as a,b.c")
-    columns: list[Any] = []
-    stars: set[str] = set()
-    for item in items:
-        star = _STAR.fullmatch(item)
-        if star is None:
-            columns.append(_column(item, fields))
-        else:
-            stars.update(selected := _expand_star(star["names"] or star["name"], list(all_columns())))
-            columns += selected
-    for name, count in Counter(column for column in columns if isinstance(column, str)).items():
-        if count > 1 and name in stars:
-            raise ValueError(
-                f"column {name!r} is selected twice; rename one, as in \"{name} as other\", "
-                f"or exclude it from *, as in \"* exclude ({name})\""
-            )
-    return columns
 
 
 def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
@@ -76,112 +26,19 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
     (['mag', 'id'], [True, False], [False, False])
     """
     from pqext.core.options.indexes import sort_keys
+    from pqext.dataset.notations.column_text import EXPRESSION, column_from_text, split_at_commas
 
-    items = [item.strip() for item in _split_at_commas(text)]
+    items = [item.strip() for item in split_at_commas(text)]
     if not all(items):
         raise ValueError(f"--order-by {text!r} lacks a column; write, for example, mag desc, id")
     keys = [sort_keys([item])[0] for item in items]
     for item, key in zip(items, keys, strict=True):
         name, *words = key.path.split()
-        if words and not _EXPRESSION.search(key.path) and name in fields() and key.path not in fields():
+        if words and not EXPRESSION.search(key.path) and name in fields() and key.path not in fields():
             raise ValueError(f"--order-by {item!r}: after {name} write asc or desc, then nulls first or nulls last")
-    columns = [_column(key.path, fields) for key in keys]
+    columns = [column_from_text(key.path, fields) for key in keys]
     values = [column[1] if isinstance(column, tuple) else column for column in columns]
     return values, [key.descending for key in keys], [key.nulls_first for key in keys]
-
-
-def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
-    """Return ``names`` without the comma-separated names in ``exclusion``. Raises ``ValueError`` for unknown names."""
-    excluded = [_unquote(item.strip()) for item in _split_at_commas(exclusion or "") if exclusion]
-    for name in excluded:
-        if name not in names:
-            from pqext.core.base.suggestions import unknown_column_message
-
-            raise ValueError(unknown_column_message(name, names))
-    return [name for name in names if name not in excluded]
-
-
-def _split_at_commas(text: str) -> list[str]:
-    """Split text at commas that are not within quotes or brackets."""
-    items, depth, quote, path_offsets = [""], 0, "", _path_offsets(text)
-    for offset, character in enumerate(text):
-        if offset in path_offsets:
-            pass
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        else:
-            depth = max(0, depth + (character in "([<") - (character in ")]>"))
-            if character == "," and not depth:
-                items.append("")
-                continue
-        items[-1] += character
-    return items
-
-
-_QUOTES = "\"'`"
-
-
-def _path_offsets(text: str) -> set[int]:
-    """Return the offsets that are within VARIANT paths. Quotes and brackets at these offsets are not syntax."""
-    if ":" not in text:
-        return set()
-    from pqext.dataset.notations.sql_paths import PathError, path_spans
-
-    try:
-        return {offset for span in path_spans(text) for offset in range(span.start, span.stop)}
-    except PathError:  # the error is reported when the column is parsed
-        return set()
-
-
-def _column(item: str, fields: Names) -> Any:
-    if re.fullmatch(r'"(?:[^"]|"")*"', item):
-        return _unquote(item)
-    plain = not _EXPRESSION.search(item)
-    match = _ALIAS.fullmatch(item) or _NAMED.fullmatch(item)
-    if plain and match is None:
-        renamed = _RENAMED.fullmatch(item)
-        if renamed is not None and renamed["value"] in fields() and item not in fields():
-            name = "name" if renamed["name"].lower() == "as" else renamed["name"]
-            raise ValueError(f"no column {item!r}; to rename a column, write {renamed['value']} as {name}")
-        return item
-    if item in fields():
-        return item
-    if match is None:
-        value = _value(item)
-        return (item, value) if _needs_name(value) else value
-    return (_unquote(match["name"].strip()), _value(match["value"]))
-
-
-def _unquote(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
-
-
-def _value(text: str) -> Any:
-    from pqext.dataset.notations.sql import value_from_sql
-
-    return value_from_sql(text)
-
-
-def _needs_name(value: Any) -> bool:
-    """Return whether an expression needs a name. Columns and VARIANT fields have one."""
-    from pqext.dataset.expressions import Column, VariantField
-
-    return not isinstance(value, Column | VariantField)
-
-
-def dotted_names(fields: Iterable[Any], prefix: Sequence[str] = ()) -> set[str]:
-    """Return the names of Arrow fields, and the dotted names of fields within structs."""
-    import pyarrow as pa
-
-    names = set()
-    for field in fields:
-        path = (*prefix, field.name)
-        names.add(".".join(path))
-        if pa.types.is_struct(field.type):
-            names |= dotted_names(field.type, path)
-    return names
 
 
 @dataclass(frozen=True)
@@ -280,6 +137,8 @@ def order_rows(scan: Scan, order_by: str | None) -> Scan:
     """Return the scan sorted by ``--order-by``; unchanged if the option is None."""
     if order_by is None:
         return scan
+    from pqext.dataset.notations.column_text import dotted_names
+
     columns, descending, nulls_first = ordering(order_by, lambda: dotted_names(scan.schema))
     return scan.order_by(*columns, descending=descending, nulls_first=nulls_first)
 
@@ -305,4 +164,6 @@ def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> For
 
 
 def _select(text: str, scan: Scan) -> list[Any]:
+    from pqext.dataset.notations.column_text import dotted_names, selection
+
     return selection(text, lambda: scan.schema.names, lambda: dotted_names(scan.schema))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
-from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.base.suggestions import closest_name, unknown_column_message
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, col
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.planning.projection import ComputedColumn
+from pqext.dataset.notations.column_text import dotted_names, selection
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 
 T = TypeVar("T")
 Result = tuple["str | ComputedColumn", ...]
+_NOT_A_NAME = re.compile(r"[^\w.]")
+"""Characters that a name without expressions, commas and blanks lacks."""
 
 
 @dataclass
@@ -86,6 +90,30 @@ class _FileNames:
 
     def __contains__(self, name: object) -> bool:
         return name in self.folders or name in self.root
+
+
+def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
+    """Replace text that is not the name of a column or a struct field with the columns that :func:`selection` parses.
+
+    ``schema`` returns the schema that has the names. It is only called if there is text other than a plain name. Text
+    that cannot be parsed but resembles a name is returned unchanged. Raises ``ValueError`` for other invalid text.
+    """
+    if not any(isinstance(column, str) and _NOT_A_NAME.search(column) for column in columns):
+        return columns
+    known = schema()
+    fields = dotted_names(known)
+    results: list[Any] = []
+    for column in columns:
+        if not isinstance(column, str) or column in fields or not _NOT_A_NAME.search(column):
+            results.append(column)
+            continue
+        try:
+            results += selection(column, lambda: known.names, lambda: fields)
+        except ValueError:
+            if closest_name(column, sorted(fields)) is None:
+                raise
+            results.append(column)
+    return parse_columns(results)
 
 
 def restrict_columns(previous_result: Result | None, selection: Result) -> Result:

@@ -11,6 +11,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.io.source import FileSource
 from pqext.core.options.keywords import ReadKeywords, ScanKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
+from pqext.dataset.column_names import expand_columns
 from pqext.dataset.expressions import col
 from pqext.dataset.files.file_set import FileSet, OnInvalid
 from pqext.dataset.files.sources import find_sources, locate_sources
@@ -59,7 +60,8 @@ def scan(
             folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
             ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
             these.
-        columns: Top-level names or dotted paths; None for all. A value inside a VARIANT becomes a separate column by
+        columns: Top-level names, dotted paths or SQL text such as ``"price * 2 as twice"``, as in :meth:`Scan.select`;
+            None for all. A value inside a VARIANT becomes a separate column by
             ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
             ``col("user").field("name")``, named ``user.name``. A computed column needs a name,
             ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. A mapping names all columns of the
@@ -127,6 +129,9 @@ def scan(
         partitions = partitions.cast(schema)
         if chosen is None:
             chosen = tuple(schema.names)
+    file_set = FileSet(files, read, limits, on_invalid, summaries)
+    if chosen is not None:
+        chosen = expand_columns(chosen, lambda: Scan(ScanRequest(file_set, None, None, partitions, schema)).schema)
     included = [name for name in (include_file_paths, include_row_numbers) if name is not None]
     if included:
         partitions = partitions.add_columns(include_file_paths, include_row_numbers)
@@ -134,7 +139,7 @@ def scan(
             chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(
         ScanRequest(
-            FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema,
+            file_set, chosen, as_expression(filter), partitions, schema,
             skipping=skipping_of(skipping, filesystem, storage_options), timezone=timezone,
         )
     )

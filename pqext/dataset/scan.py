@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, suggest_arguments
 from pqext.core.base.text import escape_text, html_details, html_summary, html_table
 from pqext.dataset.aggregates import Aggregates
-from pqext.dataset.column_names import order_keys, restrict_columns, substitute_computed
+from pqext.dataset.column_names import expand_columns, order_keys, restrict_columns, substitute_computed
 from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
@@ -81,7 +81,9 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
                 (``col("event").variant("$.n", "int64")``, or a pair of a name and that), or one list of them; or a
-                mapping of names of the result to columns and values.
+                mapping of names of the result to columns and values. Text that is not the name of a column is parsed
+                as by ``--select`` of the command line, which reads the schema: ``"event:$.n::int as n"``, ``"price *
+                2 as twice"``, ``"a, b"``, ``"* exclude (a)"``.
 
         Returns:
             A new scan; this one is unchanged.
@@ -97,7 +99,8 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             [{'name': 'Suva'}, {'name': 'Nome'}]
         """
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
-        return self._replace(result=restrict_columns(self._request.result, parse_columns(arguments)))
+        selected = expand_columns(parse_columns(arguments), lambda: self.schema)
+        return self._replace(result=restrict_columns(self._request.result, selected))
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.

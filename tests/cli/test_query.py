@@ -25,7 +25,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.cli.scan_options import selection
+from pqext.dataset.notations.column_text import selection
 from pqext.dataset.notations.sql import from_sql
 
 MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]

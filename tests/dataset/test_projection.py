@@ -121,3 +121,29 @@ def test_invalid_columns_are_rejected() -> None:
         pqext.read_table(FILE, [col("n").variant("$.id", "int64")])
     with pytest.raises(ValueError, match="absent"):
         pqext.read_table(FILE, [col("absent").variant("$.id", "int64")])
+
+
+def test_text_selects_like_the_command_line() -> None:
+    table = pqext.scan(FILE).select("v:$.id::bigint as id", "n * 2 as twice, n", "n+1").to_table()
+    assert table.to_pydict() == {
+        "id": [row and row["id"] for row in ROWS], "twice": [2 * i for i in range(len(ROWS))],
+        "n": [*range(len(ROWS))], "n+1": [i + 1 for i in range(len(ROWS))],
+    }  # fmt: skip
+    read = pqext.read_table(FILE, ["v:$.user.uid::int", "* exclude (v)"])
+    assert read.schema == pa.schema([("v.user.uid", pa.int32()), ("n", pa.int64())])
+    assert read["v.user.uid"].to_pylist() == [row and row["user"]["uid"] for row in ROWS]
+    for wrong, message in (("v:$.id:::int", "at character 6"), ("m * 2 as x", "no column 'm'"), ("n, ", "empty")):
+        with pytest.raises(ValueError, match=message):
+            pqext.read_table(FILE, [wrong])
+
+
+def test_exact_name_precedes_text() -> None:
+    names = ["n", "n * 2", "a, b", "x as y", "v:$.id", "price (USD)"]
+    sink = io.BytesIO()
+    pqext.write_table(pa.table({**{name: [at] for at, name in enumerate(names)}, "s": [{"in-out": 9}]}), sink)
+    assert pqext.read_table(sink, names).to_pydict() == {name: [at] for at, name in enumerate(names)}
+    scan = pqext.scan(sink).select("s.in-out", "n * 2")
+    assert scan.to_table().to_pylist() == [{"s": {"in-out": 9}, "n * 2": 1}]
+    assert scan.select("n * 2").to_table().to_pylist() == [{"n * 2": 1}]
+    with pytest.raises(ValueError, match=r"no column 'price \(US'; did you mean 'price \(USD\)'"):
+        pqext.read_table(sink, ["price (US"])

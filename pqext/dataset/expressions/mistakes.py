@@ -83,7 +83,7 @@ def python_hint(text: str) -> str:
         flag = ", descending=True" if is_descending else ""
         return escape_text(f"to sort rows, write order_by({order['minus'] or order['column']!r}{flag})")
     computed = _suggest_computed(text)
-    return computed and f"SQL text is for filters and the command line; here write {escape_text(computed)}"
+    return computed and f"write {escape_text(computed)}"
 
 
 def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[str]) -> str:
@@ -109,7 +109,7 @@ _OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
 def _suggest_computed(text: str) -> str:
-    """Return the Python equivalent of the SQL text of a column, or an example.
+    """Return the Python equivalent of the SQL text of a value, or an example.
 
     Empty if the text looks like a plain name.
 

@@ -72,9 +72,11 @@ def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[
     """Return lines that describe which data of each file is read, in which stages, and why other data is skipped.
 
     At most ``max_entries`` files, and row groups of each file, are listed. The remaining files are summarised together,
-    and the remaining row groups are counted.
+    and the remaining row groups are counted. There are no lines if ``max_entries`` is 0.
     """
-    lines = []
+    lines: list[str] = []
+    if max_entries == 0:
+        return lines
     for task in tasks[:max_entries]:
         if task.prune_reason is not None:
             lines.append(f"{escape_text(task.path)} skipped: {task.prune_reason}")
