@@ -58,7 +58,7 @@ def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryF
     >>> validate(from_wkt(pa.array(["POINT (1 2)"]))) is None
     True
     >>> str(validate(pa.array([None, bytes.fromhex("010100000000")])))
-    'row 1, byte 5: the geometry ends too early (geo.wkb.bounded)'
+    'row 1, byte 5: the geometry is truncated (geo.wkb.bounded)'
     """
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault must be 'return' or 'raise', not {on_fault!r}")

@@ -386,7 +386,7 @@ def test_arrow_schema_with_repeated_references_is_rejected_early() -> None:
         message[place : place + 4] = (target - place).to_bytes(4, "little")
     assert pa.ipc.read_schema(pa.py_buffer(bytes(message))).names[-1] == long.name  # 90 MB from 200 KB
     data = relabel(written(pa.table({"d": [1]})), base64.b64encode(bytes(message)).decode())
-    with pytest.warns(AnnotationWarning, match="again and again"):
+    with pytest.warns(AnnotationWarning, match="too many times"):
         read(data)
 
 

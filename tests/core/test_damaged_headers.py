@@ -177,7 +177,7 @@ def test_bit_width_of_an_all_null_page_is_checked(rows: int) -> None:
     data[at + 1] = 0x88
     with pytest.raises(OSError, match="bit_width 136"):
         pq.read_table(io.BytesIO(bytes(data)))
-    with pytest.raises(CorruptFileError, match="a bit width of more than 32"):
+    with pytest.raises(CorruptFileError, match="bit width of run-length data exceeds 32"):
         pqext.read_table(bytes(data))
 
 

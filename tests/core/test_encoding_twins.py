@@ -176,7 +176,7 @@ def test_fixed_length_values_with_shared_prefixes_match_the_reference(case: tupl
 @pytest.mark.spec("encoding.delta-strings.fixed")
 def test_fixed_length_value_of_a_wrong_length_is_rejected() -> None:
     encoded = delta.encode_strings([b"abc", b"ab"])
-    with pytest.raises(CorruptFileError, match="another length"):
+    with pytest.raises(CorruptFileError, match="differs from its type"):
         delta_byte_array.decode_fixed_width(
             PageRun([view(encoded)], [2]), Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8)
         )
@@ -196,8 +196,8 @@ def test_null_slots_between_encoded_byte_arrays_are_empty(words: list[bytes], da
 @pytest.mark.parametrize(
     ("prefixes", "suffixes", "data", "message"),
     [
-        ([1], [1], b"a", "longer than the value before"),
-        ([0, 3], [2, 1], b"abc", "longer than the value before"),
+        ([1], [1], b"a", "longer than the previous value"),
+        ([0, 3], [2, 1], b"abc", "longer than the previous value"),
         ([0, -1], [2, 1], b"abc", "negative"),
         ([0, 1], [2, -1], b"abc", "negative"),
         ([0, 1], [2, 2], b"abc", "end before"),
@@ -220,7 +220,7 @@ def test_lengths_beyond_the_page_are_rejected(lengths: list[int]) -> None:
 def test_repeated_prefix_beyond_the_limit_is_rejected_before_allocation() -> None:
     count = 1 << 20
     page = delta.encode([0] + [5000] * (count - 1), 32, 1 << 20, 1) + delta.encode([5000] + [0] * (count - 1), 32)
-    with pytest.raises(LimitError, match="shared prefixes stand for more"):
+    with pytest.raises(LimitError, match="shared prefixes expand to more"):
         strings(page + b"x" * 5000, count, delta_byte_array)
     builder = ByteArrayBuilder(limit=1 << 16)
     run = PageRun([view(page + b"x" * 5000)], [count])

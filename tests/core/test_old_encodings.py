@@ -103,5 +103,5 @@ def test_dictionary_is_written_first_and_indices_follow_their_width(version: int
 def test_indices_wider_than_32_bits_are_rejected(width: int) -> None:
     entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
     page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
-    with pytest.raises(CorruptFileError, match="bit width of more than 32"):
+    with pytest.raises(CorruptFileError, match="bit width of run-length data exceeds 32"):
         dictionary.decode_fixed_width(PageRun([page], [1]), Type.INT32, 4, entries, out)

@@ -203,7 +203,7 @@ def test_levels_are_split_from_the_following_bytes() -> None:
 @pytest.mark.parametrize("page", [b"", b"\0\0\0", b"\x01\0\0\0", b"\xff\xff\xff\xff" + bytes(100)])
 def test_levels_beyond_their_page_are_corrupt(page: bytes) -> None:
     whole = np.frombuffer(b"\0\0\0\0", np.uint8)
-    with pytest.raises(CorruptFileError, match="levels leave their page"):
+    with pytest.raises(CorruptFileError, match="levels extend beyond their page"):
         PageRun([whole, np.frombuffer(page, np.uint8)], [1, 1]).split()
 
 

@@ -237,7 +237,7 @@ def test_empty_list_accepts_any_valid_element_type(element: int) -> None:
     for id in (2, 9):  # a field, and one that is passed over
         data = bytes([id << 4 | 9, element, 0])
         if element > compact.UUID:  # Thrift's own readers refuse these
-            with pytest.raises(CorruptFileError, match="a wire type that the compact protocol does not have"):
+            with pytest.raises(CorruptFileError, match="the compact protocol does not have this wire type"):
                 decode(SizeStatistics, data)
         else:
             assert not decode(SizeStatistics, data)[0].repetition_level_histogram
@@ -299,21 +299,21 @@ def test_arbitrary_bytes_return_a_structure_or_a_typed_error(cls: type[Struct], 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "goes on after the last byte"),
+        (b"", "the structure is truncated"),
         (b"\x15" + b"\x80" * 11, "longer than 64 bits"),
         (b"\x15" + b"\xff" * 9 + b"\x02\x00", "longer than 64 bits"),
         (b"\x00", r"PageLocation\.offset: a required field is missing"),
-        (b"\x10", "a wire type that the compact protocol does not have"),
-        (b"\x1e", "a wire type that the compact protocol does not have"),
-        (b"\x05\x80\x80\x04\x00", "more than 16 bits"),
-        (b"\x05\xfe\xff\x03\x00\x15\x00", "more than 16 bits"),
-        (b"\x98\xff\xff\xff\xff\x0f", "goes on after the last byte"),
-        (b"\x99\xf5\xff\xff\xff\xff\x0f", "more elements than there are bytes left"),
-        (b"\x99\xf3\x05\x00\x00", "more elements than there are bytes left"),
-        (b"\x99\x10\x00\x00", "a wire type that the compact protocol does not have"),
-        (b"\x9b\xff\x7f\x55", "more elements than there are bytes left"),
-        (b"\x9b\x01\x05\x00\x00\x00", "a wire type that the compact protocol does not have"),
-        (b"\x9d" + b"\x00" * 15, "goes on after the last byte"),
+        (b"\x10", "the compact protocol does not have this wire type"),
+        (b"\x1e", "the compact protocol does not have this wire type"),
+        (b"\x05\x80\x80\x04\x00", "exceeds 16 bits"),
+        (b"\x05\xfe\xff\x03\x00\x15\x00", "exceeds 16 bits"),
+        (b"\x98\xff\xff\xff\xff\x0f", "the structure is truncated"),
+        (b"\x99\xf5\xff\xff\xff\xff\x0f", "exceeds the number of remaining bytes"),
+        (b"\x99\xf3\x05\x00\x00", "exceeds the number of remaining bytes"),
+        (b"\x99\x10\x00\x00", "the compact protocol does not have this wire type"),
+        (b"\x9b\xff\x7f\x55", "exceeds the number of remaining bytes"),
+        (b"\x9b\x01\x05\x00\x00\x00", "the compact protocol does not have this wire type"),
+        (b"\x9d" + b"\x00" * 15, "the structure is truncated"),
     ],
 )
 def test_corrupt_bytes_are_rejected_with_the_reason(data: bytes, message: str) -> None:

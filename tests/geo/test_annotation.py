@@ -192,7 +192,7 @@ class TestWhatIsWritten:
     def test_invalid_wkb_is_an_error_with_row_and_byte(self, tmp_path: Path) -> None:
         array = pa.array([b"\1\1\0\0\0" + b"\0" * 16, b"\1\1\0\0\0\0"], pa.binary())
         target = tmp_path / "f.parquet"
-        with pytest.raises(GeometryError, match="row 1: the geometry ends too early") as caught:
+        with pytest.raises(GeometryError, match="row 1: the geometry is truncated") as caught:
             pqext.write_table(pa.table({"g": array}), target, geometry={"g": None})
         assert (caught.value.row, caught.value.offset) == (1, 5)
         assert not target.exists()

@@ -78,7 +78,7 @@ def test_rows_of_srids_and_errors_are_numbered_by_column() -> None:
     point = twin.encode(twin.Geometry(twin.POINT, 0, [(1.0, 2.0)]))
     ewkb = b"\1" + (0x20000001).to_bytes(4, "little") + (4326).to_bytes(4, "little") + point[5:]
     assert parts_of(pa.array([point, None, ewkb, point]), [0, 1, 4])[0].srids == [(4326, 2)]
-    with pytest.raises(GeometryError, match="row 3: the geometry ends too early"):
+    with pytest.raises(GeometryError, match="row 3: the geometry is truncated"):
         parts_of(pa.array([point, None, point, b"\1"]), [0, 2, 4])
 
 

@@ -19,7 +19,7 @@ from reference.effort import share
 POINT = geo.from_points([1.0], [2.0])[0].as_py()
 OPEN_RING = twin.encode(twin.Geometry(twin.POLYGON, 0, [[(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]]))
 FAULTY = {
-    POINT[:7]: (5, "geo.wkb.bounded", "the geometry ends too early"),
+    POINT[:7]: (5, "geo.wkb.bounded", "the geometry is truncated"),
     POINT + b"\0": (21, "geo.wkb.bounded", "bytes follow the end of the geometry"),
     b"\2" + POINT[1:]: (0, "geo.wkb.byte_order", "the byte order is neither 0 nor 1"),
     OPEN_RING: (9, "geo.wkb.rings", "a ring has fewer than four points or does not end where it begins"),
@@ -45,8 +45,8 @@ def test_each_invalid_row_is_reported_once(rows: list[bytes | None], data: st.Da
 def test_fault_is_raised_on_request_with_its_message() -> None:
     array = pa.array([POINT, None, POINT[:7]])
     fault = geo.validate(array)
-    assert str(fault) == "row 2, byte 5: the geometry ends too early (geo.wkb.bounded)"
-    with pytest.raises(GeometryError, match=r"^row 2: the geometry ends too early \(geo\.wkb\.bounded\)") as raised:
+    assert str(fault) == "row 2, byte 5: the geometry is truncated (geo.wkb.bounded)"
+    with pytest.raises(GeometryError, match=r"^row 2: the geometry is truncated \(geo\.wkb\.bounded\)") as raised:
         geo.validate(array, on_fault="raise")
     assert (raised.value.row, raised.value.offset, raised.value.rule) == (2, 5, "geo.wkb.bounded")
     assert geo.validate(array[:2], on_fault="raise") is None

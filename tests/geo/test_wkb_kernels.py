@@ -138,7 +138,7 @@ def test_only_empty_parts_may_lack_dimensions() -> None:
     flat_line = twin.Geometry(2, 0, [(1.0, 2.0), (3.0, 4.0)])
     mixed = binary([twin.encode(twin.Geometry(7, 1, [empty, flat_point]))])
     for array in (mixed, binary([twin.encode(twin.Geometry(7, 1, [nowhere, flat_line]))])):
-        with pytest.raises(GeometryError, match="other dimensions"):
+        with pytest.raises(GeometryError, match="dimensions of a part"):
             geo.validate(array, on_fault="raise")
     assert geo.bounds(mixed).to_pylist()[0]["ymin"] == 2
 
@@ -198,7 +198,7 @@ def test_random_bytes_are_read_like_in_the_reference(value: bytes) -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_count_of_four_billion_is_rejected_at_its_byte(base: int, order: str) -> None:
     value = bytes([order == "<"]) + struct.pack(order + "II", base, 0xFFFFFFFF) + b"\0" * 64
-    with pytest.raises(GeometryError, match="more elements") as caught:
+    with pytest.raises(GeometryError, match="element count") as caught:
         geo.bounds(binary([value]))
     assert caught.value.offset == 5
 
@@ -206,7 +206,7 @@ def test_count_of_four_billion_is_rejected_at_its_byte(base: int, order: str) ->
 @pytest.mark.spec("geo.wkb.bounded")
 def test_ring_of_four_billion_points_is_rejected_at_its_byte() -> None:
     value = b"\1" + struct.pack("<III", 3, 1, 0xFFFFFFFF) + b"\0" * 64
-    with pytest.raises(GeometryError, match="more elements") as caught:
+    with pytest.raises(GeometryError, match="element count") as caught:
         geo.bounds(binary([value]))
     assert caught.value.offset == 9
 
@@ -246,7 +246,7 @@ def test_trailing_bytes_are_rejected_at_their_byte() -> None:
     "code", [0, 18, 999, 1000, 1018, 4001, 4008, 5001, 0x80000000, 0x80000012, 0x800003E9, 0x1FFFFFFF]
 )
 def test_unknown_type_codes_are_rejected(code: int) -> None:
-    with pytest.raises(GeometryError, match="not a WKB type code"):
+    with pytest.raises(GeometryError, match="type code is unknown"):
         geo.bounds(binary([b"\1" + struct.pack("<I", code) + b"\0" * 40]))
 
 
@@ -254,7 +254,7 @@ def test_unknown_type_codes_are_rejected(code: int) -> None:
 @pytest.mark.parametrize(("base", "part"), [(4, 2), (5, 1), (6, 1), (4, 7), (5, 3), (6, 6)])
 def test_multi_geometry_contains_only_its_own_type(base: int, part: int) -> None:
     value = b"\1" + struct.pack("<II", base, 1) + b"\1" + struct.pack("<II", part, 0) + b"\0" * 16
-    with pytest.raises(GeometryError, match="another type"):
+    with pytest.raises(GeometryError, match="wrong type"):
         geo.bounds(binary([value]))
 
 
@@ -266,9 +266,9 @@ def test_validation_returns_or_raises_like_that_of_variants() -> None:
 
 def test_error_rows_are_numbered_over_all_chunks() -> None:
     chunks = pa.chunked_array([binary([point(0, 0)] * 3), binary([]), binary([None, point(1, 1), b"\2"])])
-    assert str(geo.validate(chunks)).startswith("row 5, byte 0: the geometry ends too early")
+    assert str(geo.validate(chunks)).startswith("row 5, byte 0: the geometry is truncated")
     for function in (geo.bounds, geo.statistics, geo.to_iso_wkb, geo.to_shapely, geo.sort_indices):
-        with pytest.raises(GeometryError, match="row 5: the geometry ends too early"):
+        with pytest.raises(GeometryError, match="row 5: the geometry is truncated"):
             function(chunks)
 
 

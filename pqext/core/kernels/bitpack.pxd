@@ -42,7 +42,7 @@ cdef extern from *:
 
 
 cdef inline void unpack(const uint8_t *p, size_t size, int width, Py_ssize_t count, uint32_t *out) noexcept nogil:
-    """`count` values of 1 to 32 bits from `size` bytes, which must hold them all.
+    """Unpack `count` values of 1 to 32 bits from `size` bytes, which must contain all of them.
 
     `out` must have room for `count` rounded up to a multiple of eight.
     """
@@ -69,15 +69,18 @@ cdef inline void unpack(const uint8_t *p, size_t size, int width, Py_ssize_t cou
 # Values of up to 64 bits, one at a time.
 
 cdef inline uint64_t mask_of(int width) noexcept nogil:
-    """The lowest `width` bits (0 to 64) set."""
+    """Return a mask of the lowest `width` bits (0 to 64)."""
     if width == 0:
         return 0
     return (~<uint64_t> 0) >> (64 - width)
 
 
 cdef inline uint64_t value_at(const uint8_t *p, uint64_t bit, int width, uint64_t mask) noexcept nogil:
-    """The value that starts at `bit`. The caller has proved that 8 bytes from its first one on can be read;
-    a value that needs a ninth ends in it, so that byte is part of the packed data."""
+    """Return the value of `width` bits at `bit`.
+
+    The caller has checked that 8 bytes can be read from the byte that contains `bit`. A value that extends into a ninth
+    byte ends in that byte, so the ninth byte can also be read.
+    """
     cdef const uint8_t *at = p + (bit >> 3)
     cdef int shift = <int> (bit & 7)
     cdef uint64_t word = load64(at) >> shift
@@ -87,7 +90,7 @@ cdef inline uint64_t value_at(const uint8_t *p, uint64_t bit, int width, uint64_
 
 
 cdef inline Py_ssize_t loadable(size_t size, int width, Py_ssize_t count) noexcept nogil:
-    """Number of the `count` values of `width` bits that 8-byte loads within `size` bytes can read."""
+    """Return how many of the `count` values of `width` bits can be read with 8-byte loads within `size` bytes."""
     cdef uint64_t safe
     if width == 0:
         return count
@@ -104,7 +107,7 @@ cdef inline Py_ssize_t loadable(size_t size, int width, Py_ssize_t count) noexce
 cdef inline uint64_t last_value_at(
     const uint8_t *p, size_t size, uint64_t bit, int width, uint64_t mask
 ) noexcept nogil:
-    """The value that starts at `bit` and ends within `size` bytes, near their end."""
+    """Return the value that starts at `bit` and ends within `size` bytes, without reading beyond them."""
     cdef uint8_t tail[16]
     cdef size_t at = <size_t> (bit >> 3), left = 0
     if at < size:
@@ -118,7 +121,7 @@ cdef inline uint64_t last_value_at(
 
 
 cdef inline uint8_t *pack(const uint64_t *values, Py_ssize_t count, int width, uint8_t *out) noexcept nogil:
-    """Pack `count` values below 2**width into ceil(count * width / 8) bytes; returns the end of them.
+    """Pack `count` values below 2**width into ceil(count * width / 8) bytes; return the end of these bytes.
 
     Up to 8 bytes after the end may be overwritten.
     """
@@ -140,7 +143,7 @@ cdef inline uint8_t *pack(const uint64_t *values, Py_ssize_t count, int width, u
 
 
 cdef inline int bits_of(uint64_t value) noexcept nogil:
-    """The position of the highest bit set, from 1; 0 for 0."""
+    """Return the number of bits in `value` up to its highest bit that is set; 0 for 0."""
     cdef int count = 0
     while value >= 256:
         value >>= 8

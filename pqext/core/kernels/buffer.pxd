@@ -15,14 +15,14 @@ cdef void bytes_free(Bytes *b) noexcept nogil
 
 
 cdef inline int bytes_reserve(Bytes *b, size_t extra) noexcept nogil:
-    """Make room for `extra` more bytes; 0, or -1 when memory is out."""
+    """Make room for `extra` more bytes; return 0, or -1 if memory is exhausted."""
     if extra > b.capacity - b.size:
         return bytes_grow(b, extra)
     return 0
 
 
 cdef inline int bytes_append(Bytes *b, const void *source, size_t count) noexcept nogil:
-    """Append `count` bytes; 0, or -1 when memory is out."""
+    """Append `count` bytes; return 0, or -1 if memory is exhausted."""
     if bytes_reserve(b, count) != 0:
         return -1
     if count:
@@ -32,7 +32,7 @@ cdef inline int bytes_append(Bytes *b, const void *source, size_t count) noexcep
 
 
 cdef class Memory:
-    """Owns malloc memory and lends it through the buffer protocol, read-only."""
+    """Owner of malloc memory, which it exposes read-only through the buffer protocol."""
     cdef uint8_t *data
     cdef size_t size
 

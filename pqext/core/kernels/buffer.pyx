@@ -44,7 +44,7 @@ cdef class Memory:
 
 
 cdef Memory take(Bytes *b):
-    """Move the bytes into a `Memory`; `b` is empty afterwards."""
+    """Move the bytes into a `Memory` object; `b` is empty afterwards."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.data = b.data
     memory.size = b.size

@@ -8,7 +8,7 @@ cdef enum:
 
 
 cdef inline int read_leb128(const uint8_t *p, size_t size, size_t *at, int bits, uint64_t *out) noexcept nogil:
-    """Read a number of at most `bits` bits and step over it: 0, TRUNCATED or BAD_VARINT."""
+    """Read a number of at most `bits` bits, and move `at` after it. Return 0, TRUNCATED or BAD_VARINT."""
     cdef uint64_t result = 0
     cdef int shift = 0
     cdef uint8_t byte

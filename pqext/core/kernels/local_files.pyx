@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Several local files opened, and the end of each read, in one call that holds no lock of the interpreter."""
+"""Open several local files and read the end of each, in one call that releases the GIL."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -84,7 +84,7 @@ cdef struct Place:
 
 
 cdef class LocalFile:
-    """An open file: its size and time of the last change, its first bytes, and its last ones in `tail`."""
+    """Open file: its size and time of the last change, its first bytes, and its last bytes in `tail`."""
 
     cdef int number
     cdef readonly int64_t size
@@ -120,7 +120,7 @@ cdef void open_all(Place *places, Py_ssize_t count) noexcept nogil:
 
 
 cdef void read_all(Place *places, Py_ssize_t count) noexcept nogil:
-    """Read the ends of all, and close those that were written to meanwhile or cannot be read."""
+    """Read the ends of all files, and close files that were modified meanwhile or cannot be read."""
     cdef Py_ssize_t i
     cdef int64_t stamp[3]
     cdef Place *one
@@ -139,10 +139,10 @@ cdef void read_all(Place *places, Py_ssize_t count) noexcept nogil:
 
 
 def open_files(list paths not None, int64_t tail_bytes):
-    """Open the files at `paths`, as bytes, and read the last `tail_bytes` of each; None for files to open otherwise.
+    """Open the files at `paths`, as bytes, and read the last `tail_bytes` of each; None for files that are not opened.
 
-    These are not regular files, shorter than the format allows, or being written, or the system rejects them: another
-    attempt reports the reason. Nothing is opened on Windows.
+    They are not regular files, are shorter than the format allows, are being written, or cannot be opened: the caller
+    opens them again to report the reason. Nothing is opened on Windows.
     """
     cdef Py_ssize_t count = len(paths), i
     cdef Place *places
@@ -179,7 +179,7 @@ def open_files(list paths not None, int64_t tail_bytes):
             file.tail = PyBytes_FromStringAndSize(NULL, places[i].length)
             places[i].tail = PyBytes_AS_STRING(file.tail)
             found[i] = file
-            file.number = places[i].number  # which it closes from now on
+            file.number = places[i].number  # `file` now owns the descriptor
         with nogil:
             read_all(places, count)
         for i in range(count):
@@ -206,9 +206,9 @@ def open_files(list paths not None, int64_t tail_bytes):
 
 
 def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns, int64_t[::1] changed_ns):
-    """Write the size of each file, when it was written, and when it or its name last changed, in nanoseconds.
+    """Write the size of each file, and the times of its last modification and last status change, in nanoseconds.
 
-    The size is -1 if it is unknown: for anything but a regular file, and always on Windows.
+    The size is -1 if it is unknown: for anything except a regular file, and always on Windows.
     """
     cdef Py_ssize_t i, count = len(paths)
     cdef int64_t stamp[3]

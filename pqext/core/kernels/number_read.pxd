@@ -62,11 +62,14 @@ cdef extern from * nogil:
 
 
 cdef enum:
-    READABLE_DIGITS = 770   # more than these decide no double, but for whether any is not zero
+    READABLE_DIGITS = 770   # of further digits only matters whether any is not zero
 
 
 cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t exponent) noexcept nogil:
-    """The digits of [p, end), a point among them perhaps, times ten to the `exponent`, however many they are."""
+    """Convert the digits of [p, end), which may include a point, times ten to the `exponent`.
+
+    Supports any number of digits.
+    """
     cdef char[READABLE_DIGITS + 32] text
     cdef int count = 0, i
     cdef bint rest = False
@@ -86,7 +89,7 @@ cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t ex
         text[count - 1] = c'1' if text[count - 1] == c'0' else text[count - 1]
     if count == 0:
         return 0.0
-    # Exponents beyond 9,999 are treated alike: the result is zero or infinite.
+    # For all exponents beyond 9,999 the result is zero or infinite.
     text[count] = c'e'
     text[count + 1] = c'-' if exponent < 0 else c'+'
     exponent = -exponent if exponent < 0 else exponent
@@ -99,10 +102,12 @@ cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t ex
 
 
 cdef inline const uint8_t *read_double(const uint8_t *p, const uint8_t *end, bint json, double *out) noexcept nogil:
-    """Find the double nearest to the number at p, and the end of its text; NULL if it is not a number or infinite.
+    """Read the number at `p` as the nearest double into `out`.
 
-    Digits, perhaps with a point among them, perhaps with an exponent. `json` allows neither a plus nor a zero in
-    front nor a point without digits on both sides.
+    Return the end of its text; NULL if it is invalid or infinite.
+
+    A number has digits, an optional point and an optional exponent. With `json`, it must not have a plus sign or a
+    leading zero, and a point must have digits on both sides.
     """
     cdef const uint8_t *digits
     cdef const uint8_t *stop

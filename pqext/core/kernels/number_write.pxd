@@ -25,7 +25,7 @@ cdef extern from * nogil:
 # --- Integers -------------------------------------------------------------------------------------
 
 cdef inline int digit_count(uint64_t v) noexcept nogil:
-    """Decimal digits of v, at least 1."""
+    """Return the number of decimal digits of v, at least 1."""
     cdef int count = 1
     while v >= 10000:
         v = v // 10000
@@ -50,7 +50,7 @@ cdef inline uint8_t *write_digits(uint8_t *p, uint64_t v) noexcept nogil:
 
 
 cdef inline uint8_t *write_padded(uint8_t *p, uint32_t v, int width) noexcept nogil:
-    """The last `width` digits of v, with zeros in front."""
+    """Write the last `width` digits of v, padded with zeros. Return the end of the text."""
     cdef int i
     for i in range(width - 1, -1, -1):
         p[i] = <uint8_t> (c'0' + v % 10)
@@ -65,13 +65,13 @@ cdef inline uint8_t *write_integer(uint8_t *p, int64_t v) noexcept nogil:
     return write_digits(p, <uint64_t> v)
 
 
-# --- Floating point: the shortest digits that read back as the same number, and of these the nearest. ------
+# --- Floating point: the shortest digits that read back as the same number, and among them the nearest. ------
 # The method is Raffaele Giulietti's: among the multiples of a power of ten that is just below the distance
 # of neighbouring floats, at most a few lie between the bounds that round to the float, and the products
 # that decide it need no more than 128 bits when the last bit keeps whether anything was cut off.
 
 cdef inline uint64_t _to_odd(uint64_t high, uint64_t low, uint64_t c) noexcept nogil:
-    """The top 64 bits of high:low * c, with the last bit set when any bit below them is."""
+    """Return the top 64 bits of high:low * c, with the last bit set if any lower bit is set."""
     cdef uint64_t carry, upper, middle
     multiply(low, c, &carry)
     middle = multiply(high, c, &upper) + carry
@@ -88,7 +88,8 @@ cdef inline uint64_t _to_odd32(uint64_t power, uint64_t c) noexcept nogil:
 cdef inline uint64_t shortest_digits(
     uint64_t fraction, int exponent, int fraction_bits, int bias, int *power
 ) noexcept nogil:
-    """The decimal significand of the float with these fields, not zero and finite; times 10 ** power."""
+    """Return the shortest decimal significand of the finite, nonzero float with these fields, and its `power` of ten.
+    """
     cdef uint64_t c = fraction, low, middle, high, s, tens, g_high, g_low, half
     cdef int q = 1 - bias - fraction_bits
     cdef int k, h, index
@@ -141,7 +142,10 @@ cdef inline int significant_digits(uint8_t *text, uint64_t digits, int *power) n
 
 
 cdef inline uint8_t *write_pointed(uint8_t *p, const uint8_t *text, int count, int point) noexcept nogil:
-    """Write `count` digits with a point after the first `point`, which may be negative, and digits on both sides."""
+    """Write `count` digits with a point after the first `point`, which may be negative, and digits on both sides.
+
+    Return the end of the text.
+    """
     cdef int i
     if point <= 0:
         p[0] = c'0'
@@ -165,7 +169,10 @@ cdef inline uint8_t *write_pointed(uint8_t *p, const uint8_t *text, int count, i
 
 
 cdef inline uint8_t *write_shortest(uint8_t *p, uint64_t digits, int power) noexcept nogil:
-    """digits * 10 ** power as Python writes floats: with a point, or with an exponent when far from 1."""
+    """Write digits * 10 ** power as Python formats floats: with a point, or with an exponent if far from 1.
+
+    Return the end of the text.
+    """
     cdef uint8_t[20] text
     cdef int count = significant_digits(&text[0], digits, &power)
     cdef int point = count + power       # digits before the decimal point
@@ -186,9 +193,10 @@ cdef inline uint8_t *write_shortest(uint8_t *p, uint64_t digits, int power) noex
 
 
 cdef inline uint8_t *write_plain(uint8_t *p, double value, int decimals) noexcept nogil:
-    """A finite number as briefly as it reads back, 1 for 1.0; with `decimals` >= 0, at most 18, rounded to as many.
+    """Write the shortest text that reads back as a finite number, without ".0". Return the end of the text.
 
-    The digits of the brief text are rounded, halves away from zero: 2.675 has the two decimals 2.68.
+    With `decimals` from 0 to 18, round the digits of this text to that number, halves away from zero: 2.675 is 2.68
+    with two decimals.
     """
     cdef uint64_t bits, digits, step
     cdef int power, drop

@@ -1,4 +1,4 @@
-# Text between its forms: JSON strings to plain text, plain text to fields of CSV.
+# Convert JSON strings to plain text, and plain text to CSV fields.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 
@@ -9,7 +9,8 @@ from pqext.variant.kernels.json_print cimport ROOM
 
 
 cdef int write_json_text(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
-    """JSON text unchanged; NaN and the infinities, which JSON lacks, as strings."""
+    """Write JSON text unchanged, but NaN and infinities, which JSON does not support, as strings. Return 0 or a fault.
+    """
     cdef bint negative
     if n == 3 and (p[0] == c'i' or p[1] == c'a') and p[2] != c'"' or n == 4 and p[0] == c'-' and p[1] == c'i':
         negative = p[0] == c'-'
@@ -21,7 +22,7 @@ cdef int write_json_text(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int unescape(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
-    """The string of JSON text as `write_text` writes it, without quotes and escapes."""
+    """Write the string of JSON text from `write_text`, without quotes and escapes. Return 0 or a fault."""
     cdef size_t i = 1
     cdef uint8_t c
     if n < 2 or p[n - 1] != c'"' or bytes_reserve(out, n) != 0:
@@ -57,7 +58,7 @@ cdef inline int _hexadecimal(uint8_t c) noexcept nogil:
 
 
 cdef int quote(Bytes *out, size_t start) noexcept nogil:
-    """Put the text from `start` on in quotes where CSV needs them."""
+    """Quote the text from `start` on if CSV requires it. Return 0 or a fault."""
     cdef size_t quotes = 0, n = out.size - start, i, to
     cdef uint8_t *p = out.data + start
     cdef uint8_t c

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""Rows of Arrow columns as text: JSON objects, lines of CSV, and the text of each value of a column.
+"""Format rows of Arrow columns as JSON objects or CSV lines, and the values of a column as text.
 
-Values have the text that DuckDB casts them to; nested ones are JSON. No Python object is made of a value.
+Values have the same text as DuckDB's casts; nested values are JSON. No Python object is created per value.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
@@ -34,10 +34,10 @@ cpdef enum TextKind:
     KIND_DURATION
     KIND_INTERVAL       # months, days and nanoseconds, of 16 bytes
     KIND_UUID
-    KIND_STRING         # kinds from here on may hold what CSV quotes
+    KIND_STRING         # this and later kinds may need quotes in CSV
     KIND_JSON           # JSON text, or nan, inf and -inf
     KIND_BINARY
-    KIND_STRUCT         # kinds from here on are nested
+    KIND_STRUCT         # this and later kinds are nested
     KIND_LIST
     KIND_FIXED_LIST
     KIND_MAP            # with keys that are names
@@ -55,7 +55,7 @@ cdef struct Node:
     const uint8_t *data
     int64_t data_size
     const uint8_t *offsets
-    int first               # child
+    int first               # first child
     int children
 
 
@@ -63,11 +63,11 @@ include "quoting.pxi"
 
 
 cdef class RowText:
-    """Columns whose rows are written; `nodes` describe them and what they hold, see `presentation.row_text`.
+    """Columns whose rows are formatted. `nodes` describe the columns and their children (`presentation.row_text`).
 
-    Each is a tuple (kind, width, scale, length, offset, base, validity, data, offsets, first, children), children
-    following their parents; buffers are Arrow's or None. `names` are JSON strings with what follows them, of the
-    children of structs; `columns` are the nodes of the columns.
+    A node is a tuple (kind, width, scale, length, offset, base, validity, data, offsets, first, children); children
+    follow their parents. Buffers are Arrow buffers or None. `names` are JSON strings with the following punctuation,
+    for the children of structs. `columns` is the number of columns.
     """
     cdef Node *nodes
     cdef int count
@@ -83,7 +83,7 @@ cdef class RowText:
         memset(&self.name_ends, 0, sizeof(Bytes))
 
     def __init__(self, list nodes, list names, int columns, int64_t rows):
-        """The first `columns` of `nodes` are the columns; `names` has one for each node."""
+        """Store the nodes; the first `columns` nodes are the columns. `names` has an entry for each node."""
         cdef Node *node
         cdef int i
         cdef bytes name
@@ -138,14 +138,16 @@ cdef class RowText:
         bytes_free(&self.name_ends)
 
     def json(self, int64_t start, int64_t size):
-        """Rows from `start` on as JSON objects, one a line, until there are `size` bytes or no more rows.
+        """Format rows from `start` on as JSON objects, one per line, up to `size` bytes or the last row.
 
-        Returns (rows, text, fault, node): the fault of the row after them, and the node it is in.
+        Return (rows, text, fault, node): the fault of the next row, and the node with the fault.
         """
         return self._lines(start, size, False)
 
     def csv(self, int64_t start, int64_t size):
-        """As `json`, for lines of CSV: nothing for nulls, quotes where they are needed and for empty text."""
+        """Format rows like `json`, as lines of CSV: nulls are empty, and values are quoted if necessary or if they are
+        empty text.
+        """
         return self._lines(start, size, True)
 
     cdef object _lines(self, int64_t start, int64_t size, bint are_csv):
@@ -192,14 +194,14 @@ cdef class RowText:
                 if status == 0 and self.nodes[i].kind >= KIND_STRING:
                     status = quote(out, before)
             elif status == 0 and self.columns == 1:
-                status = bytes_append(out, b'""', 2)  # a line without anything would be no row
+                status = bytes_append(out, b'""', 2)  # an empty line would not be a row
             if status != 0:
                 where[0] = i
                 return status
         return put(out, c'\n')
 
     def texts(self, int column):
-        """The values of a column as text: (rows, validity, offsets, text, fault)."""
+        """Format the values of a column as text; return (rows, validity, offsets, text, fault)."""
         cdef Bytes out
         cdef TextColumn result
         cdef int64_t row = 0
@@ -238,7 +240,7 @@ cdef class RowText:
         return node.kind != KIND_NULL and bit_is_set(node.validity, node.offset + row)
 
     cdef int _bytes(self, const Node *node, int64_t row, const uint8_t **p, size_t *n) noexcept nogil:
-        """The bytes of a value of variable or of fixed size."""
+        """Return the bytes of a value of variable or fixed size in `p` and `n`; 0 or a fault."""
         cdef int64_t begin, end
         if node.offsets == NULL:
             begin = (node.offset + row) * node.width
@@ -253,7 +255,7 @@ cdef class RowText:
         return 0
 
     cdef int _scalar(self, Bytes *out, const Node *node, int64_t row, bint quoted) noexcept nogil:
-        """A value of fixed size without quotes; NaN and infinities have them if `quoted`."""
+        """Write a value of fixed size without quotes; NaN and infinities are quoted if `quoted`."""
         cdef int64_t index = node.offset + row
         cdef const uint8_t *p = node.data + index * node.width
         cdef uint8_t *to
@@ -343,7 +345,7 @@ cdef class RowText:
         return status if status != 0 else put(out, c'"')
 
     cdef int _plain(self, Bytes *out, int i, int64_t row) noexcept nogil:
-        """A value that is not null as text by itself."""
+        """Write a value that is not null as plain text."""
         cdef const Node *node = &self.nodes[i]
         cdef const uint8_t *p = NULL
         cdef size_t n = 0
@@ -405,7 +407,7 @@ cdef class RowText:
         return status if status != 0 else put(out, c'}' if node.kind == KIND_MAP else c']')
 
     cdef int _key(self, Bytes *out, int i, int64_t row) noexcept nogil:
-        """Format a map key as a member name; keys other than strings are quoted."""
+        """Write a map key as a member name; keys other than strings are quoted."""
         cdef const Node *node = &self.nodes[i]
         cdef int status
         if node.kind > KIND_DECIMAL or not self._valid(i, row):

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Boxes and type codes of the rows of a WKB column, one by one and together."""
+"""Boxes and type codes of the rows of a WKB column, by row and in total."""
 from libc.math cimport INFINITY, NAN
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -16,7 +16,7 @@ cdef struct Found:
     # Summary of a range of rows.
     Box box
     uint32_t types  # bit 8 * dims + base
-    int64_t rows  # that are not null
+    int64_t rows  # number of rows that are not null
 
 
 cdef inline uint32_t type_bit(int base, int dims) noexcept nogil:
@@ -24,20 +24,20 @@ cdef inline uint32_t type_bit(int base, int dims) noexcept nogil:
 
 
 cdef inline int point_dims(const uint8_t *value) noexcept nogil:
-    """The dimensions of a value that begins as a little-endian ISO point, -1 if it does not."""
+    """Return the dimensions of a value that begins as a little-endian ISO point; -1 if it does not."""
     cdef uint32_t code = load32(value + 1, True)
     return <int> (code // 1000) if value[0] == 1 and code % 1000 == POINT and code < 4000 else -1
 
 
 cdef enum:
     BLOCK = 256  # rows
-    RANGE = 65536  # bytes, about, of at most a block of rows
+    RANGE = 65536  # approximate bytes of a range, which has at most a block of rows
 
 
 cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box) noexcept nogil:
     """Count the rows from `row` to `stop_row` that are contiguous little-endian XY points, in complete blocks.
 
-    Widens `box` by them. Each loop does one operation on a block.
+    Widen `box` by these points. Each loop performs one operation on a block.
     """
     cdef int64_t i = c.first + row, first = i, end = c.first + stop_row
     cdef int k
@@ -68,10 +68,11 @@ cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box)
 cdef int64_t point_run(
     const Column *c, int64_t row, int64_t stop_row, Box *box, int64_t *counts
 ) noexcept nogil:
-    """Count the rows from `row` to `stop_row` that are null or little-endian ISO points of the first one's dimensions.
+    """Count the rows from `row` to `stop_row` that are null or little-endian ISO points with the dimensions of the
+    first row.
 
-    Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, which are
-    read once each; any other value ends the run and is left to `walk`.
+    Widen `box` by these points, and add their number to `counts[dims]`. Only for 32-bit offsets, which are read once
+    each. Any other value ends the run; the caller passes it to `walk`.
     """
     cdef Box run
     cdef int64_t i = c.first + row, first = i, end = c.first + stop_row, points = 0, size = 0
@@ -118,7 +119,7 @@ cdef int64_t point_run(
 
 
 cdef struct Traits:
-    # Rare traits; of SRIDs in EWKB headers the first two distinct ones other than 0, and their rows.
+    # Rare traits, and the first two distinct SRIDs other than 0 in EWKB headers with their rows.
     bint extended
     bint hollow
     int known
@@ -129,7 +130,8 @@ cdef struct Traits:
 cdef int summarize_rows(
     const Column *c, int64_t *row, int64_t stop, bint strict, Found *found, Traits *traits, Geometry *geometry
 ) noexcept nogil:
-    """Check the rows from `row` to `stop` and put them into `found`; 0, or the fault of the row where it stopped."""
+    """Check the rows from `row` to `stop` and add them to `found`. Return 0, or the fault of the row at which it stops.
+    """
     cdef const uint8_t *value = NULL
     cdef size_t size = 0
     cdef int64_t points[4]
@@ -184,7 +186,7 @@ cdef void join(Found *whole, const Found *part) noexcept nogil:
 
 
 cdef int64_t data_size(const Column *c) noexcept nogil:
-    """The bytes of all rows, as far as the offsets can be believed."""
+    """Return the total size of all rows in bytes, limited to the data if offsets are invalid."""
     cdef int64_t start = 0, stop = 0
     cdef int32_t narrow[2]
     if c.length == 0:
@@ -200,7 +202,7 @@ cdef int64_t data_size(const Column *c) noexcept nogil:
 
 
 cdef class Summary:
-    """Summary of all rows of a column, and of consecutive ranges of rows; see the stub."""
+    """Summary of all rows of a column, and of consecutive ranges of rows (see the stub)."""
 
     cdef readonly tuple box
     cdef readonly list types
@@ -209,7 +211,7 @@ cdef class Summary:
     cdef readonly bint hollow
     cdef readonly list srids
     cdef WkbColumn column
-    cdef int64_t step  # rows of each range but the last, which has as many or fewer
+    cdef int64_t step  # rows of each range; the last range may have fewer
     cdef Found *ranges
 
     def __cinit__(self, WkbColumn column not None, bint strict=False):
@@ -249,7 +251,7 @@ cdef class Summary:
         free(self.ranges)
 
     def is_of(self, WkbColumn column not None):
-        """Return whether `column` shares the buffers of the summarized column, and has its rows."""
+        """Return whether `column` has the same buffers and rows as the summarized column."""
         cdef const Column *one = &self.column.c
         cdef const Column *other = &column.c
         return (
@@ -264,8 +266,8 @@ cdef class Summary:
     ):
         """Summarize each segment of rows, from one number in `starts` to the next.
 
-        Fills xmin, xmax, ymin, ymax, the rows of `boxes`, with NaN for segments without values, the bits 8 * dims +
-        base in `types`, and the number of `rows` that are not null.
+        Fill the rows xmin, xmax, ymin, ymax of `boxes`, with NaN for segments without values; `types` with the bits 8 *
+        dims + base; and `rows` with the number of rows that are not null.
         """
         cdef const Column *c = &self.column.c
         cdef Py_ssize_t part, d, parts = starts.shape[0] - 1
@@ -296,7 +298,9 @@ cdef class Summary:
             raise fault(status, self.column.row + row, &geometry)
 
     cdef int summarize(self, int64_t *row, int64_t stop, Found *found, Geometry *geometry) noexcept nogil:
-        """As `summarize_rows`, from what is known of the ranges, and rows only where a range is not whole."""
+        """Summarize rows like `summarize_rows`, using the summaries of complete ranges, and reading only the other
+        rows.
+        """
         cdef Traits traits
         cdef Found some
         cdef int64_t edge
@@ -317,7 +321,7 @@ cdef class Summary:
 
 
 cdef tuple box_tuple(const Box *box):
-    """xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None where a dimension has no value."""
+    """Return (xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax), with None for dimensions without values."""
     found = []
     for d in range(4):
         found += [None, None] if box.low[d] > box.high[d] else [box.low[d], box.high[d]]
@@ -325,11 +329,11 @@ cdef tuple box_tuple(const Box *box):
 
 
 def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
-    """Fill `out`, one line a bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]), one column a row.
+    """Fill `out` with the boxes of rows: a line per bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]).
 
-    Missing values are NaN. Returns two bit masks: the type codes found (bit
-    8 * dims + base) and the dimensions (bit 0 for x to bit 3 for m) that some row is without. With 4 lines it
-    stops at the first geometry that has Z or M, leaving the rest of `out` as it was.
+    Missing values are NaN. Return two bit masks: the type codes (bit 8 * dims + base), and the dimensions (bit 0 for x
+    to bit 3 for m) that are missing in some row. With 4 lines, stop at the first geometry that has Z or M; the
+    remaining columns of `out` are unchanged.
     """
     cdef Column *c = &column.c
     cdef int bounds = <int> out.shape[0], d

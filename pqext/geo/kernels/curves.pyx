@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""Positions along curves of order 32 that fill a rectangle: Hilbert's, and the Z-order of Morton."""
+"""Positions along curves of order 32 that fill a rectangle: Hilbert curve and Z-order (Morton)."""
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 
 cdef inline uint32_t grid(double value, double low, double scale) noexcept nogil:
-    """The cell of a coordinate on an axis of 2^32 cells, clamped to the ends; NaN is in the first."""
+    """Return the cell of a coordinate on an axis of 2^32 cells, clamped to the ends; 0 for NaN."""
     cdef double cell = (value - low) * scale
     if not cell >= 0.0:
         return 0
@@ -14,11 +14,11 @@ cdef inline uint32_t grid(double value, double low, double scale) noexcept nogil
 
 
 cdef uint16_t STEPS[4][256]
-"""By state and four bits each of x and y: the eight bits of the position, then two of the next state."""
+"""Table by state and four bits each of x and y: eight bits of the position, then two bits of the next state."""
 
 
 cdef uint16_t four_levels(uint32_t state, uint32_t x, uint32_t y) noexcept nogil:
-    """Descend four levels of quadrants, mirroring and swapping the axes as the curve turns.
+    """Descend four levels of quadrants, mirroring and swapping the axes with the orientation of the curve.
 
     Bit 0 of the state: the axes are mirrored; bit 1: they are swapped.
     """
@@ -31,7 +31,7 @@ cdef uint16_t four_levels(uint32_t state, uint32_t x, uint32_t y) noexcept nogil
         bit_x ^= held
         bit_y ^= held
         d = (d << 2) | ((3 * bit_x) ^ bit_y)
-        # In the quadrants with y = 0 the curve's axes are swapped, in the one with x = 1 also mirrored.
+        # In quadrants with y = 0 the axes of the curve are swapped; with x = 1 they are also mirrored.
         mirror ^= bit_x & (bit_y ^ 1)
         swap ^= bit_y ^ 1
     return <uint16_t> (d << 2 | swap << 1 | mirror)
@@ -76,9 +76,9 @@ def positions(
     double ymax,
     uint64_t[::1] out not None,
 ):
-    """Write each point's position on the curve that fills the bounds; points outside count at the edge."""
+    """Write the position of each point on the curve that fills the bounds. Points outside are moved to the edge."""
     cdef int64_t i, n = x.shape[0]
-    # Halves, because the bounds may be further apart than the largest double.
+    # Halves, because the distance of the bounds may exceed the largest double.
     cdef double width = xmax / 2 - xmin / 2, height = ymax / 2 - ymin / 2
     cdef double scale_x = 2147483648.0 / width if width > 0 else 0.0
     cdef double scale_y = 2147483648.0 / height if height > 0 else 0.0

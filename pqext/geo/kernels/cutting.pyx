@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Where to cut a sequence of boxes so that the boxes around the parts are small together."""
+"""Split a sequence of boxes so that the boxes around the parts are small in total."""
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
@@ -14,11 +14,11 @@ def cheapest_cuts(
     double[::1] costs not None,
     int64_t[::1] starts not None,
 ):
-    """Cut n boxes into parts of `least` to `most` (only the last may be shorter), by dynamic programming.
+    """Split n boxes into parts of `least` to `most` boxes (only the last may be shorter), by dynamic programming.
 
-    A part of k boxes costs (its width + `width`) * (its height + `height`) * (k + `extra`). Boxes are lines
-    xmin, xmax, ymin, ymax, inverted if missing. Entry i of `starts` (n + 1 entries, like `costs`) is the
-    start of the last part if the first i boxes are split.
+    The cost of k boxes is (width of the part + `width`) * (height of the part + `height`) * (k + `extra`). `boxes` has
+    the rows xmin, xmax, ymin, ymax, which are inverted if missing. Entry i of `starts` (n + 1 entries, like `costs`) is
+    the start of the last part if only the first i boxes are split.
     """
     cdef int64_t n = boxes.shape[1], stop, start, k
     cdef double x0, x1, y0, y1, w, h, cost

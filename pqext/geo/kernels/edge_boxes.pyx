@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Boxes around geometries whose edges run over the globe."""
+"""Bounding boxes of geometries with geodesic or spherical edges."""
 from libc.math cimport NAN
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -15,22 +15,22 @@ from pqext.geo.kernels.wkb cimport (
 from pqext.core.base.errors import GeometryError
 
 
-# Degrees beyond the range that are rounding; as crs.SLACK.
+# Tolerance in degrees for rounding beyond the range; equal to crs.SLACK.
 cdef double SLACK = 1e-9
 
 cdef enum:
-    OUTSIDE = 100  # an additional status: coordinates that are not longitude and latitude
+    OUTSIDE = 100  # status: coordinates are not longitude and latitude
 
 
 cdef inline bint on_globe(double west, double east, double south, double north) noexcept nogil:
-    # So put that a dimension without values, whose low is above its high, passes.
+    # Written so that a dimension without values, whose low exceeds its high, passes.
     return not (
         west < -180.0 - SLACK or east > 180.0 + SLACK or south < -90.0 - SLACK or north > 90.0 + SLACK
     )
 
 
 cdef inline void clamp(Box *box, int d, double most) noexcept nogil:
-    """Put what lies within SLACK of the range into it."""
+    """Move bounds that are out of range by at most SLACK into the range."""
     if box.low[d] <= box.high[d]:
         box.low[d] = clamped(box.low[d], most)
         box.high[d] = clamped(box.high[d], most)
@@ -40,13 +40,12 @@ def edge_boxes(
     WkbColumn column not None, double[:, ::1] out not None, double e2, double ratio, double turn,
     uint8_t[::1] outside=None,
 ):
-    """Fill `out` as `row_boxes` does, with boxes around whole edges; xmin > xmax where one wraps.
+    """Fill `out` like `row_boxes`, with boxes that include the interior of edges; xmin > xmax if a box wraps.
 
-    With 4 rows, Z and M are omitted.
-    Edges lie on an ellipsoid with the squared eccentricity `e2` and `ratio` of polar to equatorial axis; `turn`
-    bounds the error of the algorithm in the azimuth of edges, in radians.
-    Rows whose coordinates are out of range are flagged in `outside` and have no X and Y; without it they
-    are errors.
+    With 4 rows, Z and M are omitted. Edges are on an ellipsoid with squared eccentricity `e2`, and `ratio` is the polar
+    divided by the equatorial axis; `turn` bounds the error of the algorithm in the azimuth of edges, in radians. Rows
+    whose coordinates are out of range are flagged in `outside` and have no X and Y; without `outside` they raise an
+    error.
     """
     cdef Column *c = &column.c
     cdef int bounds = <int> out.shape[0], d

@@ -3,20 +3,20 @@ from pqext.geo.kernels.paths cimport Path
 
 
 cdef enum:
-    SPANS = 1024  # separate ranges of longitude in one geometry
+    SPANS = 1024  # maximum number of separate longitude ranges in one geometry
 
 
 cdef struct Globe:
-    double e2  # squared eccentricity, 0 for a sphere and for what is longer than it is wide
-    double ratio  # polar axis by equatorial axis
+    double e2  # squared eccentricity, 0 for a sphere or a prolate ellipsoid
+    double ratio  # polar divided by equatorial axis
     double turn  # maximum error of the algorithm in the azimuth of an edge, in radians
     double stretch  # maximum factor of longitudes on the auxiliary sphere
-    double quick  # maximum degrees that an edge rises, per squared degree of its width
-    double tie  # what part of half the globe makes it doubtful which side of a ring is the smaller
+    double quick  # maximum rise of an edge in degrees, per squared degree of its width
+    double tie  # fraction of half the globe within which the smaller side of a ring is uncertain
 
 
 cdef struct Span:
-    double west  # at most east: spans that cross the antimeridian are stored as two
+    double west  # at most east: a span that crosses the antimeridian is stored as two spans
     double east
 
 
@@ -25,7 +25,7 @@ cdef struct Extent:
     double north
     bint south_pole
     bint north_pole
-    bint around  # every longitude
+    bint around  # the geometry covers every longitude
     int count
     Span spans[SPANS]
 
@@ -37,5 +37,6 @@ cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept
 
 
 cdef inline double clamped(double value, double most) noexcept nogil:
-    """A longitude or latitude that rounding has put beyond the end of its range: at the end. NaN stays."""
+    """Move a longitude or latitude that is beyond the range because of rounding to the end of the range; NaN stays NaN.
+    """
     return most if value > most else -most if value < -most else value

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
 """Extents of edges on a sphere or an ellipsoid of revolution; the proofs are in specs/geospatial.md.
 
-Between two longitudes an edge rises to where a great circle does whose ends have the tangents of the same
-latitudes and lie `stretch` times as far apart in longitude: exactly so on a sphere, at most so on an ellipsoid.
+Between two longitudes, an edge rises at most to the latitude of a great circle whose ends have the tangents of the same
+latitudes and are `stretch` times as far apart in longitude. On a sphere this bound is exact.
 """
 from libc.math cimport M_PI, atan, cos, fabs, rint, sin, sqrt, tan
 from libc.stddef cimport size_t
@@ -16,16 +16,16 @@ from pqext.geo.kernels.wkb cimport load_double
 cdef double RADIANS = M_PI / 180
 # An edge at least this wide on the auxiliary sphere, in radians, is assumed to cross a pole.
 cdef double HALF_TURN = M_PI - 2e-7
-# An edge at most so wide on the auxiliary sphere, in degrees, rises by at most `quick` times its width squared.
+# An edge of at most this width on the auxiliary sphere, in degrees, rises by at most `quick` times its width squared.
 cdef double NARROW = 28.0
-# Degrees: how far a latitude, and a sum of two, is uncertain by rounding; see `reach` for larger errors.
+# Rounding error in degrees of a latitude, and of a sum of two; see `reach` for larger errors.
 cdef double ROUNDING = 1e-12
 cdef double OPPOSITE = 1e-9
 # Latitudes at least this high are at the pole, in degrees.
 cdef double AT_POLE = 90.0 - 1e-9
-# Degrees: latitudes nearer to the equator are taken for this one.
+# Latitudes nearer to the equator are replaced by this latitude, in degrees.
 cdef double TINY = 1e-30
-# An edge that rises by less, in degrees, is not computed: the bound is good enough.
+# A smaller rise, in degrees, is not computed: its bound is sufficient.
 cdef double FINE = 1e-9
 # Algorithms that miss directions do so by at most their `turn` on arcs up to RIGHT degrees, and by LONGER times that
 # up to FAR; on longer ones they are not relied upon. COS_FAR is a little more than the cosine of FAR.
@@ -48,7 +48,7 @@ cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept
 
 
 cdef void extent_begin(Extent *extent, double south, double north) noexcept nogil:
-    """A geometry whose vertices have these latitudes."""
+    """Begin the extent of a geometry whose vertices have latitudes from `south` to `north`."""
     extent.south = south
     extent.north = north
     extent.south_pole = south <= -AT_POLE
@@ -63,7 +63,7 @@ cdef int by_west(const void *one, const void *other) noexcept nogil:
 
 
 cdef void coalesce(Extent *extent, double gap) noexcept nogil:
-    """Sort the spans and join those which are not more than `gap` apart."""
+    """Sort the spans, and merge spans that are at most `gap` apart."""
     cdef int i, last = 0
     cdef Span *spans = extent.spans
     if extent.count < 2:
@@ -93,7 +93,8 @@ cdef inline void push(Extent *extent, double west, double east) noexcept nogil:
 
 
 cdef void span(Extent *extent, double west, double east) noexcept nogil:
-    """Enter the longitudes from `west` eastward to `east`. What touches the antimeridian lies on both sides of it."""
+    """Add the longitudes from `west` eastward to `east`. A span that touches the antimeridian is added on both sides.
+    """
     if west <= east:
         push(extent, west, east)
         if west == -180.0:
@@ -106,7 +107,7 @@ cdef void span(Extent *extent, double west, double east) noexcept nogil:
 
 
 cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept nogil:
-    """The narrowest range that holds all spans; it wraps if that is worth while."""
+    """Return the narrowest range that contains all spans; it wraps if that is narrower by `WORTH_WRAPPING`."""
     cdef int i
     cdef double gap = 0.0
     cdef Span *spans = extent.spans
@@ -126,19 +127,20 @@ cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept
 
 
 cdef double reach(double high, double low, double width, double t) noexcept nogil:
-    """Highest latitude of a great circle between two latitudes, `high` > 0 and `low`, `width` radians apart.
+    """Return the highest latitude of a great circle between two latitudes, `high` > 0 and `low`, `width` radians apart.
 
-    `t` is the tangent of `high`, and not 0. Rounded upward: the error of the sine of `width` grows towards half a turn.
+    `t` is the tangent of `high`, and not 0. The result is rounded upward: the error of the sine of `width` grows
+    towards half a turn.
     """
     cdef double c = cos(width), ratio = tan(low * RADIANS) / t, slope
     if ratio <= c:
-        return high  # it falls from the higher end on
+        return high  # the arc descends from its higher end
     slope = (ratio - c) / sin(width)
     return atan(t * sqrt(1 + slope * slope)) / RADIANS + ROUNDING + 1e-13 / (M_PI - width)
 
 
 cdef inline double rise(double high, double low, double omega, double most, double north) noexcept nogil:
-    """The latitude that an edge reaches, if it is more than `north`, else anything up to that."""
+    """Return the highest latitude of an edge if it exceeds `north`, otherwise any latitude of at most `north`."""
     cdef double found
     if high <= 0 or high + most <= north:
         return high
@@ -151,7 +153,7 @@ cdef inline double rise(double high, double low, double omega, double most, doub
 
 
 cdef inline double widest(const Globe *globe, double low, double high, double width) noexcept nogil:
-    """The width in radians of an edge's image on the auxiliary sphere, at the most."""
+    """Return the maximum width in radians of the image of an edge on the auxiliary sphere."""
     cdef double t, least
     if globe.e2 == 0:
         return width * RADIANS
@@ -163,13 +165,16 @@ cdef inline double widest(const Globe *globe, double low, double high, double wi
 
 
 cdef double edge(const Globe *globe, Extent *extent, double y1, double y2, double width) noexcept nogil:
-    """Widen latitudes by an edge of `width` degrees of longitude; returns how far it may swing to a side, in degrees."""
+    """Widen the latitudes by an edge of `width` degrees of longitude.
+
+    Return its maximum deviation in longitude, in degrees.
+    """
     cdef double high = y1 if y1 > y2 else y2, low = y2 if y1 > y2 else y1
     cdef double omega, most, margin = 0.0, length, upper, lower
     if high >= 90.0 or low <= -90.0:
         return 0.0  # along a meridian
     if globe.turn > 0:
-        # Along the parallel of the end that is nearer to a pole, then along a meridian.
+        # Bound: along the parallel of the end that is nearer to a pole, then along a meridian.
         length = 1.01 * width
         if length > 1.0:
             length *= cos((high if high > -low else low) * RADIANS)
@@ -210,15 +215,15 @@ cdef double edge(const Globe *globe, Extent *extent, double y1, double y2, doubl
 
 
 cdef inline double shorter(double turn) noexcept nogil:
-    """A difference of longitudes as the turn of at most half a circle."""
+    """Return a difference of longitudes as a turn of at most half a circle, in degrees."""
     return turn - 360.0 if turn > 180.0 else turn + 360.0 if turn < -180.0 else turn
 
 
 cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
-    """Mark the poles on a ring's smaller side, and both where the sides are nearly equal.
+    """Mark the poles on the smaller side of a ring, or both poles if the sides are nearly equal.
 
-    Sums up, along the ring, longitude and the area between it and the equator. The ring runs past a pole that
-    it touches by the shorter turn.
+    Sums longitude differences and the area between the ring and the equator. A ring that touches a pole passes it by
+    the shorter turn.
     """
     cdef size_t i, start = 0
     cdef const uint8_t *p
@@ -227,7 +232,7 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
     cdef double pole = 0.0
     i = 0
     while i <= path.count:
-        # From the first vertex that is not a pole all around to it.
+        # From the first vertex that is not a pole, once around the ring.
         if not begun and i == path.count:
             return
         p = path.first + ((start + i) % path.count) * path.stride
@@ -253,7 +258,7 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
         elif turn != 0:
             half = tan(lat / 2)
             other = tan(y * RADIANS / 2)
-            if half * other > -1:  # else the edge runs from pole to pole
+            if half * other > -1:  # otherwise the edge runs from pole to pole
                 area += 2 * atan(tan(turn / 2) * (half + other) / (1 + half * other))
         winding += turn
         lon = x
@@ -272,19 +277,19 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
 
 
 cdef struct Track:
-    # Where a path has been. A vertex lies `lap` turns and its longitude east of where the first lap began: compared
-    # exactly, in this order.
+    # Longitudes of a path. A vertex is `lap` turns plus its longitude east of the start of the first lap.
+    # Laps are compared first, then longitudes, both exactly.
     long lap
     double low  # of this lap
     double high
-    long low_lap  # of all laps before it
+    long low_lap  # lowest of all previous laps
     long high_lap
     double lowest
     double highest
 
 
 cdef inline void track_lap(Track *track, long by, double x) noexcept nogil:
-    """End a lap, and begin the next at `x`."""
+    """End a lap, and begin the next lap at `x`."""
     if track.lap < track.low_lap or (track.lap == track.low_lap and track.low < track.lowest):
         track.low_lap = track.lap
         track.lowest = track.low
@@ -296,7 +301,7 @@ cdef inline void track_lap(Track *track, long by, double x) noexcept nogil:
 
 
 cdef inline void extent_span(Extent *extent, const Track *track, double margin) noexcept nogil:
-    """Enter the longitudes of a path whose laps are complete; its edges may deviate by `margin`."""
+    """Add the longitudes of a path whose laps are complete. Its edges may deviate by `margin` degrees."""
     cdef double low = track.lowest, high = track.highest, swing = 0.0, c
     cdef double width = 360.0 * <double> (track.high_lap - track.low_lap) + (high - low)
     if margin > 0:
@@ -315,7 +320,7 @@ cdef inline void extent_span(Extent *extent, const Track *track, double margin) 
 
 
 cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
-    """Widen by a point, a line string or a ring. NaN vertices are skipped."""
+    """Widen the extent by a point, a line string or a ring. NaN vertices are skipped."""
     cdef size_t i
     cdef const uint8_t *p = path.first
     cdef double x, y, width, found, most, margin = 0.0, narrow = NARROW / globe.stretch
@@ -331,7 +336,7 @@ cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexc
             x = first_x  # a ring is closed
             y = first_y
         if begun and exact:
-            # The commonest case: an edge that is too short to rise above what the vertices reach. Not for NaN.
+            # Most common case: an edge that is too short to rise above the latitudes of the vertices. Not for NaN.
             width = x - last_x
             most = globe.quick * width * width + 1e-13
             if (

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Features of GeoJSON text: their geometries as ISO WKB, their properties and ids as lines of JSON."""
+"""Parse the features of GeoJSON text: geometries to ISO WKB, properties and ids to lines of JSON."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
@@ -21,7 +21,7 @@ cdef struct Features:
     Bytes properties
     Bytes ids
     Bytes crs
-    size_t longest  # bytes of a line
+    size_t longest  # size of the longest line in bytes
     int64_t rows
     bint any_id
 
@@ -36,7 +36,7 @@ cdef void release(Features *f) noexcept nogil:
 
 
 cdef int append_line(Features *f, Bytes *out, const char *before, size_t n, Reader *r) noexcept nogil:
-    """Append the value at r.s.p, skipping it, on a line of its own: line breaks in JSON become blanks."""
+    """Append the value at r.s.p as one line, and skip it. Line breaks in the JSON become blanks."""
     cdef const uint8_t *start = r.s.p
     cdef uint8_t *to
     cdef size_t size, i
@@ -60,7 +60,7 @@ cdef int append_line(Features *f, Bytes *out, const char *before, size_t n, Read
 
 
 cdef int add_feature(Features *f, Reader *r) noexcept nogil:
-    """The feature, or bare geometry, at r.s.p."""
+    """Add the feature or bare geometry at r.s.p. Return 0 or a fault."""
     cdef Members m
     cdef int64_t stop
     cdef uint8_t flag
@@ -130,7 +130,7 @@ cdef int add_collection(Features *f, Reader *r, const Members *m) noexcept nogil
 
 
 cdef int add_all(Features *f, Reader *r) noexcept nogil:
-    """Add every object of the text; a record separator may precede each."""
+    """Add all objects of the text; a record separator may precede each. Return 0 or a fault."""
     cdef Members m
     cdef const uint8_t *start
     cdef int status
@@ -162,9 +162,10 @@ cdef int add_all(Features *f, Reader *r) noexcept nogil:
 
 
 def read_features(text not None):
-    """All features of GeoJSON text: (wkb, its 64-bit offsets, a validity byte a row, properties, ids, crs, longest line).
+    """Parse all features of GeoJSON text: (wkb, offsets, validity, properties, ids, crs, longest line).
 
-    Properties, ids and the `crs` of collections are lines of JSON, the ids `{"id": ...}`; None when there is not one.
+    Offsets have 64 bits, and validity is a byte per row. Properties, ids and the `crs` of collections are lines of
+    JSON, with ids as `{"id": ...}`; each is None if there are none. The longest line is a size in bytes.
     """
     cdef Py_buffer view
     cdef Features f

@@ -1,4 +1,4 @@
-# GeoJSON objects: what is read of a geometry or a feature, and where it goes.
+# Reader of GeoJSON objects: members of a geometry or a feature, and the output.
 from libc.stdint cimport uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -6,7 +6,7 @@ from pqext.geo.kernels.json_scan cimport Scan
 
 
 cdef enum GeojsonFault:
-    # In addition to the faults of `json_scan`; RETRY is not a fault: the geometry has other dimensions than tried.
+    # In addition to the faults of `json_scan`. RETRY is not a fault: the dimensions differ from the assumed ones.
     RETRY = 16
     NO_OBJECT
     NO_TYPE
@@ -28,8 +28,8 @@ cdef enum GeojsonFault:
 cdef struct Reader:
     Scan s
     Bytes *out
-    int dims        # 0 for XY, 1 for XYZ: of the value before, tried first
-    bint has_z      # a position with three numbers was found
+    int dims        # 0 for XY, 1 for XYZ: assumed from the previous value
+    bint has_z      # a position has three numbers
 
 
 cdef struct Members:

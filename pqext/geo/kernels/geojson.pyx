@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""GeoJSON geometries and features to ISO WKB.
+"""Convert GeoJSON geometries and features to ISO WKB.
 
-Members come in any order: one scan of an object locates the relevant ones, whose values are then read. Only
+Members can have any order: one scan of an object locates the relevant members, whose values are then read. Only
 collections within collections recurse, at most MAX_DEPTH deep.
 """
 from libc.math cimport NAN
@@ -97,7 +97,7 @@ cdef const uint8_t **member(Members *m, const uint8_t *text, size_t n) noexcept 
 
 
 cdef int read_members(Reader *r, Members *m) noexcept nogil:
-    """Locate the members of the object at r.s.p, skipping it; 0 or a fault."""
+    """Locate the members of the object at r.s.p, and skip it. Return 0 or a fault."""
     cdef const uint8_t *text = NULL
     cdef const uint8_t *start
     cdef const uint8_t **known
@@ -141,7 +141,7 @@ cdef int read_members(Reader *r, Members *m) noexcept nogil:
 # --- Coordinates ---------------------------------------------------------------------------------
 
 cdef int read_position(Reader *r) noexcept nogil:
-    """Read an array of numbers; numbers after the third are ignored."""
+    """Read a position: an array of numbers, of which numbers after the third are ignored. Return 0 or a fault."""
     cdef double values[3]
     cdef double more
     cdef const uint8_t *stop
@@ -174,7 +174,7 @@ cdef int read_position(Reader *r) noexcept nogil:
 
 
 cdef int read_line(Reader *r, bint ring) noexcept nogil:
-    """An array of positions as a count and coordinates."""
+    """Read an array of positions as a count and coordinates. Return 0 or a fault."""
     cdef size_t at = r.out.size
     cdef const uint8_t *start = r.s.p
     cdef uint64_t count = 0
@@ -201,7 +201,7 @@ cdef int read_line(Reader *r, bint ring) noexcept nogil:
 
 
 cdef int read_parts(Reader *r, int base) noexcept nogil:
-    """An array of what a polygon or a multi geometry is made of."""
+    """Read an array of the parts of a polygon or a multi geometry. Return 0 or a fault."""
     cdef size_t at = r.out.size
     cdef uint64_t count = 0
     cdef int status
@@ -240,7 +240,7 @@ cdef int read_coordinates(Reader *r, int base) noexcept nogil:
 
 
 cdef int read_geometry(Reader *r, const Members *m, int depth) noexcept nogil:
-    """Read the geometry whose members were located; r.s.p is then after it."""
+    """Read the geometry whose members were located, and move r.s.p after it. Return 0 or a fault."""
     cdef Members inner
     cdef size_t at
     cdef uint64_t count = 0
@@ -289,7 +289,7 @@ cdef int read_geometry(Reader *r, const Members *m, int depth) noexcept nogil:
 
 
 cdef int read_geometry_or_null(Reader *r, bint feature, bint *valid) noexcept nogil:
-    """Read the geometry at r.s.p, or of a feature there; null is missing. It has Z if any position has."""
+    """Read the geometry, or the geometry of a feature, at r.s.p; null is missing. It has Z if any position has Z."""
     cdef Members m
     cdef size_t at = r.out.size
     cdef const uint8_t *start
@@ -334,7 +334,9 @@ cdef int read_geometry_or_null(Reader *r, bint feature, bint *valid) noexcept no
 
 
 def to_wkb(WkbColumn column not None):
-    """A column of geometries or features as (data, offsets, validity): 64-bit offsets, one byte a row for validity."""
+    """Convert a column of geometries or features to (data, offsets, validity): 64-bit offsets, and a validity byte per
+    row.
+    """
     cdef Column *c = &column.c
     cdef Reader r
     cdef Bytes data, offsets, validity

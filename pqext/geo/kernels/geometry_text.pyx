@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Geometries as well-known text and as GeoJSON: one checked walk over WKB writes either.
+"""Format geometries as well-known text or GeoJSON, in one checked walk over WKB.
 
-The output is bounded by the input bytes: some thirty characters for the eight bytes of a double, a tag for
-the nine bytes of the smallest part.
+The input bounds the output: at most about thirty characters for the eight bytes of a double, and a tag for the nine
+bytes of the smallest part.
 """
 from libc.math cimport isfinite, isnan
 from libc.stddef cimport size_t
@@ -36,14 +36,14 @@ JSON_NAMES[:] = [b"", b"Point", b"LineString", b"Polygon", b"MultiPoint", b"Mult
 
 cdef struct Style:
     bint json
-    int decimals    # -1: as many as it takes
+    int decimals    # -1: as many as necessary
 
 
 cdef struct Frame:
-    uint32_t left   # parts still to come
-    int base        # of the whole
+    uint32_t left   # remaining parts
+    int base        # base type of the geometry with these parts
     int dims
-    bint begun      # something was written for a part
+    bint begun      # the text of a part has begun
 
 
 cdef inline int put(Bytes *out, const char *text) noexcept nogil:
@@ -66,7 +66,7 @@ cdef inline uint8_t *write_ordinate(uint8_t *p, double value, int decimals) noex
 cdef inline int write_coordinate(
     Bytes *out, const uint8_t *p, int dims, bint little, const Style *style
 ) noexcept nogil:
-    """Write `x y z m`, or `[x,y,z]`, omitting M and a Z that is NaN. 0, MEMORY or NOT_JSON."""
+    """Write `x y z m` or `[x,y,z]`, omitting M and a Z that is NaN in JSON. Return 0, MEMORY or NOT_JSON."""
     cdef int count = <int> (stride_of(dims) // 8), i
     cdef uint8_t *to
     cdef double value
@@ -97,7 +97,7 @@ cdef inline int write_coordinate(
 cdef int write_line(
     Bytes *out, const uint8_t *p, uint32_t count, int dims, bint little, const Style *style, size_t *at
 ) noexcept nogil:
-    """Coordinates in parentheses or brackets; `at` moves to the one at fault."""
+    """Write coordinates in parentheses or brackets; on a fault, `at` is the position of the faulty coordinate."""
     cdef size_t stride = stride_of(dims), i
     cdef int status
     if count == 0:
@@ -134,7 +134,7 @@ cdef inline bint empty_point(const uint8_t *p, int dims, bint little) noexcept n
 cdef int write_value(
     Bytes *out, const uint8_t *value, size_t size, const Style *style, size_t *fault_at
 ) noexcept nogil:
-    """Append the text of one value; 0 or a fault, whose byte is then in `fault_at`."""
+    """Append the text of one value. Return 0, or a fault whose byte position is in `fault_at`."""
     cdef Frame stack[MAX_DEPTH]
     cdef Header head
     cdef int depth = 0, status
@@ -164,7 +164,7 @@ cdef int write_value(
                 return TRUNCATED
             count = load32(value + at, head.little)
             at += 4
-        # Text has one tag of dimensions for a geometry and its parts.
+        # Text has one dimension tag for a geometry and its parts.
         if not json and not tagged and head.dims != stack[depth - 1].dims and not empty and (
             count or head.base == POINT
         ):
@@ -232,7 +232,7 @@ cdef int write_value(
             continue
         if json and tagged and put(out, b"}") != 0:
             return MEMORY
-        # Close what ends here; then the next part of the nearest whole that has one.
+        # Close complete geometries, then continue with the next part of the innermost open geometry.
         while depth and stack[depth - 1].left == 0:
             depth -= 1
             if put(out, b"]" if json else b")") != 0:
@@ -247,7 +247,7 @@ cdef int write_value(
 
 
 def to_text(WkbColumn column not None, bint json, int decimals=-1):
-    """The texts of all rows, as (data, offsets): offsets are 64-bit, null rows are empty."""
+    """Format all rows as (data, offsets): offsets have 64 bits, and null rows are empty."""
     cdef Column *c = &column.c
     cdef Geometry geometry
     cdef Style style

@@ -28,7 +28,7 @@ cdef inline void blank(Scan *s) noexcept nogil:
 
 
 cdef inline bint take_byte(Scan *s, uint8_t byte) noexcept nogil:
-    """Is `byte` what comes next, blanks aside? It is passed then."""
+    """Return whether `byte` is the next byte after blanks; if it is, move after it."""
     if s.p < s.end and s.p[0] == byte:
         s.p += 1
         return True
@@ -44,7 +44,7 @@ cdef inline int fault_here(const Scan *s, int fault) noexcept nogil:
 
 
 cdef inline int scan_string(Scan *s, const uint8_t **text, size_t *length) noexcept nogil:
-    """Scan a string and return the raw text between its quotes; after a fault s.p is the fault's position."""
+    """Scan a string and return the raw text between its quotes. After a fault, s.p is the position of the fault."""
     cdef const uint8_t *p
     if s.p >= s.end or s.p[0] != c'"':
         return fault_here(s, SCAN_STRING)
@@ -76,7 +76,7 @@ cdef inline bint scan_word(Scan *s, const char *word, size_t n) noexcept nogil:
 
 
 cdef inline int scan_key(Scan *s, const uint8_t **text, size_t *length) noexcept nogil:
-    """Scan a member's name and the following colon."""
+    """Scan the name of a member and the following colon. Return 0 or a fault."""
     cdef int status
     blank(s)
     status = scan_string(s, text, length)
@@ -112,7 +112,7 @@ cdef inline bint scan_number(Scan *s) noexcept nogil:
 
 
 cdef inline int scan_value(Scan *s) noexcept nogil:
-    """Pass over a value, with all that it holds."""
+    """Skip a value with its nested values. Return 0 or a fault."""
     cdef uint8_t[SCAN_LEVELS] objects
     cdef const uint8_t *text
     cdef size_t length
@@ -141,7 +141,7 @@ cdef inline int scan_value(Scan *s) noexcept nogil:
         elif not (scan_word(s, b"null", 4) or scan_word(s, b"true", 4) or scan_word(s, b"false", 5)):
             if not scan_number(s):
                 return fault_here(s, SCAN_VALUE)
-        # Behind a value.
+        # After a value.
         while True:
             if depth == 0:
                 return 0

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The nearest points of chains of short segments in space."""
+"""Find the nearest points of chains of short segments in space."""
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
@@ -17,7 +17,9 @@ cdef inline double share(double value) noexcept nogil:
 
 
 cdef double between(const double *a, const double *b, double *s, double *t) noexcept nogil:
-    """Squared distance of two segments, each six numbers, and how far along each its nearest point lies."""
+    """Return the squared distance of two segments of six numbers each, and the position of the nearest point along
+    each.
+    """
     cdef double[3] u, v, w
     cdef double uu, uv, vv, uw, vw, det, total = 0.0, one
     cdef int i
@@ -27,7 +29,7 @@ cdef double between(const double *a, const double *b, double *s, double *t) noex
         w[i] = a[i] - b[i]
     uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
     det = uu * vv - uv * uv
-    # Where the lines through them are nearest, then on each the point nearest to the other's: also without length.
+    # Nearest points of the two lines, then the nearest point of each segment. Also correct for zero length.
     s[0] = share((uv * vw - vv * uw) / det) if det > 1e-12 * uu * vv else 0.0
     t[0] = share((uv * s[0] + vw) / vv) if vv > 0 else 0.0
     s[0] = share((uv * t[0] - uw) / uu) if uu > 0 else 0.0
@@ -41,10 +43,10 @@ def nearest(
     const double[:, ::1] segments not None, const int64_t[::1] offsets not None, const double[:, ::1] query not None,
     const double[:, ::1] blocks not None, double[:, ::1] out not None,
 ):
-    """Write for every row where it and the query are nearest to each other: a segment, and how far along it, of both.
+    """Write the nearest points of each row and the query: the segment and the position along it, for both.
 
-    A row's segments are those from its offset to the next, two ends of three coordinates each. `blocks` has centre
-    and radius of a sphere around each 32 segments of the query. Rows without segments are unchanged.
+    The segments of a row are those from its offset to the next, each with two ends of three coordinates. `blocks` has
+    the centre and radius of a sphere around every 32 segments of the query. Rows without segments are unchanged.
     """
     cdef int64_t rows = offsets.shape[0] - 1, row, i, j, m = query.shape[0], best_i, best_j
     cdef int64_t block, stop, count = (m + BLOCK - 1) // BLOCK

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The coordinates of a WKB column as one flat array, and the column rebuilt with other or reordered coordinates."""
+"""Extract the coordinates of a WKB column as a flat array, and rebuild it with other or reordered coordinates."""
 from libc.math cimport NAN, fabs, sin
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -20,11 +20,11 @@ cdef struct Frame:
 
 
 cdef struct Coordinates:
-    Bytes *found            # where x, y, z go, NaN for no z; NULL when they are replaced
-    const double *values    # what replaces them
+    Bytes *found            # output of x, y, z, with NaN for no z; NULL to replace coordinates
+    const double *values    # replacement values
     size_t left             # coordinates in `values`
-    uint8_t *to             # where the value was copied to
-    int edges               # PLANAR or SPHERICAL to orient rings instead; 0 for the above
+    uint8_t *to             # copy of the value
+    int edges               # PLANAR or SPHERICAL to orient rings instead, otherwise 0
     bint is_reversed        # whether a ring was reversed
 
 
@@ -43,10 +43,10 @@ cdef extern from *:
 
 
 cdef double turning(const uint8_t *at, size_t count, size_t stride, bint little, int edges) noexcept nogil:
-    """Positive if a closed ring runs counterclockwise, negative if it runs clockwise, 0 if it encloses nothing.
+    """Return a positive number if a closed ring is counterclockwise, negative if it is clockwise, 0 if it has no area.
 
-    On a sphere a ring encloses the smaller of its two sides. The area between an edge and the equator is taken as the
-    difference of its longitudes times the mean sine of its latitudes (Chamberlain and Duquette, 2007).
+    On a sphere a ring encloses the smaller of its two sides. The area between an edge and the equator is approximated
+    by the difference of its longitudes times the mean sine of its latitudes (Chamberlain and Duquette, 2007).
     """
     cdef double x0 = load_double(at, little), y0 = load_double(at + 8, little), x, y, step
     cdef double last_x = x0, last_y = y0, total = 0, turned = 0
@@ -66,7 +66,7 @@ cdef double turning(const uint8_t *at, size_t count, size_t stride, bint little,
         last_y = y
     if edges == PLANAR or total == 0:
         return total
-    # A hemisphere minus the area to the left, which is 2 pi - total for rings around a pole, -total for others.
+    # A hemisphere minus the area to the left, which is 2 pi - total for rings around a pole, otherwise -total.
     if fabs(turned) < 180:
         total += HEMISPHERE
     return total if total <= HEMISPHERE else total - 2 * HEMISPHERE
@@ -93,7 +93,7 @@ cdef void orient_ring(size_t at, size_t count, size_t stride, bint little, bint 
 cdef int exchange(
     const uint8_t *value, size_t at, size_t count, const Header *head, Coordinates *c
 ) noexcept nogil:
-    """Take or replace `count` coordinates, which exist, at byte `at`."""
+    """Extract or replace `count` coordinates at byte `at`, which the caller has checked. Return 0 or a fault."""
     cdef size_t stride = stride_of(head.dims), i
     cdef double xyz[3]
     cdef uint64_t bits
@@ -126,7 +126,7 @@ cdef int exchange(
 
 
 cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_at) noexcept nogil:
-    """Exchange all coordinates of one value; 0 or a fault, whose byte is then in `fault_at`."""
+    """Process all coordinates of one value. Return 0, or a fault whose byte position is in `fault_at`."""
     cdef Frame stack[MAX_DEPTH]
     cdef Header head
     cdef int depth = 0, status
@@ -195,7 +195,9 @@ cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_
 
 
 def take_coordinates(WkbColumn column not None):
-    """(x, y, z of every coordinate in the order of the bytes, NaN for no z; the 64-bit number before each row's)."""
+    """Return (x, y, z of all coordinates in the order of the bytes, with NaN for no z; 64-bit offsets of the rows in
+    them).
+    """
     cdef Column *c = &column.c
     cdef Geometry geometry
     cdef Coordinates coordinates
@@ -230,9 +232,10 @@ def take_coordinates(WkbColumn column not None):
 
 
 def with_coordinates(WkbColumn column not None, const double[:, ::1] values not None):
-    """The column with `values`, one line x, y, z a coordinate, as (data, offsets); z is for those that have one.
+    """Return the column with the coordinates `values` (a row x, y, z per coordinate) as (data, offsets).
 
-    Offsets are 64-bit, null rows are empty. Raises ValueError when there are not as many as coordinates.
+    z applies to coordinates that have Z. Offsets have 64 bits, and null rows are empty. Raises ValueError if the number
+    of values differs from the number of coordinates.
     """
     cdef Coordinates coordinates
     if values.shape[1] != 3:
@@ -244,9 +247,10 @@ def with_coordinates(WkbColumn column not None, const double[:, ::1] values not 
 
 
 def with_oriented_rings(WkbColumn column not None, bint spherical):
-    """The column with counterclockwise outer rings and clockwise holes, as (data, offsets, whether any was reversed).
+    """Return the column with counterclockwise outer rings and clockwise holes: (data, offsets, whether any was
+    reversed).
 
-    Offsets are 64-bit, null rows are empty. Rings that enclose nothing keep their direction.
+    Offsets have 64 bits, and null rows are empty. Rings without area keep their direction.
     """
     cdef Coordinates coordinates
     memset(&coordinates, 0, sizeof(Coordinates))
@@ -256,7 +260,7 @@ def with_oriented_rings(WkbColumn column not None, bint spherical):
 
 
 cdef object copy_changed(WkbColumn column, Coordinates *coordinates):
-    """A copy of the column with other coordinates, as (data, offsets)."""
+    """Return a copy of the column with other coordinates, as (data, offsets)."""
     cdef Column *c = &column.c
     cdef Geometry geometry
     cdef Bytes data, offsets

@@ -1,4 +1,4 @@
-# The paths of a geometry: its points, line strings and rings, one after the other.
+# Iterate over the paths of a geometry: its points, line strings and rings.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -7,19 +7,19 @@ from pqext.geo.kernels.wkb cimport LINE_STRING, POINT, POLYGON, Header, load32, 
 
 cdef struct Path:
     const uint8_t *first  # its first coordinate
-    size_t count  # coordinates
-    size_t stride  # bytes from one to the next
+    size_t count  # number of coordinates
+    size_t stride  # bytes between coordinates
     bint little
-    bint ring  # closed, whether or not it ends where it begins
+    bint ring  # a ring, even if its last coordinate differs from its first
 
 
 cdef struct Paths:
-    # Where in a value its next path begins. Headers follow each other as in a walk down the tree, and nothing
-    # needs the parent of a part, so there is no stack.
+    # Position of the next path in a value. Headers are stored in the order of a depth-first walk, and parts do not
+    # depend on their parents, so no stack is needed.
     const uint8_t *value
     size_t size
     size_t at
-    uint32_t rings  # still to come of the polygon at hand
+    uint32_t rings  # remaining rings of the current polygon
     Header header
 
 
@@ -31,7 +31,10 @@ cdef inline void paths_begin(Paths *paths, const uint8_t *value, size_t size) no
 
 
 cdef inline bint next_path(Paths *paths, Path *path) noexcept nogil:
-    """Advance to the next path of a value that `walk` has validated; false at the end. Never leaves the value."""
+    """Advance to the next path of a value that `walk` has validated; return False at the end.
+
+    Never reads beyond the value.
+    """
     cdef const uint8_t *value = paths.value
     cdef size_t size = paths.size
     cdef uint32_t count

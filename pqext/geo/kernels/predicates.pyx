@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Rows against a box: no, yes, or a matter for the exact test."""
+"""Test rows against a box: no, yes, or undecided without the exact test."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 
@@ -19,9 +19,11 @@ cdef inline int judge(
     double xlow, double xhigh, double ylow, double yhigh, double west, double east, double south, double north,
     bint wraps, bint strict,
 ) noexcept nogil:
-    """Relation of a row's box to the query's; comparisons are ordered so that NaN, a missing value, gives NO.
+    """Return the relation of a row's box to the query's.
 
-    With ``strict`` a box that reaches the border is not within.
+    Comparisons are ordered so that NaN, a missing value, gives NO.
+
+    With ``strict``, a box that touches the border is not within the query.
     """
     if not (ylow <= north and yhigh >= south):
         return NO
@@ -49,10 +51,10 @@ def test_box(
     WkbColumn column not None, double west, double east, double south, double north, uint8_t[::1] out not None,
     bint strict,
 ):
-    """Write for every row 0 (outside the box), 1 (within it), 2 (perhaps meets it) or 3 (null).
+    """Write 0 (outside the box), 1 (within the box), 2 (undecided) or 3 (null) for each row.
 
-    The query wraps around the antimeridian when west > east. With ``strict`` a row that reaches the border of the box
-    is not within it. Returns how many rows are 2.
+    The query wraps around the antimeridian if west > east. With ``strict``, a row that touches the border of the box is
+    not within it. Return the number of undecided rows.
     """
     cdef Column *c = &column.c
     cdef Box box
@@ -79,7 +81,7 @@ def test_box(
                 if status != 0:
                     break
                 if box.low[0] > box.high[0] or box.low[1] > box.high[1]:
-                    verdict = NO  # an empty geometry meets nothing
+                    verdict = NO  # an empty geometry intersects nothing
                 else:
                     verdict = judge(
                         box.low[0], box.high[0], box.low[1], box.high[1], west, east, south, north, wraps, strict

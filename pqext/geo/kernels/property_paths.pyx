@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Paths within lines of JSON objects: how many cells a table of them has, and whether integers exceed INT64.
+"""Paths within lines of JSON objects: the number of cells of a table of them, and integers that exceed INT64.
 
-The lines have been checked: here they are only walked. Paths are known by hashes of the names on them.
+The lines have been validated. Paths are identified by hashes of the names on them.
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -17,7 +17,7 @@ cdef enum:
 cdef struct Path:
     uint64_t hash
     int64_t parent
-    int64_t elements   # of an array; -1 for the value of a member
+    int64_t elements   # number of elements of an array; -1 for the value of a member
     const uint8_t *name
     int64_t length
     bint has_big       # an integer beyond INT64
@@ -28,7 +28,7 @@ cdef struct Paths:
     Path *all
     int64_t count
     int64_t capacity
-    int64_t *slots     # open addressing: 1 + index into `all`, 0 for none
+    int64_t *slots     # open addressing: 1 + index into `all`, 0 if empty
     int64_t size
 
 
@@ -61,7 +61,7 @@ cdef int grow(Paths *t) noexcept nogil:
 
 
 cdef int64_t path_at(Paths *t, uint64_t hash, int64_t parent, int64_t elements) noexcept nogil:
-    """The index of a path, which is added where it is new; -1 without memory."""
+    """Return the index of a path, which is added if it is new; -1 if memory is exhausted."""
     cdef int64_t at
     if t.count == t.capacity and grow(t) != 0:
         return -1
@@ -102,16 +102,16 @@ cdef inline const uint8_t *number_end(Path *path, const uint8_t *p, const uint8_
 
 
 cdef int walk(Paths *t, const uint8_t *p, const uint8_t *end, uint64_t seed, int64_t most) noexcept nogil:
-    """Add all paths, until there are `most`."""
+    """Add all paths, up to `most`."""
     cdef int64_t[LEVELS] above     # the path of each open object or array
     cdef uint8_t[LEVELS] is_array
     cdef const uint8_t *text
     cdef int64_t length
     cdef uint64_t hash
-    cdef int64_t path = path_at(t, seed, -1, 0)   # of the value that comes next
+    cdef int64_t path = path_at(t, seed, -1, 0)   # path of the next value
     cdef int depth = 0
     above[0] = path
-    is_array[0] = True                            # the rows
+    is_array[0] = True                            # the array of rows
     if path < 0:
         return -1
     while p < end and t.count < most:
@@ -165,7 +165,7 @@ cdef int walk(Paths *t, const uint8_t *p, const uint8_t *end, uint64_t seed, int
 
 
 cdef object names_of(Paths *t, int64_t path):
-    """Return the raw names on the way to a path, with None for the elements of an array."""
+    """Return the raw names along a path, with None for the elements of an array."""
     names = []
     while path > 0:
         names.append(None if t.all[path].name == NULL else t.all[path].name[:t.all[path].length])
@@ -176,9 +176,8 @@ cdef object names_of(Paths *t, int64_t path):
 def measure(lines not None, uint64_t seed, int64_t most):
     """Measure a table of the objects in `lines`: (cells, names, paths of integers beyond INT64).
 
-    A cell is a slot of a member's name: each name has one for each row, or for each element of the lists that
-    contain it. The paths are those without any fraction. Lines are scanned up to `most` paths. `seed` is
-    a random number.
+    A cell is a slot for the value of a name: each name has one per row, or per element of the lists that contain it.
+    The paths contain only integers. Lines are scanned until there are `most` paths. `seed` is a random number.
     """
     cdef Py_buffer view
     cdef Paths t
@@ -191,7 +190,7 @@ def measure(lines not None, uint64_t seed, int64_t most):
         with nogil:
             status = walk(&t, <const uint8_t *> view.buf, <const uint8_t *> view.buf + view.len, seed, most)
             for i in range(t.count):
-                if t.all[i].elements < 0:  # parents come before
+                if t.all[i].elements < 0:  # parents precede their children
                     t.all[i].elements = t.all[t.all[i].parent].elements
                     names += 1
                     cells += t.all[i].elements

@@ -7,7 +7,7 @@ from pqext.core.kernels.buffer cimport Bytes
 
 
 cdef enum:
-    MAX_DEPTH = 128  # collections within collections
+    MAX_DEPTH = 128  # maximum nesting depth of collections
 
     # Results of `walk` and `column_row`: 0 is success, NULL_ROW a missing value, higher values are faults of the bytes.
     NULL_ROW = -1
@@ -33,8 +33,8 @@ cdef enum:
     MULTI_POLYGON = 6
     COLLECTION = 7
     TRIANGLE = 17  # the last of the curves and surfaces that other systems have
-    SMALLEST = 9  # bytes of an empty part: order, code, count
-    POINT_XY = 21  # bytes of the commonest value: order, code, x, y
+    SMALLEST = 9  # size of an empty part: order, code, count
+    POINT_XY = 21  # size of the most common value: order, code, x, y
 
 
 cdef struct Box:
@@ -49,8 +49,8 @@ cdef struct Geometry:
     int dims  # bit 0: Z, bit 1: M
     int extended  # any header in the EWKB form
     int hollow  # any part of a multi geometry or collection, or any hole, without coordinates
-    uint32_t srid  # of the headers, which agree; 0, which means unknown, when none has one
-    size_t at  # the byte where a fault was found
+    uint32_t srid  # SRID of the headers; 0 (unknown) if no header has one
+    size_t at  # byte position of a fault
 
 
 cdef struct Header:
@@ -58,7 +58,7 @@ cdef struct Header:
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     bint little
-    bint extended  # in the EWKB form
+    bint extended  # EWKB
     bint has_srid
     uint32_t srid
     size_t size  # bytes
@@ -205,12 +205,12 @@ cdef inline double load_double(const uint8_t *p, bint little) noexcept nogil:
 
 
 cdef inline size_t stride_of(int dims) noexcept nogil:
-    """Bytes of one coordinate."""
+    """Return the size of one coordinate in bytes."""
     return 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
 
 
 cdef inline int read_header(const uint8_t *value, size_t left, Header *header) noexcept nogil:
-    """Read the header at `value`, where `left` bytes exist; 0, TRUNCATED, BYTE_ORDER, TYPE_CODE or CURVE."""
+    """Read the header at `value`, where `left` bytes exist. Return 0, TRUNCATED, BYTE_ORDER, TYPE_CODE or CURVE."""
     cdef uint32_t code, flags
     if left < 5:
         return TRUNCATED
@@ -241,7 +241,7 @@ cdef inline int read_header(const uint8_t *value, size_t left, Header *header) n
 
 
 cdef inline int column_row(const Column *c, int64_t row, const uint8_t **value, size_t *size) noexcept nogil:
-    """Find the bytes of a row; 0, NULL_ROW, or OFFSETS when the array's offsets leave its data."""
+    """Find the bytes of a row. Return 0, NULL_ROW, or OFFSETS if the offsets of the array are outside its data."""
     cdef int64_t i = c.first + row
     cdef int64_t start, stop
     cdef int32_t narrow[2]
@@ -264,14 +264,14 @@ cdef inline int column_row(const Column *c, int64_t row, const uint8_t **value, 
 
 
 cdef inline uint64_t header(const uint8_t *value) noexcept nogil:
-    """Byte order and type code of a value of at least 8 bytes, as one number."""
+    """Return the byte order and type code of a value of at least 8 bytes as one number."""
     cdef uint64_t head
     memcpy(&head, value, 8)
     return head & 0xFFFFFFFFFFu
 
 
 cdef inline bint plain_point(const uint8_t *value, size_t size) noexcept nogil:
-    """Whether this is exactly a little-endian XY point."""
+    """Return whether this is exactly a little-endian XY point."""
     return size == POINT_XY and header(value) == 0x101u
 
 

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Well-known binary in one checked pass: structure, box and type of a value, EWKB to ISO.
+"""Check well-known binary in one pass: structure, box and type of a value, and conversion of EWKB to ISO WKB.
 
-Nothing recurses: collections are followed with a stack of MAX_DEPTH frames. Every count is compared with
-the bytes that are left before anything loops over it, so that the time is linear in the bytes that exist.
+There is no recursion: collections are followed with a stack of MAX_DEPTH frames. Counts are compared with the number of
+remaining bytes before loops, so the time is linear in the size of the input.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isnan
@@ -14,12 +14,12 @@ from pqext.core.base.errors import GeometryError
 
 
 cdef struct Frame:
-    uint32_t left  # children still to come
-    int base  # what each of them must be, 0 for anything
+    uint32_t left  # remaining children
+    int base  # required type of the children, 0 for any
 
 
 cdef void axis(const uint8_t *p, size_t count, size_t stride, bint little, double *low, double *high) noexcept nogil:
-    """Widen a range by one ordinate of `count` coordinates; four chains hide the latency of min and max."""
+    """Widen a range by one ordinate of `count` coordinates. Four independent chains hide the latency of min and max."""
     cdef double low0 = low[0], low1 = low0, low2 = low0, low3 = low0
     cdef double high0 = high[0], high1 = high0, high2 = high0, high3 = high0
     cdef size_t i = 0
@@ -66,7 +66,7 @@ cdef inline void one_coordinate(const uint8_t *p, int dims, bint little, Box *bo
 
 
 cdef inline bint closed(const uint8_t *p, size_t count, size_t stride, bint little) noexcept nogil:
-    """Whether a ring of `count` coordinates is empty, or has at least four and its last equals its first."""
+    """Return whether a ring of `count` coordinates is empty, or has at least four and ends at its first coordinate."""
     cdef const uint8_t *last
     if count == 0:
         return True
@@ -82,9 +82,9 @@ cdef inline bint closed(const uint8_t *p, size_t count, size_t stride, bint litt
 cdef int walk(
     const uint8_t *value, size_t size, bint strict, Box *box, Geometry *geometry, Bytes *iso
 ) noexcept nogil:
-    """Check one value and widen `box` by it; 0 or a fault, whose byte is then in `geometry.at`.
+    """Check one value and widen `box` by it. Return 0, or a fault whose byte position is in `geometry.at`.
 
-    `strict` also rejects unclosed rings, children with other dimensions than their parent, and differing SRIDs.
+    `strict` also rejects unclosed rings, children whose dimensions differ from their parent's, and differing SRIDs.
     `iso`, unless NULL, receives the value with ISO headers.
     """
     cdef Frame stack[MAX_DEPTH]
@@ -108,7 +108,7 @@ cdef int walk(
         if head.extended:
             geometry.extended = 1
             if head.has_srid and head.srid:
-                # A part may repeat the SRID of the whole; where only a part has one, it speaks for the whole.
+                # A part may repeat the SRID of its geometry; if only a part has an SRID, it applies to the geometry.
                 if (strict or iso != NULL) and geometry.srid and head.srid != geometry.srid:
                     return SRID
                 geometry.srid = head.srid if geometry.srid == 0 else geometry.srid
@@ -203,34 +203,34 @@ cdef int walk(
 
 
 cdef object fault(int status, int64_t row, const Geometry *geometry):
-    """The error for a status of `walk` or `column_row`."""
+    """Return the error for a status of `walk` or `column_row`."""
     if status == MEMORY:
         return MemoryError()
     if status == OFFSETS:
-        return GeometryError("the Arrow array's offsets leave its data", row=row)
+        return GeometryError("the offsets of the Arrow array are outside its data", row=row)
     message, rule = {
-        TRUNCATED: ("the geometry ends too early", "geo.wkb.bounded"),
+        TRUNCATED: ("the geometry is truncated", "geo.wkb.bounded"),
         BYTE_ORDER: ("the byte order is neither 0 nor 1", "geo.wkb.byte_order"),
-        TYPE_CODE: ("not a WKB type code", "geo.wkb.type_code"),
+        TYPE_CODE: ("the type code is unknown", "geo.wkb.type_code"),
         CURVE: (
             "curves, triangles and their surfaces (WKB types 8 to 17) are not supported; convert them to lines and "
             "polygons first", "geo.wkb.type_code",
         ),
-        COUNT: ("more elements are announced than the bytes can hold", "geo.wkb.bounded"),
-        CHILD: ("a part of a multi geometry is of another type", "geo.wkb.parts"),
+        COUNT: ("an element count exceeds the remaining bytes", "geo.wkb.bounded"),
+        CHILD: ("a part of a multi geometry has the wrong type", "geo.wkb.parts"),
         DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
         TRAILING: ("bytes follow the end of the geometry", "geo.wkb.bounded"),
         RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
-        DIMENSIONS: ("a part has other dimensions than the whole", "geo.wkb.dimensions"),
+        DIMENSIONS: ("the dimensions of a part differ from those of the geometry", "geo.wkb.dimensions"),
         SRID: ("two parts have different SRIDs", "geo.wkb.ewkb"),
     }[status]
     return GeometryError(message, rule=rule, row=row, offset=geometry.at)
 
 
 cdef class WkbColumn:
-    """An Arrow binary array as kernels see it: `wide` is true for 64-bit offsets, `first` the slice's offset.
+    """Arrow binary array for kernels. `wide` is true for 64-bit offsets; `first` is the offset of the slice.
 
-    `row` is the number of the first row where the array is a part of a larger one: errors count from it. Raises ValueError when a buffer is too short for the rows.
+    `row` is the position of the first row in a larger array, for errors. Raises ValueError if a buffer is too short.
     """
 
     def __cinit__(self, validity, offsets, data, int64_t first, int64_t length, bint wide, int64_t row=0):
@@ -268,7 +268,7 @@ cdef class WkbColumn:
 
 
 def to_iso(WkbColumn column not None):
-    """The column with ISO headers, as (data, offsets): 64-bit offsets, null rows empty. Checks the structure."""
+    """Return the column with ISO headers as (data, offsets): 64-bit offsets, null rows empty. Checks the structure."""
     cdef Column *c = &column.c
     cdef Box box
     cdef Geometry geometry

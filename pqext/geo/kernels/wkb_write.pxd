@@ -14,7 +14,7 @@ cdef inline void store_code(uint8_t *p, int base, int dims) noexcept nogil:
 
 
 cdef inline int append_header(Bytes *out, int base, int dims) noexcept nogil:
-    """Byte order and type code; 0, or -1 when memory is out."""
+    """Append byte order and type code. Return 0, or -1 if memory is exhausted."""
     if bytes_reserve(out, 5) != 0:
         return -1
     store_code(out.data + out.size, base, dims)
@@ -23,13 +23,13 @@ cdef inline int append_header(Bytes *out, int base, int dims) noexcept nogil:
 
 
 cdef inline int append_count(Bytes *out) noexcept nogil:
-    """Room for a count, which `store_count` fills when it is known."""
+    """Reserve room for a count, which `store_count` fills later. Return 0, or -1 if memory is exhausted."""
     cdef uint32_t none = 0
     return bytes_append(out, &none, 4)
 
 
 cdef inline int store_count(Bytes *out, size_t at, uint64_t count) noexcept nogil:
-    """0, or -1 when there are more than WKB can count."""
+    """Store a count. Return 0, or -1 if it exceeds the range of WKB."""
     cdef uint32_t narrow = <uint32_t> count
     memcpy(out.data + at, &narrow, 4)
     return 0 if narrow == count else -1
@@ -45,7 +45,7 @@ cdef inline int append_empty_point(Bytes *out, int dims) noexcept nogil:
 
 
 cdef inline bint closed_ring(const Bytes *out, size_t start, uint64_t count, size_t stride) noexcept nogil:
-    """Whether the ring at byte `start` is empty, or has at least four coordinates and its last equals its first."""
+    """Return whether the ring at byte `start` is empty, or has at least four coordinates and ends at the first."""
     cdef double first[2]
     cdef double last[2]
     if count == 0:
@@ -61,7 +61,7 @@ cdef inline bint closed_ring(const Bytes *out, size_t start, uint64_t count, siz
 
 
 cdef inline int begin_offsets(Bytes *offsets, int64_t rows) noexcept nogil:
-    """Memory for the offsets of `rows` values, and the first of them."""
+    """Reserve memory for the offsets of `rows` values, and append the first offset."""
     cdef int64_t none = 0
     if bytes_reserve(offsets, <size_t> (8 * (rows + 1))) != 0:
         return -1

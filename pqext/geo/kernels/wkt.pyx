@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Well-known text to ISO WKB, in one pass.
+"""Convert well-known text to ISO WKB, in one pass without recursion.
 
-Nothing recurses. The dimensions of a geometry are those that its tag, a tag within it or its first coordinate names;
-headers written before they are known are amended then.
+The dimensions of a geometry are named by its tag or a nested tag, or follow from its first coordinate; headers that
+were written before this are then corrected.
 """
 from libc.math cimport INFINITY, NAN
 from libc.stddef cimport size_t
@@ -43,8 +43,8 @@ FAULTS = {
     OPENING: ("expected an opening parenthesis or EMPTY", "geo.wkt.tag"),
     SEPARATOR: ("expected a comma or a closing parenthesis", "geo.wkt.tag"),
     NUMBER: ("not a number that a double can hold", "geo.wkt.numbers"),
-    ORDINATES: ("a coordinate has other dimensions than the geometry", "geo.wkt.dimensions"),
-    DIMENSIONS: ("a part has other dimensions than the whole", "geo.wkt.dimensions"),
+    ORDINATES: ("the dimensions of a coordinate differ from those of the geometry", "geo.wkt.dimensions"),
+    DIMENSIONS: ("the dimensions of a part differ from those of the geometry", "geo.wkt.dimensions"),
     RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
     DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
     TRAILING: ("text follows the end of the geometry", "geo.wkt.tag"),
@@ -59,7 +59,7 @@ NAMES[:] = [b"", b"POINT", b"LINESTRING", b"POLYGON", b"MULTIPOINT", b"MULTILINE
 
 
 cdef struct Open:
-    size_t header   # where the whole begins in the output
+    size_t header   # position of the geometry in the output
     int base
     uint64_t parts
 
@@ -89,7 +89,7 @@ cdef inline bint take_byte(Parser *ps, uint8_t byte) noexcept nogil:
 
 
 cdef int peek_word(Parser *ps, uint8_t *word) noexcept nogil:
-    """The letters that follow, as capitals, at most WORD of them."""
+    """Read the following letters, at most WORD, as capitals, without moving. Return their number."""
     cdef int n = 0
     cdef uint8_t letter
     blank(ps)
@@ -115,7 +115,7 @@ cdef int dimensions_of(const uint8_t *word, int n) noexcept nogil:
 
 
 cdef int read_tag(Parser *ps, int *base, int *dims) noexcept nogil:
-    """The type and, where they are named, the dimensions."""
+    """Read the geometry type and, if present, the dimensions. Return 0 or a fault."""
     cdef uint8_t word[WORD]
     cdef int n = peek_word(ps, word), name, length
     dims[0] = UNKNOWN
@@ -147,7 +147,7 @@ cdef bint take_empty(Parser *ps) noexcept nogil:
 
 
 cdef void set_dims(Parser *ps, int dims) noexcept nogil:
-    """The geometry's dimensions are known now: amend the headers of what is still open."""
+    """Set the dimensions of the geometry, and correct the headers of open geometries."""
     cdef int i
     ps.dims = dims
     for i in range(ps.depth):
@@ -172,7 +172,7 @@ cdef inline int read_ordinate(Parser *ps, double *value) noexcept nogil:
             ps.p = start
             return NUMBER
         stop = ps.p + n
-    # Something must end the number, or 1.2.3 were two of them.
+    # A delimiter must end the number; otherwise 1.2.3 would be two numbers.
     if stop < ps.end and stop[0] != c' ' and not 9 <= stop[0] <= 13 and stop[0] != c',' and stop[0] != c')':
         ps.p = start
         return NUMBER
@@ -203,7 +203,7 @@ cdef int read_coordinate(Parser *ps) noexcept nogil:
 
 
 cdef int read_line(Parser *ps, bint ring) noexcept nogil:
-    """A count and coordinates in parentheses, or EMPTY."""
+    """Read a count and coordinates in parentheses, or EMPTY. Return 0 or a fault."""
     cdef size_t at = ps.out.size
     cdef const uint8_t *start = ps.p
     cdef uint64_t count = 0
@@ -230,7 +230,7 @@ cdef int read_line(Parser *ps, bint ring) noexcept nogil:
 
 
 cdef int read_polygon(Parser *ps) noexcept nogil:
-    """Behind the opening parenthesis."""
+    """Read the rings of a polygon after the opening parenthesis. Return 0 or a fault."""
     cdef size_t at = ps.out.size
     cdef uint64_t count = 0
     cdef int status
@@ -254,7 +254,7 @@ cdef int read_empty(Parser *ps, int base, int dims) noexcept nogil:
 
 
 cdef int read_value(Parser *ps) noexcept nogil:
-    """One geometry from ps.p to ps.end; 0 or a fault, at ps.p then."""
+    """Read one geometry from ps.p to ps.end. Return 0, or a fault at ps.p."""
     cdef int base = 0, tagged, dims, status
     cdef bint empty, bare
     cdef Open *whole
@@ -278,7 +278,7 @@ cdef int read_value(Parser *ps) noexcept nogil:
         if append_header(ps.out, base, dims) != 0:
             return MEMORY
         if empty:
-            # Empty parts may have other dimensions than their parent, as GEOS writes them.
+            # The dimensions of empty parts may differ from their parent's, as in the output of GEOS.
             status = read_empty(ps, base, dims)
         else:
             if tagged != UNKNOWN:
@@ -316,7 +316,7 @@ cdef int read_value(Parser *ps) noexcept nogil:
                     continue
         if status != 0:
             return status
-        # Close what ends here; a comma asks for another part.
+        # Close complete geometries; a comma begins another part.
         while ps.depth:
             whole = &ps.stack[ps.depth - 1]
             whole.parts += 1
@@ -333,7 +333,7 @@ cdef int read_value(Parser *ps) noexcept nogil:
 
 
 def to_wkb(WkbColumn column not None):
-    """A column of texts as (data, offsets) of ISO WKB: offsets are 64-bit, null rows are empty."""
+    """Convert a column of texts to (data, offsets) of ISO WKB: offsets have 64 bits, and null rows are empty."""
     cdef Column *c = &column.c
     cdef Parser ps
     cdef Bytes data, offsets

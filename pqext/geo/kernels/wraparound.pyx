@@ -1,10 +1,9 @@
 # cython: language_level=3
-"""Where on the circle of longitudes no geometry lies.
+"""Find gaps without geometries on the circle of longitudes.
 
-The circle from -180 to 180 is cut into cells. Each geometry's x interval leaves its ends in the cells
-where they lie and a count in every cell boundary that it crosses, as a difference array, so that a geometry
-costs the same whatever its width. Gaps between cells are then exact; a gap within one cell is not seen, which
-only makes a box larger.
+The circle from -180 to 180 is divided into cells. The x interval of a geometry records its ends in their cells, and a
+count at each cell boundary that it crosses, as a difference array, so the cost does not depend on its width. Gaps
+between cells are then exact. A gap within one cell is not detected, which only makes a box larger.
 """
 from libc.math cimport INFINITY
 from libc.stddef cimport size_t
@@ -17,24 +16,24 @@ from pqext.geo.kernels.wkb cimport (
 
 cdef enum:
     CELLS = 4096
-    LOOK_FIRST = 1024  # intervals
+    LOOK_FIRST = 1024  # number of intervals at the first check
     LOOK_EVERY = 4096
 
 
 cdef struct Circle:
-    double low[CELLS]  # the westernmost beginning in the cell, or infinity
-    double high[CELLS]  # the easternmost end in the cell, or minus infinity
-    int64_t crossing[CELLS]  # intervals that begin here and reach the next cell, less those that end here
+    double low[CELLS]  # westernmost start in the cell, or infinity
+    double high[CELLS]  # easternmost end in the cell, or minus infinity
+    int64_t crossing[CELLS]  # intervals that begin here and reach the next cell, minus intervals that end here
 
 
 cdef inline int cell(double x) noexcept nogil:
-    # Monotonic in x, which is all that soundness needs.
+    # Monotonic in x, which is sufficient for soundness.
     cdef int i = <int> ((x + 180.0) * (CELLS / 360.0))
     return i if i < CELLS else CELLS - 1
 
 
 cdef inline bint mark(Circle *circle, double low, double high) noexcept nogil:
-    """Enter an interval; false if it leaves the circle."""
+    """Add an interval; return False if it is outside the circle."""
     cdef int begin, end
     if not (low >= -180.0 and high <= 180.0):
         return False
@@ -50,14 +49,14 @@ cdef inline bint mark(Circle *circle, double low, double high) noexcept nogil:
 
 
 cdef double widest(const Circle *circle, double *west, double *east) noexcept nogil:
-    """Return the width of the widest gap between two intervals and write its ends; 0 without gaps."""
+    """Return the width of the widest gap between two intervals, and write its ends; 0 if there are no gaps."""
     cdef int i
     cdef int64_t open_intervals = 0
     cdef double end = INFINITY, width = 0.0, low, high
     for i in range(CELLS):
         low = circle.low[i]
         high = circle.high[i]
-        # With nothing crossing into this cell, all that began before it has ended by `end`.
+        # If no interval crosses into this cell, all earlier intervals end by `end`.
         if open_intervals == 0 and low < INFINITY and low - end > width:
             west[0] = end
             east[0] = low
@@ -69,9 +68,9 @@ cdef double widest(const Circle *circle, double *west, double *east) noexcept no
 
 
 cdef bint full(const Circle *circle, double first, double last, double least) noexcept nogil:
-    """Whether there is no gap as wide as `least`, and none can open between `first` and `last`.
+    """Return whether there is no gap of width `least`, and none can appear between `first` and `last`.
 
-    Gaps between intervals only ever get narrower; a new one can open up only beyond the outermost.
+    Gaps between intervals can only become narrower; a new gap can appear only outside the outermost intervals.
     """
     cdef double west, east
     cdef int i = 0, j = CELLS - 1
@@ -85,14 +84,14 @@ cdef bint full(const Circle *circle, double first, double last, double least) no
 
 
 cdef class Longitudes:
-    """The x intervals of geometries, gathered over any number of columns until the answer is settled.
+    """X intervals of geometries, collected over any number of columns until the result cannot change.
 
-    It is once no gap of `least` degrees can be left between `first` and `last`, where all intervals lie.
+    It cannot change if no gap of `least` degrees remains between `first` and `last`, the range of all intervals.
     """
 
     cdef Circle circle
     cdef readonly bint settled
-    cdef int64_t seen  # intervals of all calls
+    cdef int64_t seen  # number of intervals of all calls
     cdef int64_t look  # number of intervals at which to check again
     cdef double first, last, least
 
@@ -110,12 +109,12 @@ cdef class Longitudes:
         self.seen = 0
 
     cdef bint looks_full(self) noexcept nogil:
-        """Is it settled? Asked soon at first, and then ever more seldom."""
+        """Return whether the result cannot change. The intervals between checks grow up to LOOK_EVERY."""
         self.look += self.look if self.look < LOOK_EVERY else LOOK_EVERY
         return full(&self.circle, self.first, self.last, self.least)
 
     def add(self, WkbColumn column not None):
-        """Enter every geometry of a column; raises GeometryError if WKB is invalid."""
+        """Add every geometry of a column. Raises GeometryError if WKB is invalid."""
         cdef Column *c = &column.c
         cdef Box box
         cdef Geometry geometry
@@ -149,7 +148,7 @@ cdef class Longitudes:
             raise fault(status, column.row + row, &geometry)
 
     def add_intervals(self, const double[::1] west not None, const double[::1] east not None):
-        """Enter intervals; west > east crosses the antimeridian, NaN is skipped."""
+        """Add intervals. If west > east they cross the antimeridian; NaN is skipped."""
         cdef Py_ssize_t i, n = west.shape[0]
         cdef bint inside
         if east.shape[0] != n:
@@ -169,10 +168,10 @@ cdef class Longitudes:
                     self.settled = True
 
     def widest_gap(self):
-        """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.
+        """Return (west, east) of the widest gap between -180 and 180 without a geometry; both ends are occupied.
 
-        None if there is no gap between two geometries, if all are narrower than `least` or a cell,
-        and when some x lies outside [-180, 180].
+        Return None if there is no gap between two geometries, if all gaps are narrower than `least` or a cell, or if
+        some x is outside [-180, 180].
         """
         cdef double west = 0.0, east = 0.0
         if self.settled or widest(&self.circle, &west, &east) < self.least:

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Spark's Bloom filters: values inserted, and many stored filters asked (skipping.format.spark_bloom).
+"""Spark's Bloom filters: insert values, and query many stored filters (skipping.format.spark_bloom).
 
-A filter is asked where it lies: within a cell of a column, whose blocks of data Java's serialisation has cut apart.
+A filter is queried in place: within a cell of a column, whose data Java's serialisation has split into blocks.
 """
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -51,7 +51,7 @@ cdef inline uint32_t hash_long(int64_t value, uint32_t seed) noexcept nogil:
 
 
 cdef inline uint32_t hash_bytes(const uint8_t *at, Py_ssize_t size, uint32_t seed) noexcept nogil:
-    """Murmur3 as Spark has it: each byte behind the last whole word is mixed in alone, with its sign."""
+    """Return Spark's Murmur3 hash: each byte after the last complete word is mixed in separately, with its sign."""
     cdef uint32_t word, state = seed
     cdef Py_ssize_t i, whole = size & ~<Py_ssize_t> 3
     for i in range(0, whole, 4):
@@ -63,7 +63,7 @@ cdef inline uint32_t hash_bytes(const uint8_t *at, Py_ssize_t size, uint32_t see
 
 
 cdef inline uint64_t place(uint32_t combined, uint64_t bits) noexcept nogil:
-    """The bit of a combined hash of the first version, whose sign is folded away."""
+    """Return the bit of a combined hash of filter version 1. Negative hashes are complemented."""
     return (combined if combined < <uint32_t> 0x80000000 else ~combined) % bits
 
 
@@ -83,7 +83,7 @@ cdef int check(int functions, Py_ssize_t words) except -1:
 
 
 def insert_longs(const int64_t[::1] values, int functions, uint64_t[::1] words):
-    """Set the bits of each integer in a filter of the first version."""
+    """Set the bits of each integer in a filter of version 1."""
     cdef Py_ssize_t i
     cdef uint32_t first
     check(functions, words.shape[0])
@@ -94,7 +94,7 @@ def insert_longs(const int64_t[::1] values, int functions, uint64_t[::1] words):
 
 
 def insert_bytes(const uint8_t[::1] data, const offset_t[::1] offsets, int functions, uint64_t[::1] words):
-    """Set the bits of each byte string between `offsets` in a filter of the first version."""
+    """Set the bits of each byte string between `offsets` in a filter of version 1."""
     cdef Py_ssize_t i, length = data.shape[0]
     cdef int64_t start, stop
     cdef uint32_t first
@@ -116,14 +116,14 @@ def insert_bytes(const uint8_t[::1] data, const offset_t[::1] offsets, int funct
 
 
 cdef struct Payload:
-    # Records of `block` bytes, each behind a head of `gap` bytes; the last one, from byte `last` on, lies at `tail`.
+    # Records of `block` bytes, each after a header of `gap` bytes. The last record, from byte `last` on, is at `tail`.
     const uint8_t *base
     Py_ssize_t size, block, gap, last
     const uint8_t *tail
 
 
 cdef inline uint8_t byte_at(const Payload *payload, Py_ssize_t at) noexcept nogil:
-    # `at` is below `size`; `lay_out` has seen that every record lies within the cell.
+    # `at` is below `size`; `lay_out` has checked that every record is within the cell.
     if at >= payload.last:
         return payload.tail[at - payload.last]
     return payload.base[at // payload.block * (payload.block + payload.gap) + payload.gap + at % payload.block]
@@ -138,7 +138,7 @@ cdef inline uint32_t word_at(const Payload *payload, Py_ssize_t at) noexcept nog
 
 
 cdef bint lay_out(const uint8_t *at, Py_ssize_t left, Payload *payload) noexcept nogil:
-    """Whether the rest of a cell is blocks of data, all of one size but a shorter last one, and their end."""
+    """Return whether the rest of a cell consists of blocks of one size, except a shorter last block, and their end."""
     cdef Py_ssize_t size, head
     payload.base, payload.size, payload.block, payload.gap = at, 0, 0, 5
     while True:
@@ -185,7 +185,7 @@ cdef inline void hash_one(const Asked *asked, Py_ssize_t i, uint32_t seed, uint3
 
 
 cdef bint may_hold(const Payload *payload, const Asked *asked) noexcept nogil:
-    """Whether a filter may hold one of the values; true of whatever is not understood."""
+    """Return whether a filter may contain one of the values. True for filters that are not supported."""
     cdef Py_ssize_t i, words, head = 12
     cdef uint32_t version, functions, count, first, second, seed = 0, step
     cdef uint64_t bits, at, combined
@@ -226,7 +226,7 @@ cdef bint may_hold(const Payload *payload, const Asked *asked) noexcept nogil:
 
 
 cdef Asked asked_of(const int64_t[::1] longs, const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] room):
-    """The values that are asked for, hashed into `room` as most filters need them."""
+    """Return the query values, with hashes for most filters in `room`."""
     cdef Asked asked
     cdef Py_ssize_t i, texts = ends.shape[0] - 1
     if texts < 0 or room.shape[0] != 2 or room.shape[1] != longs.shape[0] + texts or room.shape[1] < 1:
@@ -249,11 +249,11 @@ def ask_cells(
     const uint8_t[::1] data, const offset_t[::1] offsets, const uint8_t[::1] prefix, const int64_t[::1] longs,
     const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] room, uint8_t[::1] out,
 ):
-    """Ask the filters in the cells between `offsets` whose `out` is 2 and that begin with `prefix`.
+    """Query the filters in cells between `offsets` whose `out` is 2 and that begin with `prefix`.
 
-    `out` becomes 0 where a filter holds none of the values, `longs` and the byte strings of `text` between `ends`, and
-    1 where it may hold one or is damaged. It stays 2 for a cell with another beginning, or blocks of data of several
-    sizes. `room` has two rows, and a column for each value.
+    The values are `longs` and the byte strings of `text` between `ends`. `out` becomes 0 if a filter contains none of
+    them, and 1 if it may contain one or is corrupt. It stays 2 for a cell with another prefix, or with blocks of
+    several sizes. `room` has two rows, and a column per value.
     """
     cdef Asked asked = asked_of(longs, text, ends, room)
     cdef Py_ssize_t i, length = data.shape[0], start_size = prefix.shape[0], left
@@ -283,7 +283,7 @@ def ask_payload(
     const uint8_t[::1] data, const int64_t[::1] longs, const uint8_t[::1] text, const int64_t[::1] ends,
     uint32_t[:, ::1] room,
 ):
-    """Whether the one filter in `data` may hold any of the values; see `ask_cells`."""
+    """Return whether the filter in `data` may contain any of the values; see `ask_cells`."""
     cdef Asked asked = asked_of(longs, text, ends, room)
     cdef Payload payload
     cdef bint found

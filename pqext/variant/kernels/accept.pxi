@@ -16,16 +16,16 @@ from pqext.variant.kernels.scan cimport is_ascii, load64, utf8_fault
 
 
 cdef struct Frame:
-    # A container with children left, while one of them is inspected.
+    # Container whose children are being inspected.
     Container container
     const uint8_t *p         # the next child in byte order; `i` children precede it
     uint32_t i
     bint in_order            # the offsets of these are those at which they lie
-    size_t base              # of its starts
+    size_t base              # index of its first start
 
 
 cdef struct Acceptance:
-    # Memory that values share; to be zeroed before the first.
+    # Memory shared between values. Must be zeroed before the first.
     Frame *frames
     size_t frames_capacity
     uint32_t *starts         # of the children of all open containers, as they lie
@@ -73,7 +73,10 @@ cdef void acceptance_free(Acceptance *a) noexcept nogil:
 
 
 cdef bint _make_room(Acceptance *a, size_t depth, size_t starts, size_t bits) noexcept nogil:
-    """Room for `depth` frames, for `starts`, and for `bits` marks, which are zero."""
+    """Make room for `depth` frames, `starts` starts, and `bits` marks, which are zero.
+
+    Return False if memory is exhausted.
+    """
     cdef void *moved
     cdef size_t words = (bits >> 6) + 1
     if depth > a.frames_capacity:
@@ -111,12 +114,14 @@ cdef inline bint _accept_decimal(const uint8_t *p, int type_id) noexcept nogil:
         return -999999999999999999LL <= number <= 999999999999999999LL
     low = read_uint64(p + 2)
     high = read_uint64(p + 10)
-    # Certainly within 38 digits; the few other values are measured exactly elsewhere.
+    # Certainly at most 38 digits; the few other values are checked exactly elsewhere.
     return high < 0x4B3B4CA85A86C47AULL or (high >> 63 and ~high < 0x4B3B4CA85A86C47AULL)
 
 
 cdef inline size_t _accept_checked(const uint8_t *p, size_t limit) noexcept nogil:
-    """Bytes of a decimal, a time, a binary or a long string at p, of at most `limit` (not 0); 0 for all else."""
+    """Return the size of a valid decimal, time, binary or long string at `p`, at most `limit` (not 0); 0 for other
+    values.
+    """
     cdef int type_id = p[0] >> 2
     cdef size_t size = <size_t> primitive_size(type_id)
     if size > limit:
@@ -134,7 +139,7 @@ cdef inline size_t _accept_checked(const uint8_t *p, size_t limit) noexcept nogi
 
 
 cdef inline size_t _accept_leaf(const uint8_t *p, size_t limit, const uint8_t *readable) noexcept nogil:
-    """Size of the valid primitive or short string at p, at most `limit` (not 0); 0 if it is not accepted."""
+    """Return the size of a valid primitive or short string at `p`, at most `limit` (not 0); 0 if it is not accepted."""
     cdef size_t size
     if p[0] & 3 == BASIC_SHORT_STRING:
         size = 1 + <size_t> (p[0] >> 2)
@@ -150,7 +155,10 @@ cdef inline size_t _accept_leaf(const uint8_t *p, size_t limit, const uint8_t *r
 
 
 cdef inline bint _accept_fields(const Container *c, const Metadata *metadata) noexcept nogil:
-    """Ids within the dictionary, which has been checked, and names ascending. Eight bytes may be read after the ids."""
+    """Return whether ids are in the dictionary, which has been checked, and names ascend.
+
+    Up to eight bytes after the ids may be read.
+    """
     cdef const uint8_t *p = c.ids
     cdef const uint8_t *name = NULL
     cdef const uint8_t *before = NULL
@@ -181,7 +189,7 @@ cdef inline bint _accept_fields(const Container *c, const Metadata *metadata) no
 
 
 cdef bint _accept_offsets(Acceptance *a, const Container *c, const uint32_t *starts) noexcept nogil:
-    """Does each offset name one of the starts, and each another one? Eight bytes may be read after the offsets."""
+    """Return whether each offset is a different one of the starts. Up to eight bytes after the offsets may be read."""
     cdef const uint8_t *p = c.offsets
     cdef uint64_t mask = 0xFFFFFFFFU >> (32 - 8 * c.offset_size)
     cdef uint64_t offset, bit
@@ -205,7 +213,7 @@ cdef bint _accept_offsets(Acceptance *a, const Container *c, const uint32_t *sta
 
 
 cdef inline bint _open(Acceptance *a, size_t depth, const uint8_t *p, size_t n) noexcept nogil:
-    """Open the container at p as frame `depth`, which must exist."""
+    """Open the container at `p` as frame `depth`, which must exist. Return whether it is valid."""
     cdef Container *c = &a.frames[depth].container
     return (object_open(p, n, c) if p[0] & 3 == BASIC_OBJECT else array_open(p, n, c)) == 0
 
@@ -213,7 +221,10 @@ cdef inline bint _open(Acceptance *a, size_t depth, const uint8_t *p, size_t n) 
 cdef bint accept_value(
     Acceptance *a, const Metadata *metadata, const uint8_t *p, size_t n, uint32_t max_depth, const uint8_t *readable
 ) noexcept nogil:
-    """Whether the value that fills the n bytes at p is valid, given valid `metadata`; the buffer ends at `readable`."""
+    """Return whether the value that fills the n bytes at `p` is valid, given valid `metadata`.
+
+    The buffer ends at `readable`.
+    """
     cdef Frame *frame
     cdef const Container *c
     cdef const uint8_t *end
@@ -232,7 +243,7 @@ cdef bint accept_value(
     if max_depth < 1 or not _make_room(a, 1, 0, n) or not _open(a, 0, p, n) or a.frames[0].container.total_size != n:
         return False
     while True:
-        # A container that was just opened
+        # A newly opened container
         c = &a.frames[depth].container
         if readable - c.values < 8 or (c.ids != NULL and not _accept_fields(c, metadata)):
             return False
@@ -248,7 +259,7 @@ cdef bint accept_value(
         offsets = c.offsets
         inside = False
         while not inside:
-            # Its children as they lie, from the i-th
+            # The children in byte order, from child i
             end = values + c.values_size
             count = c.count
             offset_size = c.offset_size

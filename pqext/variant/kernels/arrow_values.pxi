@@ -30,10 +30,10 @@ cdef struct Part:
     int form
     const uint8_t *validity     # NULL: no nulls
     int64_t offset
-    const int32_t *offsets32    # of lists and maps: one of both is set, or neither if lists have `width` elements
+    const int32_t *offsets32    # lists and maps: one of both is set, or neither if lists have `width` elements
     const int64_t *offsets64
     int64_t width
-    int64_t length              # of the children of lists and maps
+    int64_t length              # number of children of lists and maps
     BinaryColumn bytes          # leaves; keys of maps; values of variants
     BinaryColumn metadata
     Names names
@@ -43,7 +43,7 @@ cdef struct Part:
 
 
 cdef class ArrowRows:
-    """A tree of columns, parents first: see `pqext.variant.conversion.columns`."""
+    """Tree of columns, parents first (`pqext.variant.conversion.columns`)."""
     cdef Part *parts
     cdef int count
     cdef Composer c
@@ -100,7 +100,7 @@ cdef class ArrowRows:
         free(self.parts)
 
     cdef int bounds(self, const Part *part, int64_t row, int64_t *start, int64_t *stop) noexcept nogil:
-        """Where the elements of a list or map lie."""
+        """Find the elements of a list or map in `start` and `stop`. Return 0 or FAULT_ARROW."""
         if part.offsets32 != NULL:
             start[0] = part.offsets32[part.offset + row]
             stop[0] = part.offsets32[part.offset + row + 1]
@@ -116,7 +116,7 @@ cdef class ArrowRows:
         return not bit_is_set(part.validity, part.offset + row)
 
     cdef int put(self, Part *part, int64_t row) noexcept nogil:
-        """Add the value of a row that is not null."""
+        """Add the value of a row that is not null. Return 0 or a fault."""
         cdef const uint8_t *p = NULL
         cdef size_t n = 0
         cdef int64_t start = 0, stop = 0, i, name
@@ -174,7 +174,9 @@ cdef class ArrowRows:
         return end(&self.c, False)
 
     def rows(self, int64_t start, int64_t stop, int64_t first_row):
-        """Rows from `start` on until `stop`, or until they fill columns of 32-bit offsets; as `edit` returns them."""
+        """Return rows from `start` up to `stop`, or until columns with 32-bit offsets are full, in the format of
+        `edit`.
+        """
         cdef Written w
         cdef int64_t row = start
         cdef int status = 0

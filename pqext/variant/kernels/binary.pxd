@@ -96,13 +96,13 @@ cdef struct BinaryColumn:
 
 
 cdef class BinaryInput:
-    """Keeps an Arrow binary or string array alive and lends its buffers as a `BinaryColumn`."""
+    """Owner of an Arrow binary or string array, whose buffers it exposes as a `BinaryColumn`."""
     cdef object array
     cdef BinaryColumn column
 
 
 cdef class VariantInput:
-    """Keeps an unshredded variant struct array alive: its validity and its two children."""
+    """Owner of an unshredded variant struct array: its validity and its two children."""
     cdef object array
     cdef BinaryInput metadata_input
     cdef BinaryInput value_input
@@ -124,7 +124,7 @@ cdef inline bint binary_valid(const BinaryColumn *column, int64_t row) noexcept 
 
 
 cdef inline int binary_at(const BinaryColumn *column, int64_t row, const uint8_t **p, size_t *n) noexcept nogil:
-    """The bytes of `row`, which must be below `column.length`."""
+    """Read the bytes of `row`, which must be below `column.length`. Return 0 or a fault."""
     cdef int64_t start, stop
     cdef int64_t index = column.offset + row
     if column.offsets32 != NULL:
@@ -174,14 +174,15 @@ cdef inline void write_uint64(uint8_t *p, uint64_t v) noexcept nogil:
 
 
 cdef inline int uint_size(uint32_t v) noexcept nogil:
-    """Bytes needed to store `v`: 1 to 4."""
+    """Return the number of bytes needed to store `v`: 1 to 4."""
     return 1 if v < 0x100 else 2 if v < 0x10000 else 3 if v < 0x1000000 else 4
 
 
 # --- Metadata ------------------------------------------------------------------------------------
 
 cdef inline int metadata_open(const uint8_t *p, size_t n, Metadata *out) noexcept nogil:
-    """Check the header, the size and the extent of the dictionary; names are checked when they are read."""
+    """Check the header, size and extent of the dictionary. Names are checked when they are read. Return 0 or a fault.
+    """
     cdef uint64_t head
     cdef uint32_t last
     if n < 1:
@@ -207,7 +208,7 @@ cdef inline int metadata_open(const uint8_t *p, size_t n, Metadata *out) noexcep
 
 
 cdef inline int metadata_name(const Metadata *m, uint32_t id, const uint8_t **name, size_t *length) noexcept nogil:
-    """The dictionary string `id`: 0, or a fault when the id or its offsets are out of range."""
+    """Find the dictionary string `id`. Return 0, or a fault if the id or its offsets are out of range."""
     cdef const uint8_t *p
     cdef uint32_t start, stop
     if id >= m.count:
@@ -223,7 +224,7 @@ cdef inline int metadata_name(const Metadata *m, uint32_t id, const uint8_t **na
 
 
 cdef inline int bytes_compare(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size) noexcept nogil:
-    """Order of two strings by unsigned bytes: negative, 0 or positive."""
+    """Compare two strings by unsigned bytes: negative, 0 or positive."""
     cdef size_t shorter = a_size if a_size < b_size else b_size
     cdef int order = memcmp(a, b, shorter) if shorter else 0
     if order != 0:
@@ -232,7 +233,7 @@ cdef inline int bytes_compare(const uint8_t *a, size_t a_size, const uint8_t *b,
 
 
 cdef inline int64_t metadata_find(const Metadata *m, const uint8_t *name, size_t length) noexcept nogil:
-    """The id of `name` (the first one), `m.count` when it is absent, or a fault."""
+    """Return the first id of `name`, `m.count` if it is absent, or a fault."""
     cdef const uint8_t *other
     cdef size_t other_length
     cdef uint32_t low = 0, high = m.count, middle
@@ -274,7 +275,10 @@ cdef extern from * nogil:
 
 
 cdef inline int primitive_size(int type_id) noexcept nogil:
-    """Header and fixed data in bytes, for binary and string up to and including the length; 0 if unknown."""
+    """Return the size in bytes of the header and fixed data of a primitive; 0 if the type is unknown.
+
+    For binary and string, this ends with the length.
+    """
     return _PRIMITIVE_SIZES[type_id & 63]
 
 
@@ -304,7 +308,7 @@ cdef inline int _container_open(
 
 
 cdef inline int object_open(const uint8_t *p, size_t n, Container *out) noexcept nogil:
-    """Read the head of the object at `p`; on 0 its ids, offsets and values lie within `n` bytes."""
+    """Read the head of the object at `p`. If the result is 0, its ids, offsets and values are within `n` bytes."""
     if n < 1:
         return FAULT_VALUE_TRUNCATED
     if p[0] & 3 != BASIC_OBJECT:
@@ -313,7 +317,7 @@ cdef inline int object_open(const uint8_t *p, size_t n, Container *out) noexcept
 
 
 cdef inline int array_open(const uint8_t *p, size_t n, Container *out) noexcept nogil:
-    """Read the head of the array at `p`; on 0 its offsets and values lie within `n` bytes."""
+    """Read the head of the array at `p`. If the result is 0, its offsets and values are within `n` bytes."""
     if n < 1:
         return FAULT_VALUE_TRUNCATED
     if p[0] & 3 != BASIC_ARRAY:
@@ -322,17 +326,17 @@ cdef inline int array_open(const uint8_t *p, size_t n, Container *out) noexcept 
 
 
 cdef inline uint32_t container_offset(const Container *c, uint32_t i) noexcept nogil:
-    """The i-th offset; i <= count."""
+    """Return offset `i`; i <= count."""
     return read_uint(c.offsets + <size_t> i * <size_t> c.offset_size, c.offset_size)
 
 
 cdef inline uint32_t container_id(const Container *c, uint32_t i) noexcept nogil:
-    """The i-th field id of an object; i < count."""
+    """Return field id `i` of an object; i < count."""
     return read_uint(c.ids + <size_t> i * <size_t> c.id_size, c.id_size)
 
 
 cdef inline int container_child(const Container *c, uint32_t i, const uint8_t **p, size_t *limit) noexcept nogil:
-    """The i-th child and the bytes from its start to the container's end; the child may be shorter."""
+    """Find child `i`, and the number of bytes from its start to the end of the container; the child may be shorter."""
     cdef uint32_t offset
     if i >= c.count:
         return FAULT_CHILD_OFFSET
@@ -345,7 +349,7 @@ cdef inline int container_child(const Container *c, uint32_t i, const uint8_t **
 
 
 cdef inline int64_t value_size(const uint8_t *p, size_t n) noexcept nogil:
-    """Size of the value at `p`, at most `n`, or a fault; children are not inspected."""
+    """Return the size of the value at `p`, at most `n`, or a fault. Children are not checked."""
     cdef Container container
     cdef int status, size, type_id
     cdef uint64_t total
@@ -376,7 +380,7 @@ cdef inline int64_t value_size(const uint8_t *p, size_t n) noexcept nogil:
 cdef inline int object_field(
     const Container *c, const Metadata *m, const uint8_t *name, size_t length, const uint8_t **p, size_t *limit
 ) noexcept nogil:
-    """Find a field by name: 1 with its bytes as in `container_child`, 0 when absent, or a fault."""
+    """Find a field by name: 1 with its bytes as in `container_child`, 0 if it is absent, or a fault."""
     cdef const uint8_t *other
     cdef size_t other_length
     cdef uint32_t low = 0, high = c.count, middle
@@ -398,12 +402,12 @@ cdef inline int object_field(
 
 
 cdef inline bint is_string(const uint8_t *p) noexcept nogil:
-    """Whether the value at `p` (one byte available) is a short or long string."""
+    """Return whether the value at `p`, of at least one byte, is a short or long string."""
     return p[0] & 3 == BASIC_SHORT_STRING or p[0] == TYPE_STRING << 2
 
 
 cdef inline int string_open(const uint8_t *p, size_t n, const uint8_t **text, size_t *length) noexcept nogil:
-    """The text of a short string, a string, or a binary value at `p`."""
+    """Read the text of a short string, a string or a binary value at `p`. Return 0 or a fault."""
     cdef int64_t size = value_size(p, n)
     cdef size_t head = 1 if p[0] & 3 == BASIC_SHORT_STRING else 5
     if size < 0:

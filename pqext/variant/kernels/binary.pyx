@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Access to Arrow arrays for the variant kernels; the readers and writers themselves are in the .pxd."""
+"""Access to Arrow arrays for the variant kernels. The readers and writers are in the .pxd files."""
 from libc.stdint cimport uintptr_t
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ cdef const uint8_t *_address(object buffer) except? NULL:
 
 cdef class BinaryInput:
     def __init__(self, array):
-        """`array`: an Arrow array of a binary or string type, possibly a slice."""
+        """Retain `array`, an Arrow array of a binary or string type, which may be a slice."""
         array = plain_binary(array)
         type = array.type
         wide = pa.types.is_large_binary(type) or pa.types.is_large_string(type)
@@ -44,7 +44,7 @@ cdef class BinaryInput:
 
 cdef class VariantInput:
     def __init__(self, array):
-        """`array`: a struct array with binary children `metadata` and `value`, in any order."""
+        """Retain `array`, a struct array with the binary children `metadata` and `value` in any order."""
         metadata = child(array, "metadata")
         value = child(array, "value")
         if metadata is None or value is None:

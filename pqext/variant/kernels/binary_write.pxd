@@ -18,13 +18,13 @@ from pqext.variant.kernels.binary cimport (
 
 
 cdef inline size_t container_head_size(uint32_t count, int id_size, int offset_size) noexcept nogil:
-    """Bytes before the first child; `id_size` 0 for arrays."""
+    """Return the number of bytes before the first child; `id_size` is 0 for arrays."""
     return (<size_t> (5 if count > 255 else 2) + <size_t> count * <size_t> id_size
             + (<size_t> count + 1) * <size_t> offset_size)
 
 
 cdef inline uint8_t *write_object_head(uint8_t *p, uint32_t count, int id_size, int offset_size) noexcept nogil:
-    """Write header and element count; returns where the field ids start (the offsets follow them)."""
+    """Write header and element count. Return the position of the field ids, which precede the offsets."""
     cdef int is_large = count > 255
     p[0] = <uint8_t> (BASIC_OBJECT | (offset_size - 1) << 2 | (id_size - 1) << 4 | is_large << 6)
     write_uint(p + 1, count, 4 if is_large else 1)
@@ -32,7 +32,7 @@ cdef inline uint8_t *write_object_head(uint8_t *p, uint32_t count, int id_size, 
 
 
 cdef inline uint8_t *write_array_head(uint8_t *p, uint32_t count, int offset_size) noexcept nogil:
-    """Write header and element count; returns where the offsets start."""
+    """Write header and element count. Return the position of the offsets."""
     cdef int is_large = count > 255
     p[0] = <uint8_t> (BASIC_ARRAY | (offset_size - 1) << 2 | is_large << 4)
     write_uint(p + 1, count, 4 if is_large else 1)
@@ -44,7 +44,7 @@ cdef inline size_t string_value_size(size_t length) noexcept nogil:
 
 
 cdef inline uint8_t *write_string_head(uint8_t *p, size_t length) noexcept nogil:
-    """Write the head of a string in its shorter form; returns where its bytes go."""
+    """Write the head of a string in the shorter format. Return the position of its bytes."""
     if length < 64:
         p[0] = <uint8_t> (BASIC_SHORT_STRING | length << 2)
         return p + 1
@@ -64,7 +64,7 @@ cdef inline size_t int_value_size(int64_t v) noexcept nogil:
 
 
 cdef inline uint8_t *write_int(uint8_t *p, int64_t v) noexcept nogil:
-    """Write an integer in its narrowest form; returns the byte after it."""
+    """Write an integer in its narrowest type. Return the end of the value."""
     cdef size_t size = int_value_size(v)
     if size == 2:
         p[0] = TYPE_INT8 << 2

@@ -13,7 +13,7 @@ cdef void column_free(Column *c) noexcept nogil:
 
 
 cdef void builders_free(Builder *builders, int64_t count) noexcept nogil:
-    """Free the columns of `count` nodes and the array that holds them."""
+    """Free the columns of `count` nodes and their array."""
     cdef int64_t i
     if builders != NULL:
         for i in range(count):
@@ -29,11 +29,11 @@ cdef int finished(int status) except -1:
 
 
 cdef list take_columns(Builder *builders, ShreddingPlan plan, int64_t rows):
-    """Bring every column to its full length and take its memory.
+    """Extend every column to its full length and take its memory.
 
-    Gives for each node of the plan (rows, value count, value validity, value offsets, value data, typed count,
-    typed validity, typed offsets, typed data); parts that a column of its kind does not have are None, and
-    so are all parts of a binary or primitive column without values.
+    Return for each node of the plan (rows, value count, value validity, value offsets, value data, typed count, typed
+    validity, typed offsets, typed data). Buffers that a column of its type does not have are None; so are all buffers
+    of a binary or primitive column without values.
     """
     cdef list columns = []
     cdef list lengths = [rows] * plan.node_count

@@ -42,7 +42,7 @@ cdef inline int _cast_exact(const Wanted *w, Column *c, int64_t row, int128 unsc
     if w.leaf == LEAF_BOOLEAN:
         return put_bool(c, row, unscaled != 0)
     if w.leaf == LEAF_STRING:
-        # Without zeros at the end, so that equal numbers have one text.
+        # Without trailing zeros, so that equal numbers have the same text.
         while scale > 0 and unscaled % 10 == 0:
             unscaled = unscaled // 10
             scale -= 1
@@ -54,7 +54,7 @@ cdef inline int _cast_exact(const Wanted *w, Column *c, int64_t row, int128 unsc
 
 
 cdef inline int _cast_number(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """A decimal from the text of a number."""
+    """Cast the text of a number to a decimal."""
     cdef Number number
     cdef Wide wide
     if not parse_number(p, n, &number) or number.special or number.far:
@@ -84,7 +84,7 @@ cdef inline int _cast_floating(const Wanted *w, Column *c, int64_t row, double v
     if is_integer_target(w):
         return put_integer(w, c, row, <int128> v) if -2e19 < v < 2e19 else CAST_FAILED
     if w.leaf == LEAF_DECIMAL:
-        # A double is the decimal of its shortest text, as Spark has it.
+        # A double is cast as the decimal of its shortest text, as in Spark.
         return _cast_number(w, c, row, text, <size_t> (write_double(text, bits) - text))
     if w.leaf == LEAF_TIMESTAMP:
         return put_instant(w, c, row, <int128> (v * 1e6) * 1000) if -1e13 < v < 1e13 else CAST_FAILED
@@ -171,7 +171,7 @@ cdef inline int _cast_string(const Wanted *w, Column *c, int64_t row, const uint
     if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
         if not parse_timestamp(p, n, &day, &nanos, &has_zone, &offset):
             return CAST_FAILED
-        if w.leaf == LEAF_TIMESTAMP_NTZ:  # what the clock showed
+        if w.leaf == LEAF_TIMESTAMP_NTZ:  # local time
             return put_instant(w, c, row, <int128> day * DAY_NANOS + nanos)
         if not has_zone:
             return put_instant(w, c, row, instant_of(w, <int128> day * DAY_NANOS + nanos))
@@ -212,7 +212,7 @@ cdef inline int _cast_bytes(const Wanted *w, Column *c, int64_t row, const uint8
 
 
 cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Cast the value of exactly `n` bytes at `p` into the column: one of CAST_*, or a fault."""
+    """Cast the value of exactly `n` bytes at `p` into the column. Return one of CAST_*, or a fault."""
     cdef const uint8_t *text = NULL
     cdef size_t length = 0
     cdef int type_id, status, scale = 0
@@ -237,7 +237,7 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
     if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
         if w.leaf == LEAF_STRING:
             return put_text(c, row, b"true", 4) if type_id == TYPE_TRUE else put_text(c, row, b"false", 5)
-        # Booleans are numbers, but no seconds.
+        # Booleans are cast as numbers, but not as seconds.
         return CAST_FAILED if w.leaf == LEAF_TIMESTAMP else _cast_exact(w, c, row, type_id == TYPE_TRUE, 0)
     if type_id == TYPE_DOUBLE:
         memcpy(&wide, p + 1, 8)

@@ -42,7 +42,7 @@ cdef extern from * nogil:
 
 
 cdef enum:
-    # Beside the leaves of shredding.pxd, whose timestamps and times have the unit that is asked for.
+    # Targets in addition to the leaves of shredding.pxd, whose timestamps and times have the requested unit.
     TARGET_UINT8 = 20
     TARGET_UINT16 = 21
     TARGET_UINT32 = 22
@@ -57,7 +57,7 @@ cdef enum:
     CAST_NULL = 0
     CAST_DONE = 1
     CAST_FAILED = 2
-    CAST_JSON = 3           # an object or array asked as text
+    CAST_JSON = 3           # an object or array requested as text
 
     SECOND = 1000000000
     DAY_NANOS = 86400000000000
@@ -73,7 +73,7 @@ cdef struct Wanted:
 
 
 cdef inline bint is_variable(const Wanted *w) noexcept nogil:
-    """Whether the column has offsets."""
+    """Return whether the column has offsets."""
     return w.leaf == LEAF_STRING or w.leaf == LEAF_BINARY or w.leaf == TARGET_VARIANT
 
 
@@ -97,7 +97,7 @@ cdef inline int put_integer(const Wanted *w, Column *c, int64_t row, int128 v) n
     else:
         least = -(<int128> 1 << (bits - 1))
         most = -least - 1
-    # The lowest bytes are the number on machines that store these first, which Arrow's arrays are for.
+    # Arrow arrays are little-endian: the lowest bytes are the number in a narrower type.
     return done(column_fixed(c, row, &v, <size_t> w.width)) if least <= v <= most else CAST_FAILED
 
 
@@ -135,7 +135,7 @@ cdef inline int put_wide(const Wanted *w, Column *c, int64_t row, const Wide *v)
 cdef inline int put_decimal(
     const Wanted *w, Column *c, int64_t row, int128 mantissa, int64_t exponent
 ) noexcept nogil:
-    """mantissa * 10**exponent at the column's scale, ties away from zero."""
+    """Store mantissa * 10**exponent at the scale of the column, rounding ties away from zero."""
     cdef Wide wide
     cdef int64_t shift = exponent + w.scale
     cdef int128 factor, v, rest
@@ -160,7 +160,7 @@ cdef inline int put_decimal(
 
 
 cdef inline int put_days(const Wanted *w, Column *c, int64_t row, int128 days) noexcept nogil:
-    """A date, as days or as milliseconds."""
+    """Store a date as days or as milliseconds."""
     cdef int32_t small = <int32_t> days
     cdef int64_t millis
     if small != days:
@@ -172,7 +172,7 @@ cdef inline int put_days(const Wanted *w, Column *c, int64_t row, int128 days) n
 
 
 cdef inline int put_instant(const Wanted *w, Column *c, int64_t row, int128 nanos) noexcept nogil:
-    """Nanoseconds since 1970, rounded down to the column's unit."""
+    """Store nanoseconds since 1970, rounded down to the unit of the column."""
     cdef int128 v = nanos // w.unit - (nanos % w.unit < 0)
     cdef int64_t stored = <int64_t> v
     return done(column_fixed(c, row, &stored, 8)) if stored == v else CAST_FAILED
@@ -183,21 +183,21 @@ cdef inline int64_t _second(int128 nanos) noexcept nogil:
 
 
 cdef inline int128 local_of(const Wanted *w, int128 nanos) noexcept nogil:
-    """The local time of an instant, in nanoseconds that count as if in UTC."""
+    """Return the local time of an instant, in nanoseconds as if it were UTC."""
     if w.zone == NULL:
         return nanos
     return nanos + <int128> offset_of_instant(w.zone, _second(nanos)) * SECOND
 
 
 cdef inline int128 instant_of(const Wanted *w, int128 nanos) noexcept nogil:
-    """The instant of a local time."""
+    """Return the instant of a local time."""
     if w.zone == NULL:
         return nanos
     return nanos - <int128> offset_of_clock(w.zone, _second(nanos)) * SECOND
 
 
 cdef inline int put_seconds(const Wanted *w, Column *c, int64_t row, int128 unscaled, int scale) noexcept nogil:
-    """An exact number of seconds since 1970, cut to the column's unit towards zero, as Spark does."""
+    """Store an exact number of seconds since 1970, truncated towards zero to the unit of the column, as in Spark."""
     cdef int128 per_second = SECOND // w.unit
     cdef int128 whole = unscaled // power_of_ten(scale)
     cdef int128 part = unscaled % power_of_ten(scale)
@@ -213,7 +213,7 @@ cdef inline int put_seconds(const Wanted *w, Column *c, int64_t row, int128 unsc
 
 
 cdef inline int put_time(const Wanted *w, Column *c, int64_t row, int64_t nanos) noexcept nogil:
-    """A time of day, cut to the column's unit."""
+    """Store a time of day, truncated to the unit of the column."""
     cdef int64_t v = nanos // w.unit
     cdef int32_t small = <int32_t> v
     return done(column_fixed(c, row, &small, 4) if w.width == 4 else column_fixed(c, row, &v, 8))

@@ -11,10 +11,9 @@ from pqext.variant.kernels.shredding cimport Column, bytes_zero_to, column_bytes
 
 cdef struct Result:
     Column out
-    Column nested           # objects and arrays asked as text, to become JSON
+    Column nested           # objects and arrays requested as text, to be formatted as JSON
     int64_t failures
-    int64_t first_failure   # its row
-
+    int64_t first_failure   # row of the first failure
 
 cdef inline int put_value(Result *result, const Wanted *wanted, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
     cdef int status = cast_value(wanted, &result.out, row, p, n)
@@ -29,7 +28,7 @@ cdef inline int put_value(Result *result, const Wanted *wanted, int64_t row, con
 
 
 cdef inline int pad(Column *c, int64_t rows, const Wanted *wanted) noexcept nogil:
-    """Make room for the rows at the end that were not set."""
+    """Make room for the rows at the end that were not set. Return 0 or a fault."""
     cdef size_t bits = <size_t> ((rows + 7) // 8)
     cdef int status = bytes_zero_to(&c.validity, bits)
     if status == 0 and wanted.leaf != TARGET_NULL:

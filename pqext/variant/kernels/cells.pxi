@@ -22,12 +22,12 @@ from pqext.variant.kernels.shredding cimport (
 cdef struct Cell:
     const uint8_t *p        # NULL if there is no value
     size_t n                # its exact size
-    const uint8_t *start    # of the encoded value around it
-    int64_t row             # of its metadata
+    const uint8_t *start    # start of the enclosing encoded value
+    int64_t row             # row of its metadata
 
 
 cdef class Cells:
-    """Values by their positions in the bytes of encoded values."""
+    """Values, as positions in the bytes of encoded values."""
     cdef BinaryInput metadata
     cdef object owner       # of the bytes
     cdef Bytes cells
@@ -63,9 +63,11 @@ cdef class Cells:
 
     @staticmethod
     def of(BinaryInput metadata, BinaryInput value, object groups, object rows, PathSteps path, int64_t first_row):
-        """The values at `path`. `rows`: a buffer of int64, the metadata's row for each value; None for its own.
+        """Return the cells at `path`.
 
-        Other arguments as for `get`.
+        `rows` is an int64 buffer with the metadata row of each value; None if they are equal.
+
+        The other arguments are those of `get`.
         """
         cdef Cells cells = Cells.__new__(Cells)
         cdef int64_t i = 0, at = 0, count = value.column.length, validity_offset = 0
@@ -117,7 +119,7 @@ cdef class Cells:
         return cells
 
     def find(self, PathSteps path):
-        """The cells at `path` within these."""
+        """Return the cells at `path` within these cells."""
         cdef Cells found = self._child()
         cdef Cell *cell = <Cell *> self.cells.data
         cdef Step *steps = <Step *> path.step_bytes.data
@@ -150,7 +152,7 @@ cdef class Cells:
         return found
 
     def cast(self, object described, Zone zone=None):
-        """As `get`, for the values of the cells; the first failure's row is the metadata's."""
+        """Cast the values of the cells like `get`. The row of the first failure is its metadata row."""
         cdef Wanted wanted
         cdef Result result
         cdef Cell *cell = <Cell *> self.cells.data
@@ -181,9 +183,9 @@ cdef class Cells:
     def open(self, bint arrays, bint objects, bint children):
         """Return the elements of cells that are arrays, and the fields of cells that are objects, as requested.
 
-        Returns (validity, nulls, offsets, keys, cells, failures): offsets of each cell's children as int32; `keys` is
-        (validity, offsets, data) of the fields' names, null for elements. Without `children` only the validity counts.
-        Cells of other types are null, and a failure unless they are a variant null.
+        The result is (validity, nulls, offsets, keys, cells, failures): int32 offsets of the children of each cell, and
+        `keys`, (validity, offsets, data) of field names, which are null for elements. Without `children`, only the
+        validity is computed. Cells of other types are null, and a failure unless they are a variant null.
         """
         cdef Cells found = self._child()
         cdef Cell *cell = <Cell *> self.cells.data
@@ -248,7 +250,9 @@ cdef class Cells:
     cdef int _open_cell(
         self, const Cell *cell, const Metadata *m, Column *keys, const uint8_t **fault
     ) noexcept nogil:
-        """Append the children of a container, which must fill it: values that share bytes could be without end."""
+        """Append the children of a container, which must fill it: otherwise values that share bytes could expand
+        without limit.
+        """
         cdef Container c
         cdef bint is_object = cell.p[0] & 3 == BASIC_OBJECT
         cdef int status = object_open(cell.p, cell.n, &c) if is_object else array_open(cell.p, cell.n, &c)
@@ -293,7 +297,7 @@ cdef class Cells:
         return 0 if total == c.values_size else FAULT_CHILD_SIZE
 
     def rows(self):
-        """The metadata's row of each cell, as int64."""
+        """Return the metadata row of each cell, as int64."""
         cdef Bytes rows
         cdef Cell *cell = <Cell *> self.cells.data
         cdef int64_t i

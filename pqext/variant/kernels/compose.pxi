@@ -54,7 +54,7 @@ cdef inline uint64_t mix(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t hash_bytes(const uint8_t *p, size_t n, uint64_t seed) noexcept nogil:
-    """A 64-bit hash for grouping; it is not resistant to chosen input."""
+    """Return a 64-bit hash for grouping. It is not resistant to chosen input."""
     cdef uint64_t h = mix(seed ^ (0x9E3779B97F4A7C15ULL * (<uint64_t> n + 1)))
     cdef uint64_t word
     while n >= 8:
@@ -93,7 +93,7 @@ cdef int grow_table(Composer *c) noexcept nogil:
 
 
 cdef int64_t intern_name(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """The number of a name, the same for equal names, or FAULT_MEMORY."""
+    """Return the number of a name, which is equal for equal names, or a fault."""
     cdef uint32_t hash = <uint32_t> hash_bytes(p, n, 0)
     cdef Name *names = <Name *> c.names.data
     cdef const uint32_t *table
@@ -126,7 +126,7 @@ cdef int64_t intern_name(Composer *c, const uint8_t *p, size_t n) noexcept nogil
 
 
 cdef int compare_names(const Composer *c, uint32_t a, uint32_t b) noexcept nogil:
-    """Order of two names by their bytes; 0 only when they are the same."""
+    """Compare two names by their bytes. The result is 0 only if they are the same name."""
     cdef const Name *x = <const Name *> c.names.data + a
     cdef const Name *y = <const Name *> c.names.data + b
     if a == b:
@@ -135,7 +135,7 @@ cdef int compare_names(const Composer *c, uint32_t a, uint32_t b) noexcept nogil
 
 
 cdef int open_row_names(Names *names, const uint8_t *p, size_t n) noexcept nogil:
-    """Use the metadata at `p` for the row that is read."""
+    """Set the metadata at `p` as that of the current input row. Return 0 or a fault."""
     cdef int status
     cdef size_t room
     if names.known and names.m.size == n and (names.m.data == p or memcmp(names.m.data, p, n) == 0):
@@ -154,7 +154,7 @@ cdef int open_row_names(Names *names, const uint8_t *p, size_t n) noexcept nogil
 
 
 cdef int64_t name_of(Composer *c, Names *names, uint32_t id) noexcept nogil:
-    """The composer's number of a field id, or a fault."""
+    """Return the composer's number for a field id, or a fault."""
     cdef const uint8_t *p = NULL
     cdef size_t n = 0
     cdef uint32_t *ids = <uint32_t *> names.ids.data
@@ -179,7 +179,7 @@ include "compose_pieces.pxi"
 # --- Rows ----------------------------------------------------------------------------------------
 
 cdef int choose_dictionary(Composer *c) noexcept nogil:
-    """Build the row's dictionary: the sorted names of its fields; reuse that of the preceding row if they are equal."""
+    """Build the dictionary of the row, the sorted names of its fields, or reuse the previous one if equal."""
     cdef const Piece *pieces = <const Piece *> c.tape.data
     cdef size_t count = c.tape.size // sizeof(Piece), i, used
     cdef Name *names = <Name *> c.names.data
@@ -245,7 +245,8 @@ cdef inline int id_bytes(const Composer *c) noexcept nogil:
 
 
 cdef int measure(Composer *c) noexcept nogil:
-    """Determine the dictionary and every size of the row; its pieces, at least one, are complete."""
+    """Determine the dictionary and all sizes of the row, whose pieces (at least one) are complete. Return 0 or a fault.
+    """
     cdef Piece *pieces
     cdef size_t i
     cdef uint64_t size
@@ -273,7 +274,7 @@ cdef int measure(Composer *c) noexcept nogil:
 
 
 cdef void emit(Composer *c, uint8_t *p) noexcept nogil:
-    """Write the row's value to `p`, which must have room."""
+    """Write the value of the row to `p`, which must have room."""
     cdef const Piece *pieces = <const Piece *> c.tape.data
     cdef const Name *names = <const Name *> c.names.data
     cdef size_t count = c.tape.size // sizeof(Piece), i
@@ -309,7 +310,7 @@ cdef void emit(Composer *c, uint8_t *p) noexcept nogil:
 
 
 cdef uint64_t hash_row(Composer *c, Bytes *room, int *status) noexcept nogil:
-    """A hash of the row's value and names."""
+    """Return a hash of the value and names of the row."""
     cdef size_t size
     status[0] = measure(c)
     if status[0] != 0:
@@ -324,7 +325,7 @@ cdef uint64_t hash_row(Composer *c, Bytes *room, int *status) noexcept nogil:
 
 
 cdef int write_row(Composer *c, Written *w) noexcept nogil:
-    """Append the row; 1 if columns with 32-bit offsets are full, or a fault."""
+    """Append the row. Return 0, 1 if columns with 32-bit offsets are full, or a fault."""
     cdef int status = measure(c)
     cdef size_t size
     if status != 0:
@@ -370,7 +371,7 @@ cdef void written_free(Written *w) noexcept nogil:
 
 
 cdef tuple written_take(Written *w):
-    """(rows, nulls, validity, metadata offsets, metadata, value offsets, value)."""
+    """Return (rows, nulls, validity, metadata offsets, metadata, value offsets, value)."""
     cdef int32_t zero = 0
     if w.rows == 0 and (bytes_append(&w.metadata_offsets, &zero, 4) != 0 or bytes_append(&w.value_offsets, &zero, 4) != 0):
         raise MemoryError

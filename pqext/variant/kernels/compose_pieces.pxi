@@ -27,7 +27,7 @@ cdef inline int put_at(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int put_bytes(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add an encoded primitive, which is copied."""
+    """Add a copy of an encoded primitive. Return 0 or a fault."""
     cdef int status = put_at(c, NULL, n)
     return status if status != 0 or bytes_append(&c.scratch, p, n) == 0 else FAULT_MEMORY
 
@@ -37,7 +37,7 @@ cdef int put_null(Composer *c) noexcept nogil:
 
 
 cdef int put_exact(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add an exact number as the narrowest integer that holds it, else as the narrowest decimal."""
+    """Add an exact number as the narrowest integer that can represent it, otherwise as the narrowest decimal."""
     cdef int128 unscaled = 0
     cdef int scale = 0
     cdef int status = exact_open(p, n, &unscaled, &scale)
@@ -64,7 +64,7 @@ cdef int put_exact(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int put_floating(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add a double or a float; there is one NaN, and one zero."""
+    """Add a double or a float, with one representation each for NaN and zero."""
     cdef uint8_t head[9]
     cdef uint64_t magnitude = read_uint64(p + 1) & 0x7FFFFFFFFFFFFFFFULL if n == 9 else read_uint(p + 1, 4) & 0x7FFFFFFF
     cdef uint64_t infinite = 0x7FF0000000000000ULL if n == 9 else 0x7F800000
@@ -78,7 +78,7 @@ cdef int put_floating(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int put_nanos(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add a timestamp of nanoseconds, as one of microseconds where that is exact."""
+    """Add a timestamp in nanoseconds, or in microseconds if that is exact."""
     cdef int64_t v = <int64_t> read_uint64(p + 1)
     cdef uint8_t head[9]
     if v % 1000 != 0:
@@ -89,7 +89,7 @@ cdef int put_nanos(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int put_text(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add a string, in its shorter form where all are to be canonical."""
+    """Add a string, in the shorter format if the output is canonical."""
     cdef const uint8_t *text = NULL
     cdef size_t length = 0
     cdef int status = string_open(p, n, &text, &length)
@@ -108,7 +108,10 @@ cdef int put_text(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int put_leaf(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
-    """Add the primitive of `n` bytes at `p`, which stay there; checked, and canonical where all are to be."""
+    """Add the primitive of `n` bytes at `p`, which must stay valid.
+
+    It is checked, and converted if the output is canonical.
+    """
     cdef int type_id
     if is_string(p):
         return put_text(c, p, n)
@@ -127,7 +130,7 @@ cdef int put_leaf(Composer *c, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int begin(Composer *c, int kind) noexcept nogil:
-    """Begin an object or an array; what is added from here to `end` are its children."""
+    """Begin an object or array. Pieces added until `end` are its children."""
     cdef Piece piece
     cdef uint32_t index = <uint32_t> (c.tape.size // sizeof(Piece))
     cdef int status
@@ -142,7 +145,7 @@ cdef int begin(Composer *c, int kind) noexcept nogil:
 
 
 cdef int end(Composer *c, bint ordered) noexcept nogil:
-    """End the innermost container; `ordered` when the names of its fields are known to ascend."""
+    """End the innermost container. If `ordered`, the names of its fields are known to ascend."""
     cdef uint32_t index
     cdef Piece *piece
     c.open.size -= 4
@@ -158,7 +161,7 @@ cdef struct Entry:
 
 
 cdef Entry *merge_sort(const Composer *c, Entry *a, Entry *b, size_t count) noexcept nogil:
-    """Sort `a` by names with the help of `b`, as long; the sorted one of both."""
+    """Sort `a` by names, using `b` of the same size. Return the sorted array, which is `a` or `b`."""
     cdef size_t width = 1, start, left, right, middle, stop, k
     cdef Entry *other
     while width < count:
@@ -184,7 +187,7 @@ cdef Entry *merge_sort(const Composer *c, Entry *a, Entry *b, size_t count) noex
 
 
 cdef int order_fields(Composer *c, uint32_t index) noexcept nogil:
-    """Put the fields of an object into the order of their names; FAULT_FIELD_DUPLICATE where two are the same."""
+    """Sort the fields of an object by name. Return FAULT_FIELD_DUPLICATE if two names are equal."""
     cdef Piece *piece = <Piece *> c.tape.data + index
     cdef size_t count = piece.count, i, total = piece.span - 1, moved
     cdef uint32_t at = index + 1, first, previous, delta
@@ -227,7 +230,10 @@ cdef int order_fields(Composer *c, uint32_t index) noexcept nogil:
 
 
 cdef int put_value(Composer *c, Names *names, const uint8_t *p, size_t n, int depth) noexcept nogil:
-    """Add the whole value of exactly `n` bytes at `p`: every rule that a reader relies on is checked."""
+    """Add the complete value of exactly `n` bytes at `p`.
+
+    All rules that readers rely on are checked. Return 0 or a fault.
+    """
     cdef Container container
     cdef bint is_object
     cdef const uint8_t *at = NULL

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""Columns of variants from rows of Arrow columns and from Python objects, and to Python objects."""
+"""Convert rows of Arrow columns and Python objects to columns of variants, and variants to Python objects."""
 
 include "arrow_values.pxi"
 include "python_values.pxi"

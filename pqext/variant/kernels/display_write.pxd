@@ -10,11 +10,11 @@ from pqext.variant.kernels.text_write cimport civil_date, floor_divide
 
 
 cdef enum:
-    BLOB_STEP = 4096        # bytes of a binary value for which room is reserved together
+    BLOB_STEP = 4096        # bytes of a binary value per reservation
 
 
 cdef inline uint8_t *show_date(uint8_t *p, int64_t days) noexcept nogil:
-    """Days since 1970-01-01; years before 1 are followed by "(BC)"."""
+    """Write days since 1970-01-01 as a date; "(BC)" follows years before 1. Return the end of the text."""
     cdef uint32_t month, day
     cdef int64_t year = civil_date(days, &month, &day)
     cdef bint before_christ = year < 1
@@ -34,7 +34,8 @@ cdef inline uint8_t *show_date(uint8_t *p, int64_t days) noexcept nogil:
 cdef inline uint8_t *show_clock(
     uint8_t *p, uint64_t ticks, uint64_t ticks_per_second, int digits
 ) noexcept nogil:
-    """Hours, which may be more than a day has, minutes and seconds; the fraction without zeros at its end."""
+    """Write hours (possibly more than a day), minutes, seconds and a fraction without trailing zeros. Return the end.
+    """
     cdef uint64_t seconds = ticks // ticks_per_second
     cdef uint32_t fraction = <uint32_t> (ticks % ticks_per_second)
     cdef uint64_t hours = seconds // 3600
@@ -58,7 +59,7 @@ cdef inline uint8_t *show_timestamp(
     cdef int64_t days = floor_divide(ticks, ticks_per_day)
     p = show_date(p, days)
     p[0] = c' '
-    # The product may leave int64 on the way to a difference that does not.
+    # The product may overflow int64 even if the difference does not.
     p = show_clock(
         p + 1, <uint64_t> ticks - <uint64_t> days * <uint64_t> ticks_per_day, <uint64_t> ticks_per_second, digits
     )
@@ -138,7 +139,7 @@ cdef inline int show_bytes(Bytes *out, const uint8_t *data, size_t n, bint escap
 
 
 cdef inline uint8_t *show_special(uint8_t *p, bint negative, bint is_nan, bint quoted) noexcept nogil:
-    """NaN or an infinity, within quotes for JSON, which has no such numbers."""
+    """Write NaN or an infinity, in quotes for JSON, which does not have these numbers. Return the end of the text."""
     if quoted:
         p[0] = c'"'
         p += 1

@@ -1,8 +1,8 @@
 # cython: language_level=3
 # Structures shared by edits and conversion kernels.
 #
-# Variants are composed from pieces: a tape in the order of the encoding, from which rows are written
-# with a sorted dictionary of exactly the names that they use. What is written is the canonical encoding of its pieces.
+# Variants are composed from pieces: a tape in the order of the encoding. Rows are written from the tape,
+# with a sorted dictionary of exactly the names that they use, in the canonical encoding of the pieces.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -11,58 +11,58 @@ from pqext.variant.kernels.binary cimport Metadata
 
 
 cdef enum:
-    COMPOSE_TOO_LARGE = -50     # as ShreddingFault.FAULT_TOO_LARGE
+    COMPOSE_TOO_LARGE = -50     # equal to ShreddingFault.FAULT_TOO_LARGE
 
     PIECE_LEAF = 0
     PIECE_OBJECT = 1
     PIECE_ARRAY = 2
 
     NO_NAME = 0xFFFFFFFF
-    MAX_DEPTH = 1000            # of objects and arrays
+    MAX_DEPTH = 1000            # maximum nesting depth of objects and arrays
 
 
 cdef struct Piece:
-    const uint8_t *p            # a leaf's encoded bytes; NULL when they are at `at` in the scratch
+    const uint8_t *p            # encoded bytes of a leaf; NULL if they are at `at` in the scratch
     uint64_t at
     uint64_t sum                # encoded bytes of the children
-    uint32_t size               # encoded bytes
-    uint32_t name               # of the field that it is
-    uint32_t span               # pieces from here to the next sibling
-    uint32_t count              # children
+    uint32_t size               # size of the encoded value in bytes
+    uint32_t name               # name of the field
+    uint32_t span               # number of pieces up to the next sibling
+    uint32_t count              # number of children
     uint32_t parent
     int kind
 
 
 cdef struct Name:
-    uint64_t at                 # in the text of all names
+    uint64_t at                 # position in the text of all names
     uint32_t length
     uint32_t hash
-    uint32_t id                 # in the dictionary written last
-    uint64_t row                # the row that used it last
+    uint32_t id                 # id in the last written dictionary
+    uint64_t row                # last row that used the name
 
 
 cdef struct Composer:
-    Bytes tape                  # of Piece
-    Bytes scratch               # leaves that are not in any input
-    Bytes open                  # indexes of the containers that have not ended
-    Bytes names                 # of Name
+    Bytes tape                  # array of Piece
+    Bytes scratch               # leaves that are not in an input
+    Bytes open                  # indexes of the open containers
+    Bytes names                 # array of Name
     Bytes name_text
     Bytes table                 # hash table of names: index + 1, 0 if free
-    uint32_t next_name          # of the next piece
+    uint32_t next_name          # name of the next piece
     uint64_t row                # counts rows
-    Bytes used                  # names of the row in order of appearance, and of the preceding row
+    Bytes used                  # names of the row in order of appearance, and of the previous row
     Bytes last_used
     Bytes sorting
     Bytes dictionary            # the metadata of the names in `last_used`
-    bint known                  # whether it is
-    bint canonical              # leaves in the one form of their equivalence class
-    bint without_null_fields    # of objects
-    bint without_null_elements  # of arrays
-    const uint8_t *where        # of a fault
+    bint known                  # whether `dictionary` is valid
+    bint canonical              # write leaves in the canonical type of their equivalence class
+    bint without_null_fields    # omit null fields of objects
+    bint without_null_elements  # omit null elements of arrays
+    const uint8_t *where        # position of a fault
 
 
 cdef struct Names:
-    # The dictionary of a row that is read, and the composer's name of each id, NO_NAME where not looked up yet.
+    # Dictionary of an input row, and the composer's name of each id; NO_NAME until it is looked up.
     Metadata m
     Bytes ids
     bint known

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""Variants changed row by row: set, deleted, merged, rid of nulls, brought into their canonical form, and hashed.
+"""Change variants row by row: set, delete, merge, remove nulls, convert to the canonical form, and hash.
 
-`compose` writes the changed rows; the kernels of `convert` write theirs with it too.
+`compose` writes the changed rows, and also the rows of the kernels in `convert`.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -22,11 +22,11 @@ include "compose.pxi"
 
 cpdef enum Action:
     ACTION_COPY = 0
-    ACTION_SET = 1          # with what is missing on the way
+    ACTION_SET = 1          # also creates missing objects and arrays on the path
     ACTION_REPLACE = 2      # only where there is a value
     ACTION_DELETE = 3
     ACTION_MERGE = 4        # RFC 7396
-    ACTION_OVERLAY = 5      # fields of objects; nulls are values
+    ACTION_OVERLAY = 5      # merges fields of objects; nulls are values
     ACTION_HASH = 6
     ACTION_STRIP = 7        # null fields
     ACTION_STRIP_ALL = 8    # null elements too
@@ -45,8 +45,8 @@ cdef struct Place:
 
 cdef struct Edit:
     Composer c
-    Names names             # of the row
-    Names other             # of what is put in
+    Names names             # names of the row
+    Names other             # names of the new value
     Hop *hops
     int hop_count
     int action
@@ -54,7 +54,7 @@ cdef struct Edit:
 
 
 cdef int child_at(const Container *container, uint32_t i, Place *out) noexcept nogil:
-    """The i-th child and its own bytes."""
+    """Find child `i` and its own bytes. Return 0 or a fault."""
     cdef size_t limit = 0
     cdef int64_t size
     cdef int status = container_child(container, i, &out.p, &limit)
@@ -74,7 +74,7 @@ cdef int open_any(const Place *place, Container *container) noexcept nogil:
 
 
 cdef int find_field(Edit *e, const Container *container, uint32_t name, int64_t *found) noexcept nogil:
-    """Find the index of a field in an object, -1 if missing; 0 or a fault."""
+    """Find the index of a field in an object, -1 if it is missing. Return 0 or a fault."""
     cdef int64_t id
     cdef uint32_t i
     found[0] = -1
@@ -89,7 +89,7 @@ cdef int find_field(Edit *e, const Container *container, uint32_t name, int64_t 
 
 
 cdef bint can_make(const Edit *e, int hop) noexcept nogil:
-    """Whether the objects and arrays from here on can be created."""
+    """Return whether the objects and arrays of the remaining path can be created."""
     cdef int i
     for i in range(hop, e.hop_count):
         if e.hops[i].is_index and e.hops[i].index != 0:
@@ -98,7 +98,7 @@ cdef bint can_make(const Edit *e, int hop) noexcept nogil:
 
 
 cdef int follow(Edit *e, const Place *root, bint *possible) noexcept nogil:
-    """Is there anything to do at the end of the path? 0 or a fault."""
+    """Follow the path; `possible` is whether the change can be made at its end. Return 0 or a fault."""
     cdef Place at = root[0]
     cdef Container container
     cdef int64_t index
@@ -129,7 +129,7 @@ cdef int follow(Edit *e, const Place *root, bint *possible) noexcept nogil:
 
 
 cdef int put_made(Edit *e, int hop) noexcept nogil:
-    """Add what is put in, within the objects and arrays that the path has from here on."""
+    """Add the new value, nested in the objects and arrays of the remaining path. Return 0 or a fault."""
     cdef int status = 0, i
     for i in range(hop, e.hop_count):
         status = begin(&e.c, PIECE_ARRAY if e.hops[i].is_index else PIECE_OBJECT)
@@ -145,7 +145,7 @@ cdef int put_made(Edit *e, int hop) noexcept nogil:
 
 
 cdef int put_changed(Edit *e, const Place *at, int hop) noexcept nogil:
-    """Add the value at `at` with the change at the end of the path, which can be followed."""
+    """Add the value at `at` with the change at the end of the path, which exists. Return 0 or a fault."""
     cdef Container container
     cdef Place child
     cdef int64_t target = -1, name = 0, previous = -1
@@ -207,7 +207,10 @@ cdef int put_changed(Edit *e, const Place *at, int hop) noexcept nogil:
 cdef int next_field(
     Edit *e, Names *names, const Container *container, uint32_t i, int64_t *name, Place *child, size_t *total
 ) noexcept nogil:
-    """The i-th field of an object, whose name must follow the preceding one; -1 as the name after the last field."""
+    """Read field `i` of an object, whose name must follow the previous name; the name is -1 after the last field.
+
+    Return 0 or a fault.
+    """
     cdef int64_t previous = name[0]
     cdef int status
     if i >= container.count:
@@ -224,7 +227,7 @@ cdef int next_field(
 
 
 cdef int put_merged(Edit *e, const Place *target, const Place *patch, int depth) noexcept nogil:
-    """Add `target`, NULL if missing, changed by `patch`."""
+    """Add `target` merged with `patch`; `target` is NULL if it is missing. Return 0 or a fault."""
     cdef Container old, new
     cdef Place old_child, new_child
     cdef int64_t old_name = -1, new_name = -1
@@ -273,7 +276,7 @@ cdef int put_merged(Edit *e, const Place *target, const Place *patch, int depth)
 
 
 cdef int put_row(Edit *e, const Place *root, bint present, bint *followed) noexcept nogil:
-    """Add the row's value as the action has it; `present` when there is something to put in."""
+    """Add the value of the row, changed by the action; `present` if there is a new value. Return 0 or a fault."""
     cdef bint possible = False
     cdef int status
     e.c.where = root.p
@@ -290,7 +293,7 @@ cdef int put_row(Edit *e, const Place *root, bint present, bint *followed) noexc
 
 
 cdef int read_row(Edit *e, VariantInput array, int64_t row, Names *names, Place *out) noexcept nogil:
-    """The value and the names of a row that is not null; 0 or a fault."""
+    """Read the value and the names of a row that is not null. Return 0 or a fault."""
     cdef const uint8_t *p = NULL
     cdef size_t n = 0
     cdef int64_t size
@@ -317,13 +320,13 @@ def edit(
     VariantInput array, int64_t start, int64_t first_row, int action, list path, VariantInput other, bint constant,
     bint canonical
 ):
-    """Change the rows from `start` on until they end or fill the columns of 32-bit offsets.
+    """Change the rows from `start` on until they end, or the columns with 32-bit offsets are full.
 
-    `path` has names as bytes and indexes; `other` what is put in or merged, a row for each of `array`, or one for
-    all (`constant`), or None. Null rows stay null; a null is put in as a variant null, and changes nothing where it is
-    merged. Returns (rows, nulls,
-    validity, metadata offsets, metadata, value offsets, value, unfollowed): the last is the number of rows in which the
-    path could not be followed, and the first of them. With ACTION_HASH it returns (rows, nulls, validity, hashes).
+    `path` has names as bytes, and indexes. `other` contains the values to set or merge: a row for each row of `array`,
+    or one for all (`constant`), or None. Null rows stay null. A null in `other` is set as a variant null, and is
+    ignored in a merge. Return (rows, nulls, validity, metadata offsets, metadata, value offsets, value, unfollowed):
+    the last is the number of rows that lack the path, and the first of them. With ACTION_HASH return (rows, nulls,
+    validity, hashes).
     """
     cdef Edit e
     cdef Written w
@@ -426,7 +429,7 @@ def edit(
 
 
 cdef int raise_edit_fault(int status, int64_t row, Place root, const Edit *e) except -1:
-    """Raise the error of a fault, at the value of the row, or of what is put in, that has it."""
+    """Raise the error of a fault, with its offset in the value of the row or in the new value."""
     cdef const uint8_t *where = e.c.where
     offset = None
     if not FAULT_METADATA_NULL <= status <= FAULT_METADATA_TRUNCATED and where != NULL:

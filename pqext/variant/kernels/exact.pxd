@@ -43,12 +43,12 @@ cdef extern from *:
 
 
 cdef inline bint is_exact_type(int type_id) noexcept nogil:
-    """Whether the primitive type is in the exact-numeric equivalence class."""
+    """Return whether the primitive type is in the exact-numeric equivalence class."""
     return TYPE_INT8 <= type_id <= TYPE_INT64 or TYPE_DECIMAL4 <= type_id <= TYPE_DECIMAL16
 
 
 cdef inline int exact_open(const uint8_t *p, size_t n, int128 *unscaled, int *scale) noexcept nogil:
-    """Read the exact number at `p`, whose type must be one; 0 or a fault."""
+    """Read the exact number at `p`, which must have an exact type. Return 0 or a fault."""
     cdef int type_id = p[0] >> 2
     cdef uint64_t low, high
     if n < <size_t> primitive_size(type_id):
@@ -76,7 +76,7 @@ cdef inline int exact_open(const uint8_t *p, size_t n, int128 *unscaled, int *sc
 
 
 cdef inline bint rescale_exactly(int128 unscaled, int scale, int new_scale, int128 *out) noexcept nogil:
-    """Bring a decimal to another scale; False when that loses digits or overflows. Scales are 0 to 38."""
+    """Convert a decimal to another scale; return False if this loses digits or overflows. Scales are 0 to 38."""
     cdef int128 factor
     if new_scale >= scale:
         return not multiply_overflows(unscaled, power_of_ten(new_scale - scale), out)
@@ -86,6 +86,6 @@ cdef inline bint rescale_exactly(int128 unscaled, int scale, int new_scale, int1
 
 
 cdef inline bint has_precision(int128 unscaled, int precision) noexcept nogil:
-    """Whether the number has at most `precision` (1 to 38) digits."""
+    """Return whether the number has at most `precision` (1 to 38) digits."""
     cdef int128 bound = power_of_ten(precision)
     return -bound < unscaled < bound

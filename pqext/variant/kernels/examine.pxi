@@ -21,7 +21,7 @@ from pqext.variant.kernels.shredding cimport (
 cdef enum:
     MISSING = 0
     PRESENT = 1
-    ENOUGH = 2        # the row has been judged
+    ENOUGH = 2        # the result for the row is final
 
     PART_METADATA = 0
     PART_VALUE = 1
@@ -48,8 +48,8 @@ cdef struct State:
     Work work
     Dictionary dictionary
     Metadata metadata
-    bint known                  # the metadata equals that of the preceding row, and is valid
-    Bytes present               # for each rank of a schema name, whether the row's dictionary has it
+    bint known                  # the metadata equals that of the previous row, and is valid
+    Bytes present               # for each rank of a schema name, whether it is in the dictionary of the row
     Bytes found
     int64_t counts[KINDS]
     int64_t total
@@ -60,7 +60,7 @@ cdef struct State:
 
 
 cdef inline int _note(State *s, int32_t node, int status, int part, int64_t offset) noexcept nogil:
-    """Record a fault: PRESENT, or ENOUGH when the row needs no further look; running out of memory is returned."""
+    """Record a fault. Return PRESENT, ENOUGH if the rest of the row is not checked, or FAULT_MEMORY."""
     cdef Found found
     if status == FAULT_MEMORY or status == FAULT_ARROW:
         return status
@@ -78,7 +78,7 @@ cdef inline int _note(State *s, int32_t node, int status, int part, int64_t offs
 
 
 cdef int _open_metadata(State *s, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil:
-    """PRESENT when the metadata is valid, MISSING when it is not and that was noted."""
+    """Return PRESENT if the metadata is valid; otherwise record its fault and return MISSING."""
     cdef size_t offset = 0
     cdef uint32_t id
     cdef int32_t rank
@@ -112,7 +112,7 @@ cdef int _open_metadata(State *s, ShreddingPlan plan, const uint8_t *p, size_t n
 
 
 cdef int _check_value(State *s, int32_t node, const uint8_t *p, size_t n) noexcept nogil:
-    """Judge one encoded value by itself."""
+    """Check one encoded value by itself. Return PRESENT, ENOUGH or FAULT_MEMORY."""
     cdef size_t offset = 0
     cdef int64_t size
     cdef int status = 0
@@ -139,7 +139,7 @@ cdef int _check_residual(State *s, int32_t index, const uint8_t *p, size_t n) no
     cdef int32_t rank, low, high, middle
     cdef int status
     if n < 1:
-        return PRESENT  # noted already
+        return PRESENT  # already recorded
     if p[0] & 3 != BASIC_OBJECT:
         return _note(s, index, FAULT_NOT_OBJECT, PART_VALUE, 0)
     if not s.full or object_open(p, n, &fields) != 0:
@@ -169,7 +169,7 @@ cdef int _check_residual(State *s, int32_t index, const uint8_t *p, size_t n) no
 
 
 cdef int _check_leaf(State *s, int32_t index, int64_t row) noexcept nogil:
-    """Judge a typed value that its column's type does not bound already."""
+    """Check a typed value whose range the type of the column does not limit."""
     cdef const Node *node = &s.nodes[index]
     cdef const Source *source = &s.sources[index]
     cdef const uint8_t *p = NULL
@@ -225,7 +225,8 @@ cdef int _check_fields(State *s, ShreddingPlan plan, int32_t index, int64_t row)
 
 
 cdef int _walk(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexcept nogil:
-    """Judge node `index` at `row`: PRESENT, MISSING, ENOUGH or a fault of the arrays. As deep as the schema."""
+    """Check node `index` at `row`. Return PRESENT, MISSING, ENOUGH or a fault of the arrays. Recurses with the schema.
+    """
     cdef const Node *node = &s.nodes[index]
     cdef const Source *source = &s.sources[index]
     cdef const uint8_t *p = NULL
@@ -284,11 +285,11 @@ def examine(
     ShreddingPlan plan, BinaryInput metadata, Sources sources, bint full, bint first_only, int64_t most, bint stop,
     uint32_t max_depth, bint allow_unknown,
 ):
-    """Judge every row whose root group is set.
+    """Check every row whose root group is not null.
 
-    Returns (records, counts): the first `most` faults as bytes of `Found`, and how many there are of each status.
-    `first_only` ends a row at its first fault, `stop` all work once `most` were found. Raises ValueError for Arrow
-    offsets outside their data.
+    Return (records, counts): the first `most` faults as bytes of `Found`, and the number of faults by status.
+    `first_only` ends a row at its first fault, and `stop` ends all checks after `most` faults. Raises ValueError for
+    Arrow offsets outside their data.
     """
     cdef State s
     cdef int64_t row = 0, rows = metadata.column.length

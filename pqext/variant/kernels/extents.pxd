@@ -9,7 +9,7 @@ from pqext.variant.kernels.binary cimport FAULT_MEMORY, FAULT_UNKNOWN_TYPE, Cont
 
 
 cdef struct Extents:
-    # The offsets of the container that was asked about last, in ascending order; to be zeroed before use, `sorted` freed.
+    # Sorted offsets of the most recent container. Must be zeroed before use; the caller frees `sorted`.
     const uint8_t *offsets
     uint32_t count
     int offset_size
@@ -27,7 +27,7 @@ cdef inline int64_t _distance_to_next(Extents *e, const Container *c, size_t at,
     cdef size_t low = 0, high = c.count, middle
     cdef uint32_t i
     if e.offsets != c.offsets or e.count != c.count or e.offset_size != c.offset_size:
-        # Sorted once a container, so that one of nothing but unknown values takes no quadratic time.
+        # Sorted once per container, so that a container of unknown values does not take quadratic time.
         e.offsets = NULL
         e.sorted.size = 0
         if bytes_reserve(&e.sorted, <size_t> c.count * sizeof(uint32_t) + 1) != 0:
@@ -52,12 +52,12 @@ cdef inline int64_t _distance_to_next(Extents *e, const Container *c, size_t at,
 
 
 cdef inline int64_t child_extent(Extents *e, const Container *c, const uint8_t *p, size_t limit) noexcept nogil:
-    """Bytes of the child at p, `limit` bytes before the container's end, or a fault."""
+    """Return the size in bytes of the child at `p`, `limit` bytes before the end of the container, or a fault."""
     cdef int64_t size = value_size(p, limit)
     return size if size != FAULT_UNKNOWN_TYPE else _distance_to_next(e, c, <size_t> (p - c.values), limit)
 
 
 cdef inline int64_t whole_extent(const uint8_t *p, size_t n) noexcept nogil:
-    """Bytes of the value that is to fill the n bytes at p, or a fault."""
+    """Return the size in bytes of the value that must fill the n bytes at `p`, or a fault."""
     cdef int64_t size = value_size(p, n)
     return size if size != FAULT_UNKNOWN_TYPE else <int64_t> n

@@ -13,14 +13,17 @@ from pqext.variant.kernels.binary cimport (
 
 cdef struct Step:
     bint is_index
-    int64_t index        # from the end when negative
+    int64_t index        # counted from the end if negative
     const uint8_t *name
     size_t length
     int64_t id           # of the name in the current dictionary, when that is sorted; its size when it is absent
 
 
 cdef inline int _field_by_id(const Container *c, uint32_t id, const uint8_t **p, size_t *limit) noexcept nogil:
-    """Find a field by its id in a sorted dictionary, where ids ascend as names do."""
+    """Find a field by its id in a sorted dictionary, in which ids have the order of names.
+
+    Return 1, 0 if it is absent, or a fault.
+    """
     cdef uint32_t low = 0, high = c.count, middle, other
     cdef int status
     while low < high:
@@ -37,7 +40,10 @@ cdef inline int _field_by_id(const Container *c, uint32_t id, const uint8_t **p,
 
 
 cdef inline int64_t child_size(const Container *c, const uint8_t *p, size_t limit) noexcept nogil:
-    """Bytes of the child at `p`, `limit` bytes before the container's end; an unknown primitive reaches to the next."""
+    """Return the size of the child at `p`, `limit` bytes before the end of the container.
+
+    An unknown primitive extends to the next child.
+    """
     cdef int64_t size = value_size(p, limit)
     cdef size_t next = limit, at = <size_t> (p - c.values), other
     cdef uint32_t i
@@ -55,7 +61,7 @@ cdef inline int find_value(
 ) noexcept nogil:
     """Follow the path from the value of `n` bytes at `p`: 1 with the value, 0 if it is missing, or a fault.
 
-    After a fault `p` is the value that has it.
+    After a fault, `p` is the value that has the fault.
     """
     cdef Container container
     cdef const uint8_t *at
@@ -113,7 +119,8 @@ cdef inline int find_value(
 
 
 cdef inline bint names_ascend(const Metadata *m) noexcept nogil:
-    """Whether the names of a dictionary ascend, as its flag states; writers set the flag on others too."""
+    """Return whether the names of a dictionary ascend as its flag states. Some writers set the flag on unsorted names.
+    """
     cdef const uint8_t *name = NULL
     cdef const uint8_t *before = NULL
     cdef size_t length = 0, before_length = 0
@@ -130,7 +137,7 @@ cdef inline bint names_ascend(const Metadata *m) noexcept nogil:
 cdef inline int open_names(
     Metadata *m, bint *known, Step *steps, int count, const uint8_t *p, size_t n
 ) noexcept nogil:
-    """Make `p` the current metadata and look up the names of the path in it."""
+    """Set `p` as the current metadata, and look up the names of the path in it. Return 0 or a fault."""
     cdef int status, i
     if known[0] and m.size == n and (m.data == p or memcmp(m.data, p, n) == 0):
         return 0

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""The value at a path of every variant, cast to one type, in one pass.
+"""Extract the value at a path from every variant and cast it to one type, in one pass.
 
-`cells` casts to nested types and opens arrays and objects.
+`cells` casts to nested types, and opens arrays and objects.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
@@ -19,7 +19,7 @@ from pqext.variant.kernels.zone cimport Zone
 from pqext.variant.shredding import faults as shredding_faults
 
 cdef class PathSteps:
-    """The steps of a path for the kernel."""
+    """Steps of a path for the kernels."""
     cdef Bytes step_bytes       # of Step
     cdef list names
     cdef int count
@@ -47,7 +47,7 @@ cdef class PathSteps:
 
 
 cdef int describe(Wanted *wanted, object described, Zone zone) except -1:
-    """Set the target of a cast: (leaf or target, precision, scale, value size, nanoseconds per tick), and the zone."""
+    """Set the target of a cast, (leaf or target, precision, scale, value size, nanoseconds per tick), and the zone."""
     wanted.zone = NULL if zone is None else &zone.table
     wanted.leaf, wanted.precision, wanted.scale, wanted.width, wanted.unit = described
     return 0
@@ -73,12 +73,12 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
         Zone zone=None):
     """Cast the value at `path` of every row.
 
-    `groups`: (bitmap buffer, offset) of the struct's validity, or None. Null rows and rows whose value is
-    null are null. `described`: leaf or target, precision, scale, bytes of a value, nanoseconds of a tick.
-    `zone`: the zone of casts between instants and local times, None for UTC.
-    Returns (validity, nulls, offsets, data, failures, json): `failures` is (number of values that did not cast, row of
-    the first); `json` is (validity, offsets, data) of a binary column of objects and arrays requested as text,
-    which are still null; None if there are none. Faults raise with their row, counted from `first_row`.
+    `groups` is (bitmap buffer, offset) of the struct's validity, or None. Null rows and null values are null.
+    `described` is (leaf or target, precision, scale, bytes of a value, nanoseconds per tick). `zone` is the time zone
+    of casts between instants and local times, None for UTC. Return (validity, nulls, offsets, data, failures, json).
+    `failures` is (number of values that cannot be cast, first row). `json` is (validity, offsets, data) of a binary
+    column of the objects and arrays requested as text, which are null in the result; None if there are none. Faults
+    raise errors with their row, counted from `first_row`.
     """
     cdef Wanted wanted
     cdef Result result

@@ -42,15 +42,15 @@ cdef struct Place:
     int32_t name
     int64_t[CLASS_COUNT] counts
     int64_t fractions       # exact numbers that are not integers
-    int64_t wide            # integers beyond 64 bits
+    int64_t wide            # number of integers beyond 64 bits
     int32_t integer_digits  # most digits before the point of an exact number
     int32_t scale           # most digits after it, trailing zeros aside
     int64_t longest         # exact numbers that have as many digits after it
-    int64_t doubles         # exact numbers whose JSON text a double has
+    int64_t doubles         # number of exact numbers that a double represents in JSON
     int32_t integer_bytes   # size of the narrowest integer type for all integers of at most 64 bits
     int64_t nanos           # timestamps in nanoseconds
     int64_t far             # timestamps that nanoseconds in 64 bits do not reach
-    int32_t physical        # type and scale that more than half of the exact numbers have, if one has
+    int32_t physical        # majority candidate of type and scale of the exact numbers
     int64_t votes           # its lead, counted with the Boyer-Moore majority vote
 
 
@@ -76,7 +76,7 @@ cdef inline uint32_t _mix(uint32_t a, uint32_t b) noexcept nogil:
 
 
 cdef int _grow_table(Bytes *table, uint32_t count) noexcept nogil:
-    """Room for `count` entries at half load; 1 when the table was emptied and must be filled again."""
+    """Make room for `count` entries at half load; return 1 if the table was emptied and must be refilled."""
     cdef size_t slots = table.size // 4
     if <size_t> count * 2 <= slots:
         return 0
@@ -123,7 +123,8 @@ cdef int64_t _name_number(Sample *s, const uint8_t *name, size_t length) noexcep
 
 
 cdef int64_t _place(Sample *s, uint32_t parent, int32_t name) noexcept nogil:
-    """Index in places of a field or of the elements below `parent`; 0, the root, if no entry can be added."""
+    """Return the index of the place of a field, or of the elements, below `parent`; 0, the root, if none can be added.
+    """
     cdef uint32_t *table
     cdef uint32_t mask, slot, i
     cdef Place *places
@@ -233,7 +234,7 @@ cdef int _count_exact(Place *place, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef inline int _class_of(const uint8_t *p) noexcept nogil:
-    """The class of the value at `p`, -1 when its type is unknown."""
+    """Return the class of the value at `p`; -1 if its type is unknown."""
     cdef int basic = p[0] & 3
     cdef int type_id = p[0] >> 2
     if basic == BASIC_OBJECT:
@@ -266,7 +267,7 @@ cdef inline int _class_of(const uint8_t *p) noexcept nogil:
 
 
 cdef int _count(Sample *s, uint32_t number, uint32_t depth, const uint8_t *p, size_t limit) noexcept nogil:
-    """Count the value at `p` and what is inside, down to the depth limit."""
+    """Count the value at `p` and its nested values, down to the depth limit. Return 0 or a fault."""
     cdef Place *place = <Place *> s.places.data + number
     cdef Container container
     cdef const uint8_t *child = NULL
@@ -338,7 +339,7 @@ cdef int _count_row(Sample *s, const BinaryColumn *metadata, const BinaryColumn 
 
 
 cdef class Survey:
-    """Counts over any number of arrays; `places` returns the result."""
+    """Counts of values over any number of arrays; `places` returns the result."""
     cdef Sample sample
 
     def __cinit__(self, uint32_t max_places, uint32_t max_depth):
@@ -362,7 +363,7 @@ cdef class Survey:
         bytes_free(&self.sample.ids)
 
     def add(self, VariantInput variants, int64_t rows):
-        """Count `rows` rows, spread evenly over the array; null rows are skipped. Returns (status, row)."""
+        """Count `rows` rows, spread evenly over the array; null rows are skipped. Return (status, row)."""
         cdef int64_t i, row = 0
         cdef int status = 0
         cdef int64_t length = variants.length
@@ -381,13 +382,14 @@ cdef class Survey:
 
     @property
     def full(self):
-        """Whether there were more paths than `max_places`."""
+        """Return whether there were more paths than `max_places`."""
         return bool(self.sample.full)
 
     def places(self):
-        """A dict a path, parents first: its parent, its name, counts a class and the other numbers of `Place`.
+        """Return a dict for each path, parents first: its parent, its name, counts of classes, and the other numbers of
+        `Place`.
 
-        The root has parent -1; the name is None for the elements of an array and the root.
+        The root has parent -1. The name is None for the root and for elements of an array.
         """
         cdef Place *place
         cdef uint32_t i, j

@@ -35,7 +35,8 @@ cdef inline uint8_t *_write_java(uint8_t *p, uint64_t digits, int power) noexcep
 
 
 cdef inline uint8_t *_least(uint8_t *p, uint64_t fraction, uint64_t unit, int power) noexcept nogil:
-    """One of the smallest numbers, `fraction` times `unit * 10 ** power`: of one-digit texts Java prefers two digits."""
+    """Write one of the smallest numbers, `fraction` times `unit * 10 ** power`: Java prefers two digits to one digit.
+    """
     cdef uint64_t value = fraction * unit, step = 1
     while value // step >= 100:
         step *= 10
@@ -47,7 +48,10 @@ cdef inline uint8_t *_least(uint8_t *p, uint64_t fraction, uint64_t unit, int po
 cdef inline uint8_t *_write_number(
     uint8_t *p, bint negative, uint64_t fraction, int exponent, int width, int bias, uint64_t unit, int power
 ) noexcept nogil:
-    """A number with `width` bits of fraction; its smallest bit is `unit * 10 ** power`."""
+    """Write a number with `width` bits of fraction; its smallest value is `unit * 10 ** power`.
+
+    Return the end of the text.
+    """
     cdef int special = 2 * bias + 1, found
     cdef uint64_t digits
     if exponent == special and fraction:

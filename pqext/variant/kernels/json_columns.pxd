@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef inline int column_set(Column *c, int64_t row) noexcept nogil:
-    """As `column_mark`, with a call every eighth row only."""
+    """Mark a row like `column_mark`, with a function call only in every eighth row."""
     cdef size_t index = <size_t> (row >> 3)
     c.count += 1
     if index < c.validity.size:
@@ -25,7 +25,7 @@ cdef inline int column_set(Column *c, int64_t row) noexcept nogil:
 
 
 cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Set row `row` of a string column; 31 bytes after the text may be read."""
+    """Set row `row` of a string column; up to 31 bytes after the text may be read."""
     cdef size_t ends = (<size_t> row + 1) * sizeof(int32_t)
     cdef size_t end = c.data.size + n
     if column_set(c, row) != 0 or bytes_reserve(&c.data, n + SPARE) != 0:
@@ -45,7 +45,7 @@ cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) 
 
 
 cdef inline int column_word(Column *c, int64_t row, uint64_t word) noexcept nogil:
-    """Set row `row` of a column of 8 bytes a value."""
+    """Set row `row` of a column of 8-byte values."""
     cdef size_t start = <size_t> row * 8
     if column_set(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
         return FAULT_MEMORY
@@ -57,7 +57,7 @@ cdef inline int column_word(Column *c, int64_t row, uint64_t word) noexcept nogi
 
 
 cdef inline int column_wide(Column *c, int64_t row, const void *p) noexcept nogil:
-    """Set row `row` of a column of 16 bytes a value."""
+    """Set row `row` of a column of 16-byte values."""
     cdef size_t start = <size_t> row * 16
     if column_set(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
         return FAULT_MEMORY
@@ -69,7 +69,7 @@ cdef inline int column_wide(Column *c, int64_t row, const void *p) noexcept nogi
 
 
 cdef inline int reserve_more(Bytes *b, double times) noexcept nogil:
-    """Reserve what `b` will take when it grows `times` as long; too much is left to be asked for later."""
+    """Reserve the memory that `b` needs to grow by the factor `times`; very large reservations are skipped."""
     cdef double wanted = (times - 1.0) * <double> b.size
     if wanted > 0x7FFFFFFF:
         return 0
@@ -77,7 +77,7 @@ cdef inline int reserve_more(Bytes *b, double times) noexcept nogil:
 
 
 cdef inline int builders_reserve(Builder *builders, int64_t count, double times) noexcept nogil:
-    """Reserve what columns will take when they grow `times` as long: to grow is to copy. 0 or FAULT_MEMORY."""
+    """Reserve the memory that columns need to grow by the factor `times`, to avoid copies. Return 0 or FAULT_MEMORY."""
     cdef int64_t i
     cdef int j
     cdef Column *c

@@ -13,16 +13,16 @@ cdef enum:
 # --- Sorting -------------------------------------------------------------------------------------
 
 cdef inline bint key_before(const Names *names, uint32_t a, uint32_t b) noexcept nogil:
-    """Whether the name of key `a` sorts before that of `b` by unsigned bytes."""
+    """Return whether the name of key `a` sorts before that of key `b` by unsigned bytes."""
     if names.keys[a].prefix != names.keys[b].prefix:
         return names.keys[a].prefix < names.keys[b].prefix
     return bytes_compare(key_name(names, a), names.keys[a].length, key_name(names, b), names.keys[b].length) < 0
 
 
 cdef uint64_t *merge_sort(Names *names, size_t count, bint by_name) noexcept nogil:
-    """Sort names.sorting[:count], by value or by the names of the keys in the upper halves; stable.
+    """Sort names.sorting[:count] by value, or by the names of the keys in the upper halves. The sort is stable.
 
-    Returns where the result lies: in the first or in the second half of the room.
+    Return the result, which is in the first or second half of the memory.
     """
     cdef uint64_t *source = names.sorting
     cdef uint64_t *target = names.sorting + count
@@ -60,7 +60,7 @@ cdef uint64_t *merge_sort(Names *names, size_t count, bint by_name) noexcept nog
 
 
 cdef int order_shape(Names *names, uint32_t shape) noexcept nogil:
-    """Work out the sorted order of a shape's fields, while there is room: 0 or FAULT_MEMORY."""
+    """Compute the sorted order of the fields of a shape, if there is room. Return 0 or FAULT_MEMORY."""
     cdef uint32_t depth = names.shapes[shape].depth
     cdef uint32_t i = depth, at = shape
     cdef uint64_t *ordered
@@ -87,7 +87,7 @@ cdef int order_shape(Names *names, uint32_t shape) noexcept nogil:
 # --- Dictionaries --------------------------------------------------------------------------------
 
 cdef int write_dictionary(Names *names, Dictionary *dictionary) noexcept nogil:
-    """Sort the row's keys, give them their ranks and write the metadata; 0, TOO_LARGE or FAULT_MEMORY."""
+    """Sort the keys of the row, assign their ranks and write the metadata. Return 0, TOO_LARGE or FAULT_MEMORY."""
     cdef uint32_t count = names.row_keys_count
     cdef uint32_t i, key
     cdef uint64_t strings = 0, at = 0
@@ -132,7 +132,7 @@ cdef int write_dictionary(Names *names, Dictionary *dictionary) noexcept nogil:
 
 
 cdef int write_ids(Names *names, Dictionary *dictionary) noexcept nogil:
-    """Write the sorted field ids of each of the row's shapes; 0 or FAULT_MEMORY."""
+    """Write the sorted field ids of each shape of the row. Return 0 or FAULT_MEMORY."""
     cdef uint32_t i, depth, at
     cdef size_t size
     cdef int id_size = dictionary.id_size
@@ -157,7 +157,7 @@ cdef int write_ids(Names *names, Dictionary *dictionary) noexcept nogil:
 
 
 cdef int new_dictionary(Names *names, uint64_t hash, const uint32_t *signature, uint32_t count) noexcept nogil:
-    """Make the dictionary of the row's keys the last one; 0, TOO_LARGE or FAULT_MEMORY."""
+    """Append a dictionary of the row's keys. Return 0, TOO_LARGE or FAULT_MEMORY."""
     cdef Dictionary *dictionary = &names.dictionaries[names.dictionaries_count]
     cdef uint32_t i
     cdef int status
@@ -201,7 +201,7 @@ cdef inline bint dictionary_fits(
 
 
 cdef void collect_keys(Names *names) noexcept nogil:
-    """Find the keys of the row's shapes."""
+    """Collect the keys of the row's shapes."""
     cdef uint32_t i, at
     for i in range(names.row_shapes_count):
         at = names.row_shapes[i]
@@ -211,9 +211,10 @@ cdef void collect_keys(Names *names) noexcept nogil:
 
 
 cdef int choose_dictionary(Names *names) noexcept nogil:
-    """Make names.current the dictionary of the row, by its shapes or, if `shapeless`, by its noted keys.
+    """Set names.current to the dictionary of the row, using its shapes or, if `shapeless`, its recorded keys.
 
-    The shapes then have their field ids, or the keys their ranks. 0, 1 when it is too large, or FAULT_MEMORY.
+    Afterwards the shapes have field ids, or the keys have ranks. Return 0, 1 if the dictionary is too large, or
+    FAULT_MEMORY.
     """
     cdef const uint32_t *signature = names.row_keys if names.shapeless else names.row_shapes
     cdef uint32_t count = names.row_keys_count if names.shapeless else names.row_shapes_count

@@ -18,7 +18,7 @@ from pqext.variant.kernels.json_text cimport parse_number, parse_string
 from pqext.variant.kernels.scan cimport find_special, load64, utf8_fault
 
 cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) noexcept nogil:
-    """0 or FAULT_MEMORY; `parser_close` is due either way."""
+    """Initialise the parser. Return 0 or FAULT_MEMORY; in both cases `parser_close` must be called."""
     memset(ps, 0, sizeof(Parser))
     ps.max_bytes = options.max_bytes
     ps.max_depth = options.max_depth
@@ -48,7 +48,10 @@ cdef inline uint8_t *skip_space(uint8_t *p) noexcept nogil:
 
 
 cdef int parse_new_key(Parser *ps, uint8_t **position, uint32_t *key, uint32_t *shape) noexcept nogil:
-    """The key at *position that was not predicted, and the shape after it; 0, a `JsonFault` or FAULT_MEMORY."""
+    """Read the key at *position that was not predicted, and the shape after it.
+
+    Return 0, a `JsonFault` or FAULT_MEMORY.
+    """
     cdef const uint8_t *name
     cdef size_t length
     cdef int64_t found
@@ -71,7 +74,7 @@ cdef int parse_new_key(Parser *ps, uint8_t **position, uint32_t *key, uint32_t *
 
 
 cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
-    """Find keys that repeat in the object just ended; reject them or drop all but one of each."""
+    """Find repeated keys in the completed object; reject them, or drop all but one of each."""
     cdef TapeNode *children = ps.tape + frame.node + 1
     cdef uint32_t count = frame.count
     cdef uint32_t i, at, target, span
@@ -94,7 +97,7 @@ cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
                 return JSON_DUPLICATE
     if not found:
         return 0
-    # Back to the order of the document, each index with a bit for whether its field stays.
+    # Restore the order of the document; each index has a bit that is set if its field is retained.
     previous = ~ordered[0]
     for i in range(count):
         if ps.duplicates == DUPLICATES_LAST:
@@ -123,7 +126,7 @@ cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
 
 
 cdef int close_container(Parser *ps, Frame *frame) noexcept nogil:
-    """Complete the node of the container just ended; 0, a `JsonFault` or FAULT_MEMORY."""
+    """Complete the node of the container that ended. Return 0, a `JsonFault` or FAULT_MEMORY."""
     cdef TapeNode *node = ps.tape + frame.node
     cdef const Shape *shape
     cdef uint64_t size
@@ -148,7 +151,7 @@ cdef int close_container(Parser *ps, Frame *frame) noexcept nogil:
 
 
 cdef inline int set_container_size(Parser *ps, TapeNode *node, uint64_t values) noexcept nogil:
-    """Set a container's size from the sizes of its children; 0 or JSON_SIZE."""
+    """Set the size of a container from the sizes of its children. Return 0 or JSON_SIZE."""
     cdef uint64_t size = values
     if values <= 0x7FFFFFFF:
         node.header = <uint8_t> uint_size(<uint32_t> values)
@@ -161,7 +164,7 @@ cdef inline int set_container_size(Parser *ps, TapeNode *node, uint64_t values) 
 
 
 cdef int parse_document(Parser *ps) noexcept nogil:
-    """Fill the tape from ps.text; 0, a `JsonFault` with ps.where set, or FAULT_MEMORY."""
+    """Parse ps.text to the tape. Return 0, a `JsonFault` with ps.where set, or FAULT_MEMORY."""
     cdef uint8_t *p = skip_space(ps.text)
     cdef uint8_t *text
     cdef uint8_t *stop
@@ -181,7 +184,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
         return JSON_EMPTY
     while True:
         if in_object:
-            # A key, most likely the one that came here last time.
+            # A key, most likely the key that occurred here before.
             next = ps.names.shapes[shape].next
             left = ps.names.shapes[next].match
             expected = ps.names.text.data + ps.names.shapes[next].text
@@ -190,7 +193,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                 stop += 8
                 expected += 8
                 left -= 8
-            # Zero stands for names that must not be compared, and for no prediction.
+            # Zero represents names that must not be compared, and no prediction.
             if left - 1 < 8 and (load64(stop) ^ load64(expected)) << (64 - 8 * left) == 0:
                 p = stop + left
                 shape = next
@@ -293,7 +296,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                 if c == c'N' or c == c'I':
                     return JSON_NAN
                 return JSON_LITERAL if c == c'n' or c == c't' or c == c'f' else JSON_VALUE
-        # A value has ended before p: it belongs to the innermost container, which may end too.
+        # A value ended before p. It belongs to the innermost container, which may also end.
         while True:
             if node != NULL:
                 p = skip_space(p)
@@ -346,7 +349,7 @@ cdef void note_tape_keys(Parser *ps) noexcept nogil:
 
 
 cdef int resize_containers(Parser *ps) noexcept nogil:
-    """Work out all sizes again after the size of field ids has changed; 0 or JSON_SIZE."""
+    """Recompute all sizes after the size of field ids changed. Return 0 or JSON_SIZE."""
     cdef uint32_t i = ps.tape_size
     cdef uint32_t j
     cdef uint64_t size
@@ -367,7 +370,7 @@ cdef int resize_containers(Parser *ps) noexcept nogil:
 
 
 cdef int load_document(Parser *ps, const uint8_t *text, size_t length) noexcept nogil:
-    """Copy a document to ps.text and check its UTF-8."""
+    """Copy a document to ps.text and check its UTF-8. Return 0, a `JsonFault` or FAULT_MEMORY."""
     cdef int64_t fault
     cdef uint8_t *moved
     cdef size_t capacity = length + length // 4 + MARGIN
@@ -394,7 +397,7 @@ cdef int load_document(Parser *ps, const uint8_t *text, size_t length) noexcept 
 
 
 cdef int parse_row(Parser *ps, const uint8_t *text, size_t length) noexcept nogil:
-    """Parse a document up to its final tape and dictionary; 0, a `JsonFault` or FAULT_MEMORY."""
+    """Parse a document to its final tape and dictionary. Return 0, a `JsonFault` or FAULT_MEMORY."""
     cdef int status = load_document(ps, text, length)
     names_next_row(&ps.names)
     if status == 0:

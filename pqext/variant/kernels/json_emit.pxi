@@ -9,7 +9,7 @@ from pqext.variant.kernels.scan cimport copy_far, copy_over, store64
 
 
 cdef int write_fields(Parser *ps, const TapeNode *node, uint8_t *ids, uint8_t *offsets) noexcept nogil:
-    """Write the ids and offsets of an object in a row whose keys have ranks; 0 or FAULT_MEMORY."""
+    """Write the ids and offsets of an object in a row whose keys have ranks. Return 0 or FAULT_MEMORY."""
     cdef const TapeNode *child = node + 1
     cdef uint64_t *ordered
     cdef uint32_t *starts
@@ -17,7 +17,7 @@ cdef int write_fields(Parser *ps, const TapeNode *node, uint8_t *ids, uint8_t *o
     cdef size_t id_size = ps.id_size, offset_size = node.header
     if sorting_room(&ps.names, <size_t> node.length * 2) != 0:
         return FAULT_MEMORY
-    # Behind the two halves that sorting takes there is room for the children's offsets.
+    # The offsets of the children are stored after the two halves that sorting uses.
     starts = <uint32_t *> (ps.names.sorting + 2 * <size_t> node.length)
     for i in range(node.length):
         ps.names.sorting[i] = <uint64_t> ps.names.keys[child.key].rank << 32 | i
@@ -57,7 +57,7 @@ cdef inline void write_offsets(const Parser *ps, const TapeNode *node, uint8_t *
 
 
 cdef inline uint8_t *write_array(const TapeNode *node, uint8_t *p) noexcept nogil:
-    """Write the head and the offsets of an array; returns where its elements go."""
+    """Write the head and the offsets of an array. Return the position of its elements."""
     cdef const TapeNode *child = node + 1
     cdef uint32_t i, at = 0
     cdef int offset_size = node.header
@@ -89,13 +89,13 @@ cdef uint8_t *write_decimal16(const TapeNode *node, uint8_t *p) noexcept nogil:
 
 
 cdef int emit(Parser *ps, const TapeNode *node, uint8_t *p) noexcept nogil:
-    """Write the value of a node at p, where its size and MARGIN bytes are free; 0 or FAULT_MEMORY."""
+    """Write the value of a node at `p`, where its size and MARGIN bytes are free. Return 0 or FAULT_MEMORY."""
     cdef const TapeNode *end = node + node.span
     cdef uint8_t *ids
     cdef size_t id_size = ps.id_size, size
     while node < end:
         if node.kind <= NODE_DECIMAL:
-            # The data of the others lie where a decimal has its scale.
+            # The data of other types is at the position of a decimal's scale.
             p[0] = node.header
             p[1] = node.scale
             store64(p + 1 + (node.kind == NODE_DECIMAL), node.payload)

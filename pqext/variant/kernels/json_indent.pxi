@@ -1,4 +1,4 @@
-# Compact JSON text, as the other kernels write it, over several lines.
+# Indent the compact JSON text of the other kernels over several lines.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -65,10 +65,10 @@ cdef int _indent(Bytes *out, const uint8_t *p, size_t n, size_t spaces, size_t l
 
 
 def indent_json(BinaryInput texts, int64_t start, size_t spaces, size_t expansion, size_t allowance):
-    """The texts of rows `start` and on, with `spaces` a level: (rows, offsets, text, status).
+    """Indent the texts from row `start` on with `spaces` spaces per level: (rows, offsets, text, status).
 
-    Fewer rows than there are where 32-bit offsets are full. The status is positive where the rows before and the next
-    take more than `allowance` bytes and `expansion` times their own.
+    There are fewer rows than requested if 32-bit offsets are full. The status is positive if the rows and the next row
+    would take more than `allowance` bytes plus `expansion` times their compact size.
     """
     cdef Bytes out, offsets
     cdef int64_t row = start

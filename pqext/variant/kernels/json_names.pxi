@@ -26,7 +26,7 @@ cdef enum:
 # --- Memory --------------------------------------------------------------------------------------
 
 cdef int grow(void **array, size_t item, uint32_t *capacity, size_t wanted) noexcept nogil:
-    """Make room for `wanted` items; 0 or FAULT_MEMORY."""
+    """Make room for `wanted` items. Return 0 or FAULT_MEMORY."""
     cdef size_t enlarged = <size_t> capacity[0] * 2
     cdef void *moved
     if wanted <= capacity[0]:
@@ -46,7 +46,7 @@ cdef int grow(void **array, size_t item, uint32_t *capacity, size_t wanted) noex
 
 
 cdef int table_grow(Table *table) noexcept nogil:
-    """Keep the table at most half full."""
+    """Grow the table if necessary, so that it is at most half full. Return 0 or FAULT_MEMORY."""
     cdef uint32_t size = 256 if table.slots == NULL else (table.mask + 1) * 2
     cdef uint32_t i, at
     cdef Slot *slots
@@ -88,7 +88,7 @@ cdef void table_clear(Table *table) noexcept nogil:
 
 
 cdef int sorting_room(Names *names, size_t count) noexcept nogil:
-    """Room for sorting `count` items: names.sorting holds twice as many. 0 or FAULT_MEMORY."""
+    """Make room for sorting `count` items: names.sorting holds twice as many. Return 0 or FAULT_MEMORY."""
     cdef uint64_t *moved
     if count * 2 > names.sorting_capacity:
         moved = <uint64_t *> realloc(names.sorting, count * 4 * sizeof(uint64_t))
@@ -100,7 +100,7 @@ cdef int sorting_room(Names *names, size_t count) noexcept nogil:
 
 
 cdef int names_open(Names *names, uint64_t seed) noexcept nogil:
-    """Start with nothing learnt. `seed` makes the keys' hashes unforeseeable. 0 or FAULT_MEMORY."""
+    """Initialise empty caches. `seed` makes the hashes of keys unpredictable. Return 0 or FAULT_MEMORY."""
     memset(names, 0, sizeof(Names))
     names.seed = seed
     names.dictionaries = <Dictionary *> malloc(MAX_DICTIONARIES * sizeof(Dictionary))
@@ -159,7 +159,7 @@ cdef void forget_keys(Names *names) noexcept nogil:
 
 
 cdef void names_next_row(Names *names) noexcept nogil:
-    """Begin a row; what has grown too large is forgotten."""
+    """Begin a row; caches that have grown too large are cleared."""
     names.row += 1
     names.row_keys_count = 0
     names.row_shapes_count = 0
@@ -192,7 +192,7 @@ cdef uint32_t name_hash(const Names *names, const uint8_t *name, size_t length) 
 
 
 cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept nogil:
-    """The number of the key `name`, a new one when it is met for the first time, or FAULT_MEMORY."""
+    """Return the number of the key `name`, which is new at its first occurrence, or FAULT_MEMORY."""
     cdef uint32_t hash = name_hash(names, name, length)
     cdef uint32_t at = hash & names.key_table.mask
     cdef uint32_t index
@@ -239,7 +239,7 @@ cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept n
 
 
 cdef int new_shape(Names *names, uint32_t parent, uint32_t key, uint32_t depth) noexcept nogil:
-    """Add a shape, with depth 0 an empty one; 0 or FAULT_MEMORY."""
+    """Add a shape; a shape of depth 0 is empty. Return 0 or FAULT_MEMORY."""
     cdef uint32_t index = names.shapes_count
     cdef Shape *shape
     if grow(<void **> &names.shapes, sizeof(Shape), &names.shapes_capacity, <size_t> index + 1) != 0:
@@ -260,7 +260,7 @@ cdef int new_shape(Names *names, uint32_t parent, uint32_t key, uint32_t depth) 
 
 
 cdef int64_t new_root(Names *names, uint32_t key) noexcept nogil:
-    """Give `key` (NOWHERE: no key) an empty shape, while there is room: its number, 0, or FAULT_MEMORY."""
+    """Assign an empty shape to `key` (NOWHERE: no key), if there is room. Return its number, 0, or FAULT_MEMORY."""
     if names.shapes_count >= MAX_SHAPES:
         return 0
     if new_shape(names, 0, 0, 0) != 0:
@@ -273,7 +273,9 @@ cdef int64_t new_root(Names *names, uint32_t key) noexcept nogil:
 
 
 cdef int64_t shape_after(Names *names, uint32_t shape, uint32_t key) noexcept nogil:
-    """The shape that follows `shape` by `key`, to be predicted from now on; 0 for none, or FAULT_MEMORY."""
+    """Return the shape that follows `shape` after `key`, and predict it from now on; 0 if there is none, or
+    FAULT_MEMORY.
+    """
     cdef uint64_t h = mix(mix(0, shape), key)
     cdef uint32_t hash = <uint32_t> mix(h, h >> 29)
     cdef uint32_t at = hash & names.shape_table.mask

@@ -16,7 +16,7 @@ cdef enum:
     MAX_SHAPES = 1 << 16
     MAX_SHAPE_DEPTH = 1024
     MAX_ORDERS = 1 << 22
-    NAME_MARGIN = 16              # what may be read after a key's text, a shape's ids and a dictionary
+    NAME_MARGIN = 16              # bytes that may be read after the text of a key, ids of a shape, or a dictionary
 
 
 cdef struct Key:
@@ -39,7 +39,7 @@ cdef struct Shape:
     uint32_t depth       # number of keys
     uint32_t order       # index in orders, or NOWHERE
     uint32_t ids         # offset in dictionary_ids of its field ids in the current dictionary
-    bint repeats         # a key occurs twice
+    bint repeats         # whether a key occurs twice
 
 
 cdef struct Dictionary:
@@ -57,7 +57,7 @@ cdef struct Dictionary:
 
 
 cdef struct Slot:
-    # Of a hash table; index is one more than what it points at, 0 when free.
+    # Slot of a hash table; `index` is the target's index plus 1, 0 if free.
     uint32_t hash
     uint32_t index
 
@@ -71,13 +71,13 @@ cdef struct Table:
 cdef struct Names:
     uint64_t seed
     uint64_t row
-    uint64_t forgotten       # how often shapes were forgotten
+    uint64_t forgotten       # number of times that shapes were discarded
     Bytes text
     Key *keys
     uint32_t keys_count
     uint32_t keys_capacity
     Table key_table
-    uint32_t *row_keys       # distinct keys of the row; as long as keys
+    uint32_t *row_keys       # distinct keys of the row; same capacity as `keys`
     uint32_t row_keys_capacity
     uint32_t row_keys_count
     Shape *shapes            # index 0 is not a shape, and predicts none
@@ -88,10 +88,10 @@ cdef struct Names:
     uint16_t *orders         # position in the object -> position by name
     uint32_t orders_size
     uint32_t orders_capacity
-    uint32_t *row_shapes     # distinct shapes of the row; as long as shapes
+    uint32_t *row_shapes     # distinct shapes of the row; same capacity as `shapes`
     uint32_t row_shapes_capacity
     uint32_t row_shapes_count
-    bint shapeless           # an object of this row had no shape
+    bint shapeless           # whether an object of this row has no shape
     Dictionary *dictionaries
     uint32_t dictionaries_count
     Dictionary *current
@@ -126,13 +126,13 @@ cdef inline const uint8_t *key_name(const Names *names, uint32_t key) noexcept n
 
 
 cdef inline int64_t root_shape(Names *names, uint32_t key) noexcept nogil:
-    """The empty shape of objects under `key` (NOWHERE: under none), 0 when the store is full, or FAULT_MEMORY."""
+    """Return the empty shape of objects under `key` (NOWHERE: no key); 0 if the store is full, or FAULT_MEMORY."""
     cdef uint32_t shape = names.root if key == NOWHERE else names.keys[key].shape
     return shape if shape else new_root(names, key)
 
 
 cdef inline void note_shape(Names *names, uint32_t shape) noexcept nogil:
-    """Record a shape of this row."""
+    """Record a shape in the current row."""
     if names.shapes[shape].row != names.row:
         names.shapes[shape].row = names.row
         names.row_shapes[names.row_shapes_count] = shape
@@ -140,7 +140,7 @@ cdef inline void note_shape(Names *names, uint32_t shape) noexcept nogil:
 
 
 cdef inline void note_key(Names *names, uint32_t key) noexcept nogil:
-    """Record a key of this row."""
+    """Record a key in the current row."""
     if names.keys[key].row != names.row:
         names.keys[key].row = names.row
         names.row_keys[names.row_keys_count] = key
@@ -224,18 +224,18 @@ cdef struct Frame:
 
 
 cdef struct ParserOptions:
-    uint64_t max_bytes      # of a document
+    uint64_t max_bytes      # maximum size of a document
     uint32_t max_depth
     int duplicates
-    bint doubles            # numbers with a point are doubles, not decimals
+    bint doubles            # whether numbers with a point are doubles instead of decimals
 
 
 cdef struct Parser:
     uint8_t *text
     size_t text_capacity
     const uint8_t *end
-    const uint8_t *where    # of a fault
-    int number_fault        # what is wrong with a number
+    const uint8_t *where    # position of a fault
+    int number_fault        # fault of a number
     uint32_t fault_key
     TapeNode *tape
     uint32_t tape_size
@@ -246,7 +246,7 @@ cdef struct Parser:
     uint32_t max_depth
     int duplicates
     bint doubles
-    int id_size             # what sizes on the tape assume
+    int id_size             # size of ids that sizes on the tape assume
     Names names
 
 
@@ -269,7 +269,7 @@ cdef int emit(Parser *ps, const TapeNode *node, uint8_t *p) noexcept nogil
 cdef enum:
     DOCUMENT = 1
     NULL_ROW = 2
-    FIRST_ROWS = 64     # after which the size of the output is foreseen, and again after
+    FIRST_ROWS = 64     # rows after which the output size is estimated, and again after
     MORE_ROWS = 2048
 
 
@@ -282,10 +282,10 @@ cdef struct FaultyRow:
 
 
 cdef struct Documents:
-    # Either a column or a buffer of lines.
+    # Source of documents: a column or a buffer of lines.
     const BinaryColumn *column
     const uint8_t *lines
-    size_t position      # row or byte that comes next
+    size_t position      # next row or byte
     size_t stop          # row or byte before which the last document begins
     int64_t line         # number of the line at position
 
@@ -301,7 +301,7 @@ cdef struct Rows:
 
 
 cdef class JsonOptions:
-    """Options of the parser."""
+    """Options of the JSON parser."""
     cdef ParserOptions options
     cdef bint stop_at_fault
 
@@ -316,7 +316,7 @@ cdef list take_faults(Rows *rows)
 
 
 cdef inline int rows_end(Rows *rows, bint valid) noexcept nogil:
-    """Complete the row whose metadata has been written, or that is null; 0 or FAULT_MEMORY."""
+    """Complete a row whose metadata has been written, or that is null. Return 0 or FAULT_MEMORY."""
     cdef int32_t end = <int32_t> rows.metadata.size
     cdef uint8_t zero = 0
     if rows.count & 7 == 0 and bytes_append(&rows.validity, &zero, 1) != 0:
@@ -330,7 +330,7 @@ cdef inline int rows_end(Rows *rows, bint valid) noexcept nogil:
 
 
 cdef inline int rows_metadata(Rows *rows, const Parser *ps) noexcept nogil:
-    """Write the metadata of the document just parsed; 0 or FAULT_MEMORY."""
+    """Write the metadata of the parsed document. Return 0 or FAULT_MEMORY."""
     cdef const Dictionary *dictionary = ps.names.current
     if bytes_reserve(&rows.metadata, <size_t> dictionary.size + MARGIN) != 0:
         return FAULT_MEMORY
@@ -346,7 +346,9 @@ cdef inline bint metadata_fits(const Rows *rows, const Parser *ps) noexcept nogi
 
 
 cdef inline double growth(const Documents *source, size_t first) noexcept nogil:
-    """Factor by which output sizes will grow, extrapolated from the documents from `first` to the present one."""
+    """Return the factor by which output sizes will grow, extrapolated from the documents from `first` to the current
+    one.
+    """
     cdef const BinaryColumn *column = source.column
     cdef double start, now, end
     if column == NULL:

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Columns and lines of JSON text to the Variant binary encoding, or to the columns of a shredding schema.
+"""Convert columns and lines of JSON text to Variant binary encoding, or to the columns of a shredding schema.
 
-`json_document` parses a document to a tape, `json_emit` writes its value, `json_rows` has the rest of a row;
-`json_shred` stores a document in columns instead. They are parts of this module, with `json_names`, `json_dictionaries`
-and `json_routes`, because compiling each of them alone takes longer.
+`json_document` parses a document to a tape, `json_emit` writes its value, and `json_rows` writes the rest of a row;
+`json_shred` stores a document in columns instead. They are included in this module, with `json_names`,
+`json_dictionaries` and `json_routes`, because separate compilation takes longer.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -31,7 +31,7 @@ cdef inline int end_value(Values *values) noexcept nogil:
 
 
 cdef int reserve_rest(const Documents *source, size_t first, Rows *rows, Values *values) noexcept nogil:
-    """Reserve what all rows will take if the rest is like the first: to grow is to copy."""
+    """Reserve the memory for all rows, assuming that the remaining rows are like the first ones, to avoid copies."""
     cdef double times = growth(source, first)
     if reserve_more(&values.data, times) != 0 or reserve_more(&rows.metadata, times) != 0:
         return FAULT_MEMORY
@@ -39,7 +39,10 @@ cdef int reserve_rest(const Documents *source, size_t first, Rows *rows, Values 
 
 
 cdef int parse_all(Parser *ps, Documents *source, Rows *rows, Values *values, bint stop_at_fault) noexcept nogil:
-    """Parse documents until the source ends, a fault stops, or 32-bit offsets are full; 0 or a negative `Fault`."""
+    """Parse documents until the source ends, a fault stops parsing, or 32-bit offsets are full.
+
+    Return 0 or a negative `Fault`.
+    """
     cdef const uint8_t *text
     cdef size_t length, after, first = source.position
     cdef int64_t number
@@ -117,11 +120,11 @@ cdef object parse_documents(Documents *source, JsonOptions options, uint64_t see
 
 
 def parse_column(BinaryInput column, size_t start, size_t stop, JsonOptions options, uint64_t seed):
-    """Parse rows `start` to `stop` of a column of JSON texts.
+    """Parse rows `start` to `stop` of a column of JSON strings.
 
-    Gives a negative `Fault`, or (rows, nulls, validity, metadata offsets, metadata, value offsets, value,
-    faults, next row, _). It stops before a row that exceeds 32-bit offsets, and at a fault
-    when asked to. A fault is (row, byte offset, `JsonFault`, key or None).
+    Return a negative `Fault`, or (rows, nulls, validity, metadata offsets, metadata, value offsets, value, faults, next
+    row, _). Parsing stops before a row that exceeds 32-bit offsets, and at a fault if the options require it. A fault
+    is (row, byte offset, `JsonFault`, key or None).
     """
     cdef Documents source
     memset(&source, 0, sizeof(Documents))
@@ -132,9 +135,9 @@ def parse_column(BinaryInput column, size_t start, size_t stop, JsonOptions opti
 
 
 def parse_lines(const uint8_t[::1] lines, size_t start, int64_t line, JsonOptions options, uint64_t seed):
-    """As `parse_column` for text of one document a line, from byte `start`, which is on line number `line`.
+    """Parse text of one document per line like `parse_column`, from byte `start` in line number `line`.
 
-    Gives lines for rows in faults, and last the byte and the line number where the next call goes on.
+    Faults contain lines instead of rows. The last items are the byte and line number at which the next call continues.
     """
     cdef Documents source
     memset(&source, 0, sizeof(Documents))

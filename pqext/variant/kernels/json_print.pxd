@@ -1,5 +1,5 @@
 # cython: language_level=3
-# JSON's strings and words appended to growing text, and a column of texts.
+# Append JSON strings and words to growing text, and build a column of texts.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t
 
@@ -9,7 +9,7 @@ from pqext.variant.kernels.scan cimport copy_plain, utf8_fault
 
 
 cdef enum:
-    ROOM = 64       # what a number, a date or a time may take
+    ROOM = 64       # maximum bytes of a number, date or time
 
 
 cdef inline int put(Bytes *out, uint8_t c) noexcept nogil:
@@ -50,7 +50,7 @@ cdef inline int write_escape(Bytes *out, uint8_t c) noexcept nogil:
 cdef inline int write_text(
     Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault
 ) noexcept nogil:
-    """A string in quotes; `fault` when it is not UTF-8. `readable` is where its buffer ends."""
+    """Write a string in quotes; return `fault` if it is not UTF-8. `readable` is the end of its buffer."""
     cdef size_t done
     cdef int high = 0
     if bytes_reserve(out, n + ROOM) != 0:
@@ -68,7 +68,8 @@ cdef inline int write_text(
 cdef inline int write_rest(
     Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault, size_t done
 ) noexcept nogil:
-    """Handle the end of the `done` plain bytes already written: a character to escape, or the end of the text."""
+    """Continue after `done` plain bytes: write an escaped character and the rest, or end the text. Return 0 or a fault.
+    """
     cdef size_t count
     cdef int high = 0
     if utf8_fault(text, n) >= 0:
@@ -90,14 +91,14 @@ cdef inline int write_word(Bytes *out, const char *word, size_t n) noexcept nogi
 
 
 cdef struct TextColumn:
-    # Offsets and validity of texts; to be zeroed before the first row, the buffers to be taken or freed.
+    # Offsets and validity of texts. Must be zeroed before the first row; the caller takes or frees the buffers.
     Bytes offsets
     Bytes validity
     size_t rows
 
 
 cdef inline int text_column_row(TextColumn *c, bint valid, size_t end) noexcept nogil:
-    """Add a row whose text ends at `end`, at most 2^31 - 1."""
+    """Add a row whose text ends at `end`, at most 2^31 - 1. Return 0 or a fault."""
     cdef int32_t position = 0
     cdef uint8_t bit = valid
     if c.rows == 0 and bytes_append(&c.offsets, &position, sizeof(int32_t)) != 0:

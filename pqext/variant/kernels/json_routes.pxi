@@ -15,22 +15,22 @@ cdef struct Route:
 
 cdef struct Target:
     # Where a key's field went last.
-    int32_t node         # one more than the number of the node, 0 before there was one
-    int32_t child        # of the node, or -1
+    int32_t node         # number of the node plus 1, 0 if unset
+    int32_t child        # child of the node, or -1
 
 
 cdef struct Routes:
     Bytes routes
-    Bytes last           # for each shape one more than the number of the route used last, 0 before there is one
+    Bytes last           # for each shape, the number of the last used route plus 1, 0 if unset
     Bytes fields         # for each field of a shape, in the order of the text, its child, or -1 less its
                                                   # rank among the residual fields in the order of their names
-    Bytes targets        # a Target a key
+    Bytes targets        # a Target for each key
     Table table
     uint64_t forgotten   # as in Names when the routes were made
 
 
 cdef inline void routes_next_row(Routes *routes, const Names *names) noexcept nogil:
-    """Begin a row that has been parsed: what is out of date or has grown too large is forgotten."""
+    """Begin a row that has been parsed; outdated or excessively large caches are cleared."""
     if routes.forgotten != names.forgotten or routes.fields.size + routes.routes.size > MAX_ROUTE_BYTES:
         routes_forget(routes)
         routes.forgotten = names.forgotten
@@ -39,7 +39,7 @@ cdef inline void routes_next_row(Routes *routes, const Names *names) noexcept no
 cdef inline const Route *route_of(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil:
-    """The route of objects of `shape`, which is ordered, at `node`; NULL when memory is out."""
+    """Return the route of objects of `shape`, which is ordered, at `node`; NULL if memory is exhausted."""
     cdef const Route *route
     cdef int64_t index
     if shape < routes.last.size // sizeof(uint32_t):
@@ -55,7 +55,7 @@ cdef inline const Route *route_of(
 cdef inline int64_t child_of(
     Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
 ) noexcept nogil:
-    """The child of an object's node that has the name of `key`, -1 when it has none, or FAULT_MEMORY less one."""
+    """Return the child of an object node with the name of `key`; -1 if there is none, or FAULT_MEMORY - 1."""
     cdef const Target *target
     if key < routes.targets.size // sizeof(Target):
         target = <const Target *> routes.targets.data + key
@@ -84,7 +84,7 @@ cdef void routes_forget(Routes *routes) noexcept nogil:
 cdef int64_t target_find(
     Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
 ) noexcept nogil:
-    """Look up a key's name among the children of a node, as `child_of`."""
+    """Find the name of a key among the children of a node, like `child_of`."""
     cdef int32_t rank = plan_rank(plan, key_name(names, key), names.keys[key].length)
     cdef int32_t low = plan.nodes[node].first_child
     cdef int32_t stop = low + plan.nodes[node].child_count
@@ -136,7 +136,7 @@ cdef int64_t route_find(
 cdef int route_make(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil:
-    """Work out the route of a shape at a node, to be the last one; 0 or FAULT_MEMORY."""
+    """Compute the route of a shape at a node, and append it. Return 0 or FAULT_MEMORY."""
     cdef const Shape *path = &names.shapes[shape]
     cdef const uint16_t *order = names.orders + path.order
     cdef uint32_t depth = path.depth, i = path.depth, at = shape

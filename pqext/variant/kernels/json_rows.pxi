@@ -17,7 +17,7 @@ cdef class JsonOptions:
         self.stop_at_fault = stop_at_fault
 
     def tolerant(self):
-        """A copy of these options that goes on after a fault."""
+        """Return a copy of these options that continues after faults."""
         cdef JsonOptions other = JsonOptions.__new__(JsonOptions)
         other.options = self.options
         return other
@@ -26,7 +26,8 @@ cdef class JsonOptions:
 cdef int next_document(
     Documents *source, const uint8_t **text, size_t *length, int64_t *number, size_t *after
 ) noexcept nogil:
-    """The next document: DOCUMENT, with its row or line number and the position after it; NULL_ROW; or 0 at the end."""
+    """Find the next document: DOCUMENT, with its row or line number and the position after it; NULL_ROW; 0 at the end.
+    """
     cdef const uint8_t *found
     cdef const uint8_t *p
     cdef const uint8_t *end
@@ -48,7 +49,7 @@ cdef int next_document(
         number[0] = source.line
         text[0] = p
         length[0] = end - p
-        # Lines of nothing but space hold no document; a \r before the \n is space to the parser.
+        # Blank lines contain no document; to the parser, a \r before the \n is white space.
         while p < end and (p[0] == 0x20 or p[0] == 0x0D or p[0] == 0x09):
             p += 1
         if p < end:
@@ -59,7 +60,7 @@ cdef int next_document(
 
 
 cdef int rows_open(Rows *rows) noexcept nogil:
-    """Start without rows; 0 or FAULT_MEMORY. `rows_free` is due either way."""
+    """Initialise without rows. Return 0 or FAULT_MEMORY; in both cases `rows_free` must be called."""
     cdef int32_t zero = 0
     memset(rows, 0, sizeof(Rows))
     return 0 if bytes_append(&rows.offsets, &zero, sizeof(int32_t)) == 0 else FAULT_MEMORY
@@ -74,7 +75,7 @@ cdef void rows_free(Rows *rows) noexcept nogil:
 
 
 cdef int rows_fault(Rows *rows, const Parser *ps, int code, int64_t number) noexcept nogil:
-    """Note what is wrong with a document; 0 or FAULT_MEMORY."""
+    """Record the fault of a document. Return 0 or FAULT_MEMORY."""
     cdef FaultyRow fault
     cdef size_t length
     fault.row = number
@@ -92,7 +93,7 @@ cdef int rows_fault(Rows *rows, const Parser *ps, int code, int64_t number) noex
 
 
 cdef list take_faults(Rows *rows):
-    """The faults as (row or line, byte offset, `JsonFault`, key or None)."""
+    """Return the faults as (row or line, byte offset, `JsonFault`, key or None)."""
     cdef const FaultyRow *faults = <const FaultyRow *> rows.faults.data
     cdef list found = []
     cdef size_t i

@@ -45,12 +45,12 @@ cdef struct State:
 # --- Values --------------------------------------------------------------------------------------
 
 cdef inline int put_scalar(const Node *node, int coerce, Column *c, int64_t row, const TapeNode *t) noexcept nogil:
-    """Store a number or a literal when the leaf can hold it: STORED, NOT_STORED or a fault."""
+    """Store a number or a literal if the leaf can represent it. Return STORED, NOT_STORED or a fault."""
     cdef uint8_t encoded[18]
     cdef int128 unscaled
     cdef int status
     cdef bint is_int = t.kind == NODE_FIXED and TYPE_INT8 <= t.header >> 2 <= TYPE_INT64
-    # The two leaves that most numbers have, in short; `put_leaf` says the same of them.
+    # Fast path for the two most common leaves of numbers, equivalent to `put_leaf`.
     if coerce != COERCE_EXACT:
         if is_int and node.leaf == LEAF_INT64:
             status = column_word(c, row, t.payload)
@@ -75,7 +75,7 @@ cdef inline int put_scalar(const Node *node, int coerce, Column *c, int64_t row,
 
 
 cdef int put_value(State *s, Column *c, int64_t row, const TapeNode *t) noexcept nogil:
-    """Store a value in its encoding."""
+    """Store a value in its encoding. Return 0 or a fault."""
     cdef int status = column_set(c, row)
     if status != 0:
         return status
@@ -86,7 +86,7 @@ cdef int put_value(State *s, Column *c, int64_t row, const TapeNode *t) noexcept
 
 
 cdef inline int put(State *s, ShreddingPlan plan, int32_t index, int64_t row, const TapeNode *t) noexcept nogil:
-    """Store a value in node `index` of the plan. Recursion is as deep as the schema."""
+    """Store a value in node `index` of the plan. Recursion is as deep as the schema. Return 0 or a fault."""
     cdef const Node *node = &s.nodes[index]
     cdef Builder *b = &s.builders[index]
     cdef int status
@@ -125,7 +125,7 @@ cdef int put_array(State *s, ShreddingPlan plan, const Node *node, Column *c, in
 cdef int put_object(
     State *s, ShreddingPlan plan, int32_t index, Builder *b, int64_t row, const TapeNode *t
 ) noexcept nogil:
-    """Store an object that has a shape, in a row all of whose objects have one."""
+    """Store an object that has a shape, in a row whose objects all have shapes. Return 0 or a fault."""
     cdef const Route *route = route_of(&s.routes, &s.parser.names, plan, <uint32_t> t.payload, index)
     cdef const TapeNode *child = t + 1
     cdef const Node *node
@@ -140,7 +140,7 @@ cdef int put_object(
     cdef int status
     if route == NULL:
         return FAULT_MEMORY
-    # A child's route may move what these point at.
+    # The route of a child may reallocate the targets of these pointers.
     start = route.start
     residual = route.residual
     status = column_set(&b.typed, row)
@@ -178,7 +178,7 @@ cdef int put_object(
 cdef int put_shapeless(
     State *s, ShreddingPlan plan, int32_t index, Builder *b, int64_t row, const TapeNode *t
 ) noexcept nogil:
-    """Store any object, in a row whose keys have ranks."""
+    """Store any object, in a row whose keys have ranks. Return 0 or a fault."""
     cdef const TapeNode *child = t + 1
     cdef size_t base = s.entries.size
     cdef uint32_t i, count = 0
@@ -192,7 +192,7 @@ cdef int put_shapeless(
         return FAULT_MEMORY
     if sorting_room(&s.parser.names, t.length) != 0:
         return FAULT_MEMORY
-    # First the residual fields alone: what is below uses the same room for sorting.
+    # First only the residual fields: nested objects use the same memory for sorting.
     entries = <Entry *> (s.entries.data + base) + t.length
     for i in range(t.length):
         target = child_of(&s.routes, &s.parser.names, plan, index, child.key)
@@ -225,7 +225,7 @@ cdef int put_shapeless(
 
 
 cdef int put_residual(State *s, Column *c, int64_t row, size_t base) noexcept nogil:
-    """Encode the fields noted since `base`, which ascend by id, as an object."""
+    """Encode the fields recorded since `base`, which ascend by id, as an object. Return 0 or a fault."""
     cdef size_t count = (s.entries.size - base) // sizeof(Entry)
     cdef const Entry *entries = <const Entry *> (s.entries.data + base)
     cdef int id_size = uint_size(entries[count - 1].id)
@@ -268,7 +268,7 @@ cdef int put_residual(State *s, Column *c, int64_t row, size_t base) noexcept no
 # --- Rows ----------------------------------------------------------------------------------------
 
 cdef int shred_all(State *s, ShreddingPlan plan, Documents *source, Rows *rows, bint stop_at_fault) noexcept nogil:
-    """Shred documents until the source ends or a fault stops; 0 or a negative fault."""
+    """Shred documents until the source ends or a fault stops shredding. Return 0 or a negative fault."""
     cdef const uint8_t *text
     cdef size_t length, after, first = source.position
     cdef int64_t number
@@ -350,10 +350,11 @@ cdef object shred_documents(Documents *source, ShreddingPlan plan, int coerce, J
 def shred_column(
     BinaryInput column, size_t start, size_t stop, ShreddingPlan plan, int coerce, JsonOptions options, uint64_t seed
 ):
-    """Shred rows `start` to `stop` of a column of JSON texts; `coerce` is one of the COERCE values of leaves.pxd.
+    """Shred rows `start` to `stop` of a column of JSON strings; `coerce` is one of the COERCE values of leaves.pxd.
 
-    Gives a negative fault with its row and line, or (rows, nulls, faults, line, validity, metadata offsets,
-    metadata, columns): columns as `shred` has them, faults as `parse_column`. It stops at a fault when asked to.
+    Return a negative fault with its row and line, or (rows, nulls, faults, line, validity, metadata offsets, metadata,
+    columns). The columns have the format of `shred`, and faults that of `parse_column`. Shredding stops at a fault if
+    the options require it.
     """
     cdef Documents source
     memset(&source, 0, sizeof(Documents))

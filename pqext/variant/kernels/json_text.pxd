@@ -41,15 +41,15 @@ cdef extern from * nogil:
 # --- Numbers -------------------------------------------------------------------------------------
 
 cdef inline int digit_count(uint64_t word) noexcept nogil:
-    """Number of leading bytes of the word that are decimal digits."""
+    """Return the number of leading bytes of the word that are decimal digits."""
     cdef uint64_t v = word ^ 0x3030303030303030ULL
     cdef uint64_t others = ((v + 0x7676767676767676ULL) | v) & 0x8080808080808080ULL
     return lowest_bit(others) >> 3 if others else 8
 
 
 cdef inline uint64_t digits_value(uint64_t word, int count) noexcept nogil:
-    """The number that the first `count` (1 to 8) bytes of the word spell."""
-    # As eight digits with zeros in front; neighbours are joined to 2, then 4, then 8 digits.
+    """Return the number in the first `count` (1 to 8) digits of the word."""
+    # As eight digits with leading zeros; neighbours are combined to 2, then 4, then 8 digits.
     cdef uint64_t v = (word ^ 0x3030303030303030ULL) << (64 - 8 * count)
     v = v * 10 + (v >> 8)
     return (
@@ -59,7 +59,7 @@ cdef inline uint64_t digits_value(uint64_t word, int count) noexcept nogil:
 
 
 cdef inline void set_int(TapeNode *node, uint64_t magnitude, bint negative) noexcept nogil:
-    """`magnitude` is at most 2**63, and 2**63 only when negative."""
+    """Set a node to an integer; `magnitude` is at most 2**63, and 2**63 only if `negative`."""
     # -2**(n-1) is as short as 2**(n-1) - 1. Whether 1, 2, 4 or 8 bytes suffice depends on the topmost byte with
     # a bit of the number or its sign; the digits of the constants are the sizes and types by that byte.
     cdef uint64_t folded = magnitude - (negative and magnitude != 0)
@@ -84,10 +84,11 @@ cdef inline const uint8_t *number_fault(Parser *ps, const uint8_t *where, int fa
 
 
 cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, TapeNode *node) noexcept nogil:
-    """Parse a number of any length from its first character; NULL with ps.where and ps.number_fault set if invalid.
+    """Parse a number of any length from its first character. Return its end, or NULL if it is invalid.
 
-    Up to 38 digits with at most 38 after the point stay exact unless there is an exponent, or a point and
-    `ps.doubles` is set. Zero with a point and a minus is the double -0.0, because a decimal has no such value.
+    If it is invalid, ps.where and ps.number_fault are set. Up to 38 digits with at most 38 after the point stay exact,
+    unless there is an exponent, or a point and `ps.doubles` is set. Negative zero with a point is the double -0.0,
+    because decimals have no negative zero.
     """
     cdef const uint8_t *p = start
     cdef const uint8_t *digits
@@ -143,7 +144,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, T
             set_int(node, low, negative)
             return p
         if negative and fraction and precision == 0:
-            set_double(node, -0.0)  # a decimal has no sign of zero
+            set_double(node, -0.0)  # decimals have no negative zero
             return p
         node.scale = <uint8_t> fraction
         if fraction <= 9 and high == 0 and low <= 999999999ULL:
@@ -164,7 +165,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, T
         return p
     scale10 = exponent - fraction
     if precision <= 19 and low <= MAX_EXACT and -22 <= scale10 <= 22:
-        # Both operands are exact, so that the result is rounded once.
+        # Both operands are exact, so the result is rounded only once.
         value = <double> low
         value = value / EXACT_POWERS[-scale10] if scale10 < 0 else value * EXACT_POWERS[scale10]
         if negative:
@@ -181,7 +182,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, T
 
 
 cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, TapeNode *node) noexcept nogil:
-    """As `parse_long_number`, quick for up to 19 digits without an exponent."""
+    """Parse a number like `parse_long_number`, with a fast path for up to 19 digits without an exponent."""
     cdef const uint8_t *p = start
     cdef bint negative = p[0] == c'-'
     cdef uint64_t word, value
@@ -223,7 +224,7 @@ cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, TapeNo
             return parse_long_number(ps, start, node)
         if ps.doubles:
             if value <= MAX_EXACT:
-                # Both operands are exact, so that the result is rounded once.
+                # Both operands are exact, so the result is rounded only once.
                 number = <double> value / EXACT_POWERS[fraction]
             elif not nearest_double(value, -fraction, &number):
                 return parse_long_number(ps, start, node)
@@ -260,7 +261,7 @@ cdef inline int hex_digit(uint8_t c) noexcept nogil:
 
 
 cdef inline int32_t hex4(const uint8_t *p) noexcept nogil:
-    """Parse four hexadecimal digits; -1 at the first other character."""
+    """Parse four hexadecimal digits; return -1 if a character is not a digit."""
     cdef int32_t v = 0
     cdef int i, digit
     for i in range(4):
@@ -272,9 +273,9 @@ cdef inline int32_t hex4(const uint8_t *p) noexcept nogil:
 
 
 cdef inline int unescape(Parser *ps, uint8_t **position, size_t *length) noexcept nogil:
-    """Resolve the escapes of the string that starts at *position, in place, from its first backslash.
+    """Resolve the escapes of the string that starts at *position in place, from its first backslash.
 
-    Gives the length of the text and moves *position to the closing quote; 0 or a `JsonFault`.
+    Set the length of the text, and move *position to the closing quote. Return 0 or a `JsonFault`.
     """
     cdef uint8_t *start = position[0]
     cdef uint8_t *p = <uint8_t *> find_special(start)
@@ -347,7 +348,10 @@ cdef inline int unescape(Parser *ps, uint8_t **position, size_t *length) noexcep
 
 
 cdef inline int parse_string(Parser *ps, uint8_t **position, const uint8_t **text, size_t *length) noexcept nogil:
-    """Parse the string whose opening quote is at *position, and move it after the closing one; 0 or a `JsonFault`."""
+    """Parse the string whose opening quote is at *position, and move after the closing quote.
+
+    Return 0 or a `JsonFault`.
+    """
     cdef uint8_t *start = position[0] + 1
     cdef uint8_t *stop = <uint8_t *> find_special(start)
     cdef int status = 0

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""Variants to JSON text, without recursion and checking everything that the bytes claim.
+"""Convert variants to JSON text without recursion, and check their bytes.
 
-`shredded_json` writes the same text from shredded columns, `json_indent` spreads it over several lines.
+`shredded_json` writes the same text from shredded columns; `json_indent` indents it over several lines.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
@@ -31,17 +31,17 @@ from pqext.variant.kernels.zone cimport Zone, ZoneTable
 
 cdef struct Frame:
     Container container
-    uint32_t next           # child
-    size_t used             # bytes of the children before it
+    uint32_t next           # next child
+    size_t used             # bytes of the previous children
 
 
 cdef struct Stack:
     Frame *frames
     size_t depth
     size_t capacity
-    bint display            # values have the text that columns of their types have, see `display_write`
+    bint display            # values have the text of columns of their types, see `display_write`
     size_t start            # of the row's text
-    const ZoneTable *zone   # of instants; NULL for UTC
+    const ZoneTable *zone   # time zone of instants; NULL for UTC
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:
@@ -60,7 +60,7 @@ cdef int push(Stack *stack, const Container *container) noexcept nogil:
 
 
 cdef inline int write_blob(Bytes *out, const uint8_t *p, size_t n, bint display) noexcept nogil:
-    """A binary value as a string."""
+    """Write a binary value as a string."""
     if display:
         if put(out, c'"') != 0 or show_bytes(out, p, n, True) != 0:
             return FAULT_MEMORY
@@ -73,12 +73,12 @@ cdef inline int write_blob(Bytes *out, const uint8_t *p, size_t n, bint display)
 
 
 cdef inline bint is_special(uint64_t bits, bint wide) noexcept nogil:
-    """Whether the bits of a double, or of a float, are NaN or an infinity."""
+    """Return whether the bits of a double (`wide`) or float are NaN or an infinity."""
     return (bits >> 52 & 0x7FF) == 0x7FF if wide else (bits >> 23 & 0xFF) == 0xFF
 
 
 cdef inline uint8_t *write_shown_special(uint8_t *to, uint64_t bits, bint wide, bint quoted) noexcept nogil:
-    """NaN or an infinity, as columns show it."""
+    """Write NaN or an infinity in the format for display. Return the end of the text."""
     if wide:
         return show_special(to, bits >> 63, bits & 0xFFFFFFFFFFFFFULL != 0, quoted)
     return show_special(to, bits >> 31, bits & 0x7FFFFF != 0, quoted)
@@ -95,7 +95,7 @@ cdef inline uint8_t *write_instant(
 cdef int write_primitive(
     Bytes *out, const Stack *stack, const uint8_t *p, size_t n, const uint8_t *readable
 ) noexcept nogil:
-    """The primitive at p, which has n bytes as `value_size` says; 0 or a fault."""
+    """Write the primitive at `p`, whose size according to `value_size` is `n`. Return 0 or a fault."""
     cdef int type_id = p[0] >> 2
     cdef uint8_t *start
     cdef uint8_t *to
@@ -179,7 +179,7 @@ cdef int write_value(
     Bytes *out, Stack *stack, const Metadata *metadata, const uint8_t *p, size_t n, const uint8_t *readable,
     const uint8_t *names_end, const uint8_t **where
 ) noexcept nogil:
-    """The JSON of the value that fills the n bytes at p; 0, or a fault at *where.
+    """Write the JSON of the value that must fill the n bytes at `p`. Return 0, or a fault at *where.
 
     The buffers of the value and of the metadata end at `readable` and `names_end`.
     """
@@ -201,7 +201,7 @@ cdef int write_value(
             return <int> size
         basic = p[0] & 3
         if stack.depth:
-            # Children fill their container, so that no byte is read twice however they are nested.
+            # Children must fill their container, so no byte is read twice at any nesting.
             frame = &stack.frames[stack.depth - 1]
             frame.used += <size_t> size
             if frame.used > frame.container.values_size:
@@ -238,7 +238,7 @@ cdef int write_value(
             if status == 0:
                 status = put(out, c':')
             if status == 0 and out.size > 0x7FFFFFFF:
-                status = FAULT_TOO_LARGE  # a name may be as long as the metadata, and occur in every object
+                status = FAULT_TOO_LARGE  # a name can be as long as the metadata, and occur in every object
             if status != 0:
                 return status
         status = container_child(&frame.container, frame.next, &p, &limit)
@@ -250,7 +250,7 @@ cdef int write_value(
 cdef int write_row(
     VariantInput variants, int64_t row, Bytes *out, Stack *stack, int64_t *offset
 ) noexcept nogil:
-    """Append the JSON of a row that is not null; 0, or a fault at *offset of the value (-1: of the metadata)."""
+    """Append the JSON of a row that is not null. Return 0, or a fault at *offset of the value (-1: of the metadata)."""
     cdef Metadata metadata
     cdef const uint8_t *p
     cdef const uint8_t *where
@@ -278,13 +278,13 @@ cdef int write_row(
 
 
 def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=False, Zone zone=None):
-    """The JSON of rows `start` to `stop`, with instants in `zone`.
+    """Return the JSON of rows `start` to `stop`, with instants in `zone`.
 
-    With `display` the values within are written as columns of their types are, and a row that is NaN or an infinity
-    is `nan`, `inf` or `-inf`, which is not JSON.
+    With `display`, nested values have the text of columns of their type, and a row that is NaN or an infinity is `nan`,
+    `inf` or `-inf`, which is not JSON.
 
-    Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than asked for where 32-bit offsets are full.
-    At a fault the last three are the `Fault`, its row and its offset in the value (-1: in the metadata).
+    Return (rows, validity, offsets, text, 0, 0, 0), with fewer rows than requested if 32-bit offsets are full. After a
+    fault, the last three items are the `Fault`, its row, and its offset in the value (-1: in the metadata).
     """
     cdef TextColumn column
     cdef Bytes text

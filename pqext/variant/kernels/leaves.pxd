@@ -87,13 +87,13 @@ cdef inline int _put_exact(
 
 
 cdef struct Digits:
-    const uint8_t *first    # the first digit that is not zero
-    int count               # digits from there to the last that is not zero, the point aside
-    int power               # of ten, of the first digit
+    const uint8_t *first    # first nonzero digit
+    int count               # number of digits from there to the last nonzero digit, without the point
+    int power               # power of ten of the first digit
 
 
 cdef inline void _digits_of(const uint8_t *p, const uint8_t *end, Digits *digits) noexcept nogil:
-    """The digits of a number's text, which may have a sign, a point and an exponent."""
+    """Find the digits of the text of a number, which may have a sign, a point and an exponent."""
     cdef int place = 0, exponent = 0, zeros = 0    # place: index of the next digit after the point
     cdef bint point = False, negative = False
     memset(digits, 0, sizeof(Digits))
@@ -126,7 +126,7 @@ cdef inline void _digits_of(const uint8_t *p, const uint8_t *end, Digits *digits
 cdef inline bint _same_number(
     const uint8_t *a, const uint8_t *a_end, const uint8_t *b, const uint8_t *b_end
 ) noexcept nogil:
-    """Whether two texts, of numbers of the same sign, have the same digits."""
+    """Return whether two texts of numbers with the same sign have the same digits."""
     cdef Digits left, right
     cdef int i
     _digits_of(a, a_end, &left)
@@ -145,9 +145,10 @@ cdef inline bint _same_number(
 
 
 cdef inline bint is_double_text(int128 unscaled, int scale, double *out) noexcept nogil:
-    """Whether JSON text of the nearest double is this number: whether it has a point and no more digits than doubles.
+    """Return whether a decimal equals the JSON text of the nearest double: it has a point and no more digits than
+    doubles.
 
-    An integer without a point is not written as a double is.
+    An integer without a point differs from the text of a double.
     """
     cdef uint8_t[64] text
     cdef uint8_t[64] other
@@ -156,11 +157,11 @@ cdef inline bint is_double_text(int128 unscaled, int scale, double *out) noexcep
     if scale == 0:
         return False
     while scale > 0 and unscaled % 10 == 0:
-        unscaled = unscaled // 10    # JSON has no zeros at the end of a decimal
+        unscaled = unscaled // 10    # JSON omits trailing zeros of a decimal
         scale -= 1
     out[0] = exact_to_double(unscaled, scale)
     if has_precision(unscaled, 15):
-        return True     # up to 15 digits come back from the nearest double
+        return True     # up to 15 digits round-trip through the nearest double
     memcpy(&bits, out, 8)
     end = write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale)
     return _same_number(text, end, other, write_double(other, bits))
@@ -208,7 +209,8 @@ cdef inline int _put_timestamp(
 cdef inline int put_leaf(
     const Node *node, int coerce, Column *c, int64_t row, const uint8_t *p, size_t n
 ) noexcept nogil:
-    """Store the value of `n` bytes at `p` when the leaf can hold it exactly: STORED, NOT_STORED or a fault."""
+    """Store the value of `n` bytes at `p` if the leaf can represent it exactly. Return STORED, NOT_STORED or a fault.
+    """
     cdef const uint8_t *text = NULL
     cdef size_t length = 0
     cdef int type_id, status
@@ -270,7 +272,7 @@ cdef inline int put_leaf(
 
 
 cdef inline int append_leaf(Bytes *out, const Node *node, const Source *source, int64_t row) noexcept nogil:
-    """Append the typed value at `row` as the primitive of its leaf's own variant type; 0 or a fault."""
+    """Append the typed value at `row` as the primitive of its leaf's variant type. Return 0 or a fault."""
     cdef int64_t index = source.typed_offset + row
     cdef const uint8_t *p = NULL
     cdef size_t n = 0

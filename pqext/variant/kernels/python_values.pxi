@@ -27,8 +27,11 @@ from pqext.variant.shredding import faults as shredding_faults
 
 
 cdef class Writer:
-    """Convert Python objects to pieces; `encode` returns the bytes of scalars that the writer does not support,
-    `plain` converts other objects to plain Python objects."""
+    """Converter from Python objects to pieces.
+
+    `encode` returns the bytes of scalars that the writer does not support; `plain` converts other objects to plain
+    Python objects.
+    """
     cdef Composer c
     cdef dict names
     cdef object encode
@@ -61,7 +64,7 @@ cdef class Writer:
         if <uint64_t> size > 0x7FFFFFF0:
             raise LimitError("a string takes more than 2 GiB")
         head_size = write_string_head(head, <size_t> size) - head
-        # In one piece: the head is copied with the number of bytes that follow it.
+        # As one piece: the head is copied with the following bytes.
         self.check(put_bytes(c, head, head_size))
         if bytes_append(&c.scratch, p, <size_t> size) != 0:
             raise MemoryError
@@ -75,7 +78,7 @@ cdef class Writer:
         if type(key) is not str:
             if not isinstance(key, str):
                 raise TypeError(f"the keys of a dict must be strings, not {type(key).__name__}")
-            key = PyUnicode_FromObject(key)  # a subclass may be equal to other texts
+            key = PyUnicode_FromObject(key)  # subclasses may override equality
         known = self.names.get(key)
         if known is None:
             p = PyUnicode_AsUTF8AndSize(key, &size)
@@ -89,7 +92,7 @@ cdef class Writer:
         return 0
 
     cdef int put(self, object obj) except -1:
-        """Add an object with all that it holds."""
+        """Add an object with its nested objects."""
         cdef Composer *c = &self.c
         cdef uint8_t head[9]
         cdef double number
@@ -155,7 +158,9 @@ cdef class Writer:
         return self.check(status)
 
     def rows(self, list objects, int64_t start, bint none_is_missing):
-        """The rows from `start` on until they end or fill columns of 32-bit offsets; as `edit` returns them."""
+        """Return the rows from `start` on until they end or columns with 32-bit offsets are full, in the format of
+        `edit`.
+        """
         cdef Written w
         cdef int64_t row = start
         cdef int status
@@ -175,7 +180,7 @@ cdef class Writer:
                         raise LimitError(f"row {row}: {error}") from None
                     except TypeError as error:
                         raise TypeError(f"row {row}: {error}") from None
-                    except ValueError as error:  # a subclass may take other arguments
+                    except ValueError as error:  # subclasses may require other arguments
                         raise ValueError(f"row {row}: {error}") from None
                     status = write_row(&self.c, &w)
                 if status == 1:
@@ -188,7 +193,7 @@ cdef class Writer:
 
 
 cdef class Reader:
-    """Convert variants to Python objects; `decode` converts primitives that the reader does not support."""
+    """Converter from variants to Python objects; `decode` converts primitives that the reader does not support."""
     cdef Metadata m
     cdef bint known
     cdef list names
@@ -229,7 +234,7 @@ cdef class Reader:
         return found
 
     cdef object value(self, const uint8_t *p, size_t n, int depth, int *status):
-        """The object of the value of exactly `n` bytes at `p`; status is a fault or 0."""
+        """Return the object of the value of exactly `n` bytes at `p`; `status` is set to a fault or 0."""
         cdef const uint8_t *at = NULL
         cdef size_t size
         cdef int64_t whole
@@ -318,14 +323,14 @@ cdef class Reader:
         return fields if is_object else elements
 
     def rows(self, VariantInput array, int64_t first_row):
-        """The objects of all rows; None for those that are null."""
+        """Return the objects of all rows, with None for null rows."""
         cdef const uint8_t *p = NULL
         cdef const uint8_t *start = NULL
         cdef size_t n = 0
         cdef int64_t row
         cdef int status = 0
         cdef list objects = []
-        self.known = False      # the preceding array may be freed, and this one at its address
+        self.known = False      # this array may have the address of a previous, freed array
         for row in range(array.length):
             if not bit_is_set(array.validity, array.offset + row):
                 objects.append(None)
@@ -356,7 +361,7 @@ cdef inline bint memcmp_equal(const uint8_t *a, const uint8_t *b, size_t n) noex
 
 
 cdef object text_of(const uint8_t *p, size_t n):
-    """The text, None where it is not UTF-8."""
+    """Return the text; None if it is not UTF-8."""
     try:
         return PyUnicode_DecodeUTF8(<const char *> p, <Py_ssize_t> n, NULL)
     except UnicodeDecodeError:

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""Shredded columns back into whole variants, in one pass."""
+"""Convert shredded columns to unshredded variants in one pass."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memmove, memset
@@ -31,8 +31,8 @@ cdef struct State:
     const Node *nodes
     const Source *sources
     Dictionary dictionary
-    Bytes ids          # for each rank of a schema name its id in the row's dictionary, or -1
-    Bytes added        # ranks of the names that the row's dictionary lacks, in the order of their new ids
+    Bytes ids          # id of each schema name (by rank) in the dictionary of the row, or -1
+    Bytes added        # ranks of names missing from the dictionary of the row, in the order of their new ids
     Extents extents
     Bytes entries
     Bytes out
@@ -42,7 +42,7 @@ cdef struct State:
 # --- Names ---------------------------------------------------------------------------------------
 
 cdef inline int64_t _id_of(State *s, int32_t rank) noexcept nogil:
-    """The id of a schema name in the row's dictionary; a name it lacks gets a new one."""
+    """Return the id of a schema name in the dictionary of the row; add the name with a new id if it is missing."""
     cdef int64_t *ids = <int64_t *> s.ids.data
     cdef int64_t id
     if ids[rank] < 0:
@@ -55,10 +55,10 @@ cdef inline int64_t _id_of(State *s, int32_t rank) noexcept nogil:
     return ids[rank]
 
 
-# --- What is built of the walk --------------------------------------------------------------------------------------
+# --- Building values during the walk -----------------------------------------------------------------
 
 cdef inline int _open_gap(State *s, size_t at, size_t head) noexcept nogil:
-    """Make room for `head` bytes before what was written since `at`."""
+    """Make room for `head` bytes before the bytes written since `at`. Return 0 or a fault."""
     cdef size_t total = s.out.size - at
     if total > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
@@ -70,7 +70,7 @@ cdef inline int _open_gap(State *s, size_t at, size_t head) noexcept nogil:
 
 
 cdef struct Open:
-    size_t base           # where its entries begin, and its bytes
+    size_t base           # start of its entries, and of its bytes
     size_t at
     bint is_object
 
@@ -83,7 +83,7 @@ cdef inline int open_container(State *s, Open *open, bint is_object, uint32_t co
 
 
 cdef inline int _note(State *s, uint32_t id, size_t at) noexcept nogil:
-    """Note that the field or element that is written next starts here, in a container that started at `at`."""
+    """Record the start of the next field or element, in a container that starts at `at`. Return 0 or a fault."""
     cdef Entry entry
     if s.out.size - at > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
@@ -121,7 +121,7 @@ cdef inline int put_null(State *s) noexcept nogil:
 
 
 cdef int close_container(State *s, Open *open) noexcept nogil:
-    """Put the head before the children."""
+    """Write the head of a container before its children. Return 0 or a fault."""
     cdef uint32_t count = <uint32_t> ((s.entries.size - open.base) // sizeof(Entry)), largest = 0
     cdef size_t total = s.out.size - open.at, i
     cdef const Entry *entries = <const Entry *> (s.entries.data + open.base)
@@ -160,7 +160,7 @@ include "shredded_walk.pxi"
 
 
 cdef int _copy_metadata(BinaryColumn *metadata, const uint8_t *validity, Column *c, int64_t start, int64_t stop) noexcept nogil:
-    """Copy the metadata of rows `start` to `stop` whose bit is set."""
+    """Copy the metadata of rows `start` to `stop` whose bit is set. Return 0 or a fault."""
     cdef const uint8_t *p = NULL
     cdef size_t n = 0
     cdef int64_t row
@@ -179,12 +179,11 @@ cdef int _copy_metadata(BinaryColumn *metadata, const uint8_t *validity, Column 
 def reconstruct(
     ShreddingPlan plan, BinaryInput metadata, Sources sources, bint strict, bint missing_is_null
 ):
-    """Build every row's variant.
+    """Build the variant of every row.
 
-    Rows whose root group is null are null; so are rows without value and typed_value when
-    `missing_is_null`, else these are variant nulls. Returns (status, row, validity, nulls, offsets, data,
-    metadata offsets, metadata data): status 0 or the fault and its row; the last two are None when every
-    row keeps its metadata.
+    Rows whose root group is null are null. Rows without value and typed_value are null if `missing_is_null`, otherwise
+    variant nulls. Return (status, row, validity, nulls, offsets, data, metadata offsets, metadata data). The status is
+    0, or the fault of the row; the last two items are None if all rows keep their metadata.
     """
     cdef State s
     cdef Column values, extended

@@ -158,7 +158,7 @@ cdef extern from * nogil:
 
 
 cdef inline int64_t utf8_fault(const uint8_t *start, size_t n) noexcept nogil:
-    """The offset of the first byte that begins no well-formed UTF-8 sequence, or -1."""
+    """Return the offset of the first byte that does not begin a well-formed UTF-8 sequence; -1 if there is none."""
     cdef const uint8_t *p = start
     cdef const uint8_t *end = start + n
     cdef uint8_t lead, second

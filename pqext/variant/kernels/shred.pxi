@@ -23,7 +23,7 @@ cdef struct VariantColumns:
 
 
 cdef struct Entry:
-    # A field of an object that stays in the residual.
+    # Field of an object that remains in the residual.
     uint32_t id
     const uint8_t *value
     size_t size
@@ -36,7 +36,7 @@ cdef struct State:
     Extents extents
     Bytes entries
     int coerce
-    const uint8_t *fault     # where the value that failed starts
+    const uint8_t *fault     # start of the faulty value
 
 
 # --- Values --------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ cdef int _put_array(
         if size < 0:
             s.fault = p
             return <int> size
-        # Elements that overlap could ask for far more output than there is input.
+        # Overlapping elements could produce far more output than the input has bytes.
         total += <size_t> size
         if total > array.values_size:
             return FAULT_CHILD_SIZE
@@ -115,7 +115,7 @@ cdef int _put_object(
         total += <size_t> size
         if total > object.values_size:
             return FAULT_CHILD_SIZE
-        # Names of the object and of the node's children ascend: one walk over both.
+        # Names of the object and of the node's children ascend, so one pass merges both.
         rank = ranks[id]
         if rank >= 0:
             while child < stop and s.nodes[child].name < rank:
@@ -137,7 +137,7 @@ cdef int _put_object(
 
 
 cdef int _put_residual(State *s, Column *c, int64_t row, size_t base) noexcept nogil:
-    """Encode the fields recorded since `base` as an object; nothing if there are none left."""
+    """Encode the fields recorded since `base` as an object; write nothing if there are none. Return 0 or a fault."""
     cdef size_t count = (s.entries.size - base) // sizeof(Entry)
     cdef const Entry *entries = <const Entry *> (s.entries.data + base)
     cdef uint32_t largest = 0
@@ -182,7 +182,10 @@ cdef int _put_residual(State *s, Column *c, int64_t row, size_t base) noexcept n
 
 
 cdef int _put(State *s, int32_t index, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Store the value of exactly `n` bytes at `p` in node `index`. Recursion is as deep as the schema."""
+    """Store the value of exactly `n` bytes at `p` in node `index`.
+
+    Recursion is as deep as the schema. Return 0 or a fault.
+    """
     cdef const Node *node = &s.nodes[index]
     cdef Builder *b = &s.builders[index]
     cdef int status
@@ -215,7 +218,7 @@ cdef int _shred_row(
     if status != 0:
         return status
     if not binary_valid(&input.value, row):
-        # A variant that is required but missing is a variant null.
+        # A required variant that is missing becomes a variant null.
         return column_bytes(&s.builders[0].value, row, &VARIANT_NULL, 1)
     status = binary_at(&input.value, row, &p, &n)
     if status != 0:
@@ -233,9 +236,9 @@ cdef int _shred_row(
 def shred(ShreddingPlan plan, VariantInput variants, int coerce):
     """Shred every row; `coerce` is one of the COERCE values of leaves.pxd.
 
-    Returns (status, row, offset, validity, columns): status 0, or the fault with its row and the offset of
-    the value at fault (-1 when unknown). `validity` has a bit a row, as do all bitmaps here. `columns` is
-    what `take_columns` gives.
+    Return (status, row, offset, validity, columns). The status is 0, or the fault with its row and the offset of the
+    faulty value (-1 if it is unknown). `validity` has a bit per row, like all bitmaps here. `columns` has the format of
+    `take_columns`.
     """
     cdef State s
     cdef Bytes validity

@@ -1,4 +1,4 @@
-# Shredded columns to JSON text, without the whole binary values between.
+# Convert shredded columns to JSON text, without intermediate binary values.
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -35,7 +35,7 @@ cdef struct State:
     Extents extents
     bint strict
     const uint8_t *names_end   # of the buffer that holds the row's metadata
-    Bytes names                # `"name":` of each name of the schema, and where each begins
+    Bytes names                # `"name":` for each name of the schema, and the start of each
     Bytes name_offsets
     Stack stack
     Bytes out
@@ -45,7 +45,7 @@ cdef struct Open:
     bint is_object
 
 
-# Each value is followed by a comma, the last one's becomes the closing bracket.
+# A comma follows each value; the last comma becomes the closing bracket.
 
 cdef inline int open_container(State *s, Open *open, bint is_object, uint32_t count) noexcept nogil:
     open.is_object = is_object
@@ -64,7 +64,7 @@ cdef inline int close_container(State *s, Open *open) noexcept nogil:
 cdef inline int begin_field(State *s, ShreddingPlan plan, Open *open, int32_t name) noexcept nogil:
     cdef const uint64_t *offsets = <const uint64_t *> s.name_offsets.data
     if s.out.size > 0x7FFFFFFF:
-        return FAULT_TOO_LARGE  # a name of the schema may be long, and occur in every element
+        return FAULT_TOO_LARGE  # a name of the schema can be long, and occur in every element
     return bytes_append(&s.out, s.names.data + offsets[name], offsets[name + 1] - offsets[name])
 
 
@@ -199,7 +199,7 @@ cdef int _render_names(State *s, ShreddingPlan plan) noexcept nogil:
 
 
 cdef int _write_row(State *s, ShreddingPlan plan, const BinaryColumn *metadata, int64_t row) noexcept nogil:
-    """Append the JSON of a row whose group is not null."""
+    """Append the JSON of a row whose group is not null. Return 0 or a fault."""
     cdef const uint8_t *p = NULL
     cdef size_t n = 0
     cdef int status = FAULT_METADATA_NULL
@@ -218,12 +218,10 @@ def write_shredded_json(
     ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop, bint display=False,
     Zone zone=None
 ):
-    """The JSON of rows `start` to `stop`; rows whose root group is null are null, missing values are "null".
+    """Return the JSON of rows `start` to `stop`. Rows whose root group is null are null; missing values are "null".
 
-    `display` as for `write_json`.
-
-    Gives (rows, validity, offsets, text, 0, 0), fewer rows than asked for where 32-bit offsets are full. At a
-    fault the last two are the fault and its row.
+    `display` is as for `write_json`. Return (rows, validity, offsets, text, 0, 0), with fewer rows than requested if
+    32-bit offsets are full. After a fault, the last two items are the fault and its row.
     """
     cdef State s
     cdef TextColumn column

@@ -7,19 +7,19 @@
 #   Open     an object or array that is being built
 #   open_container(State *, Open *, bint is_object, uint32_t count of an array)
 #   put_residual(State *, Open *, uint32_t id, const uint8_t *p, size_t n, const BinaryColumn *)  a field of `value`
-#   begin_field(State *, ShreddingPlan, Open *, int32_t name)   its value is built next
+#   begin_field(State *, ShreddingPlan, Open *, int32_t name)   called before its value is built
 #   begin_element(State *, Open *)                              likewise
 #   put_value(State *, const uint8_t *p, size_t n, const BinaryColumn *)                a complete value of n bytes
 #   put_leaf_value(State *, const Node *, const Source *, int64_t row)                   a typed value
 #   put_null(State *)
 #   close_container(State *, Open *)
 #
-# Each gives 0 or a fault. `ids` holds for each rank of a schema name its id in the row's dictionary, or -1; its first
-# are set by `load_dictionary`.
+# Each returns 0 or a fault. `ids` has the id of each schema name (by rank) in the dictionary of the row, or -1; initial
+# ids are set by `load_dictionary`.
 
 
 cdef int load_dictionary(State *s, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil:
-    """Make p the row's metadata."""
+    """Set `p` as the metadata of the row. Return 0 or a fault."""
     cdef uint32_t id
     cdef int32_t rank
     cdef int64_t *ids
@@ -41,7 +41,7 @@ cdef int load_dictionary(State *s, ShreddingPlan plan, const uint8_t *p, size_t 
 
 
 cdef inline int _compare(State *s, ShreddingPlan plan, uint32_t id, int32_t rank, int *order) noexcept nogil:
-    """Order of the dictionary's name `id`, which is in range, against the schema's name `rank`."""
+    """Compare the dictionary's name `id`, which is in range, with the schema's name `rank`. Return 0 or a fault."""
     cdef const uint8_t *name = NULL
     cdef size_t length = 0
     cdef uint32_t start = plan.name_offsets[rank]
@@ -68,7 +68,10 @@ cdef inline int _check_order(State *s, const Container *fields, uint32_t index) 
 cdef int _walk_residual(
     State *s, Open *open, const Container *fields, uint32_t index, const BinaryColumn *column, size_t *taken
 ) noexcept nogil:
-    """A field of the residual; `taken` adds up their sizes, which rejects overlapping fields."""
+    """Build a field of the residual; `taken` sums the sizes of fields, to reject overlapping fields.
+
+    Return 0 or a fault.
+    """
     cdef const uint8_t *p = NULL
     cdef size_t limit = 0
     cdef int64_t size
@@ -115,7 +118,7 @@ cdef int _walk_object(
     if status != 0:
         return status
     for child in range(node.first_child, node.first_child + node.child_count):
-        # Fields of the residual that sort before this one come first, so that names ascend.
+        # Residual fields that sort before this field precede it, so that names ascend.
         while next < fields.count:
             id = container_id(&fields, next)
             if id >= s.dictionary.metadata.count:
@@ -130,7 +133,7 @@ cdef int _walk_object(
             elif s.strict:
                 status = FAULT_CONFLICT
             else:
-                status = _check_order(s, &fields, next)  # typed_value is right, whatever value says
+                status = _check_order(s, &fields, next)  # typed_value takes precedence over value
             if status != 0:
                 return status
             next += 1
@@ -174,7 +177,10 @@ cdef int _walk_array(State *s, ShreddingPlan plan, const Node *node, const Sourc
 
 
 cdef int _walk(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexcept nogil:
-    """Build the value of node `index` at `row`, which is present. Recursion is as deep as the schema."""
+    """Build the value of node `index` at `row`, which is present.
+
+    Recursion is as deep as the schema. Return 0 or a fault.
+    """
     cdef const Node *node = &s.nodes[index]
     cdef const Source *source = &s.sources[index]
     cdef const uint8_t *p = NULL

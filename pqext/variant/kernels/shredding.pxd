@@ -19,8 +19,8 @@ cpdef enum ShreddingFault:
     FAULT_MISSING_ELEMENT = -55   # an array element has neither value nor typed_value
     FAULT_OBJECT_RESIDUAL = -56   # value is an object and its sibling typed_value group is null
     FAULT_ARRAY_RESIDUAL = -57    # value is an array and its sibling typed_value list is null
-    FAULT_NAME_MISSING = -58      # the name of a shredded field is not in the metadata
-    FAULT_MISSING = -59           # the whole value has neither value nor typed_value
+    FAULT_NAME_MISSING = -58      # the metadata lacks the name of a shredded field
+    FAULT_MISSING = -59           # the root has neither value nor typed_value
 
 
 cpdef enum Kind:
@@ -75,7 +75,7 @@ cdef struct Builder:
 
 
 cdef class ShreddingPlan:
-    """A shredding schema in arrays: nodes in breadth-first order, names in byte order with a hash table."""
+    """Shredding schema as arrays: nodes in breadth-first order, and names in byte order with a hash table."""
     cdef Bytes node_bytes
     cdef Bytes name_bytes
     cdef Bytes name_offset_bytes
@@ -91,7 +91,7 @@ cdef class ShreddingPlan:
 
 cdef struct Source:
     # The columns of one node of the schema; children are as long as a struct parent.
-    const uint8_t *group_validity     # of the node's own group, NULL: no nulls
+    const uint8_t *group_validity     # validity of the node's group; NULL: no nulls
     int64_t group_offset
     bint has_value
     BinaryColumn value
@@ -100,12 +100,12 @@ cdef struct Source:
     int64_t typed_offset
     const uint8_t *typed_data         # fixed-width values, or bits
     const int32_t *typed_lists        # list offsets
-    int64_t elements                  # length of the list's values
+    int64_t elements                  # number of elements of the list's values
     BinaryColumn typed_bytes
 
 
 cdef class Sources:
-    """Keeps the arrays of a shredded variant alive and lends their buffers, one `Source` a node of the plan."""
+    """Owner of the arrays of a shredded variant, whose buffers it exposes as one `Source` per node of the plan."""
     cdef Source *sources
     cdef int32_t count
     cdef list arrays
@@ -131,7 +131,7 @@ cdef inline uint32_t hash_name(const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef inline int32_t plan_rank(ShreddingPlan plan, const uint8_t *name, size_t length) noexcept nogil:
-    """The rank of a name in the schema, -1 when it is not there."""
+    """Return the rank of a name in the schema; -1 if it is absent."""
     cdef uint32_t slot = hash_name(name, length) & plan.table_mask
     cdef int32_t rank
     cdef uint32_t start
@@ -150,14 +150,14 @@ cdef inline int32_t plan_rank(ShreddingPlan plan, const uint8_t *name, size_t le
 # --- The dictionary of the current row -----------------------------------------------------------
 
 cdef struct Dictionary:
-    # The last metadata seen and, for each of its ids, the rank of its name in the schema or -1.
+    # Current metadata, and the rank in the schema of the name of each id, or -1.
     Metadata metadata
     bint known
     Bytes ranks
 
 
 cdef inline int dictionary_open(Dictionary *d, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil:
-    """Make `p` the current metadata; rows that repeat the previous one cost a comparison of bytes."""
+    """Set `p` as the current metadata. A row that repeats the previous metadata only costs a comparison of bytes."""
     if d.known and d.metadata.size == n and memcmp(d.metadata.data, p, n) == 0:
         return 0
     return dictionary_load(d, plan, p, n)
@@ -172,7 +172,8 @@ cdef int dictionary_extend(
 
 
 cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_t next) noexcept nogil:
-    """Is the name of id `next` after the name of id `previous`? 0, or the fault of order or uniqueness."""
+    """Check that the name of id `next` follows the name of id `previous`. Return 0, or a fault of order or uniqueness.
+    """
     cdef const uint8_t *a
     cdef const uint8_t *b
     cdef size_t a_size, b_size
@@ -197,7 +198,7 @@ cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_
 # Rows are set in ascending order; skipped rows are null. Nothing is written for them until a later row is set.
 
 cdef inline size_t leaf_width(int leaf) noexcept nogil:
-    """Bytes a value of a fixed-width leaf takes in an Arrow array, 0 for one bit."""
+    """Return the size in bytes of a value of a fixed-width leaf in an Arrow array; 0 for one bit."""
     if leaf == LEAF_BOOLEAN:
         return 0
     if leaf == LEAF_INT8:
@@ -212,7 +213,7 @@ cdef inline size_t leaf_width(int leaf) noexcept nogil:
 
 
 cdef inline int bytes_zero_to(Bytes *b, size_t size) noexcept nogil:
-    """Extend `b` to `size` bytes with zeros."""
+    """Extend `b` to `size` bytes with zeros. Return 0 or FAULT_MEMORY."""
     if size > b.size:
         if bytes_reserve(b, size - b.size) != 0:
             return FAULT_MEMORY
@@ -238,7 +239,7 @@ cdef inline int column_mark(Column *c, int64_t row) noexcept nogil:
 
 
 cdef inline int column_pad(Column *c, int64_t rows) noexcept nogil:
-    """Give offsets to rows up to `rows`; new ones are empty."""
+    """Append offsets for rows up to `rows`; new rows are empty. Return 0 or FAULT_MEMORY."""
     cdef int32_t end
     cdef int32_t *offsets
     cdef int64_t i
@@ -256,7 +257,7 @@ cdef inline int column_pad(Column *c, int64_t rows) noexcept nogil:
 
 
 cdef inline int column_end(Column *c, int64_t row, int64_t end) noexcept nogil:
-    """Row `row` ends at `end`, in bytes or elements; skipped rows before it are empty."""
+    """End row `row` at `end`, in bytes or elements; skipped rows are empty. Return 0 or a fault."""
     if end > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
     if column_pad(c, row) != 0:
@@ -266,7 +267,7 @@ cdef inline int column_end(Column *c, int64_t row, int64_t end) noexcept nogil:
 
 
 cdef inline int column_bytes(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Set row `row` of a binary or string column."""
+    """Set row `row` of a binary or string column. Return 0 or a fault."""
     cdef int status = column_mark(c, row)
     if status != 0:
         return status
@@ -276,7 +277,7 @@ cdef inline int column_bytes(Column *c, int64_t row, const uint8_t *p, size_t n)
 
 
 cdef inline int column_fixed(Column *c, int64_t row, const void *p, size_t width) noexcept nogil:
-    """Set row `row` of a column of `width` bytes a value."""
+    """Set row `row` of a column of values of `width` bytes. Return 0 or a fault."""
     cdef int status = column_mark(c, row)
     if status != 0:
         return status

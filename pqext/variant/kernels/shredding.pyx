@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""The compiled form of a shredding schema, and a row's dictionary seen through it.
+"""Compiled shredding schema, and the dictionary of a row in terms of the schema.
 
-`shred` puts variants into the columns of a schema, which `builders` hands to Arrow.
+`shred` stores variants in the columns of a schema, which `builders` passes to Arrow.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -23,7 +23,9 @@ cdef int _append(Bytes *b, const void *p, size_t n) except -1:
 
 cdef class ShreddingPlan:
     def __init__(self, nodes, names):
-        """`nodes`: (kind, leaf, precision, scale, first_child, child_count, name) a node; `names`: UTF-8, ascending."""
+        """Compile `nodes`, (kind, leaf, precision, scale, first_child, child_count, name) each, and ascending UTF-8
+        `names`.
+        """
         cdef Node node
         cdef bytes name
         cdef uint32_t slot, size = 2
@@ -81,7 +83,7 @@ cdef int dictionary_load(Dictionary *d, ShreddingPlan plan, const uint8_t *p, si
         status = metadata_name(&d.metadata, id, &name, &length)
         if status != 0:
             return status
-        # Merging by id relies on the flag, so the flag is checked.
+        # Merging by id relies on the sorted flag, so the flag is verified.
         if d.metadata.sorted and id and bytes_compare(previous, previous_length, name, length) >= 0:
             d.metadata.sorted = False
         previous = name
@@ -94,7 +96,7 @@ cdef int dictionary_load(Dictionary *d, ShreddingPlan plan, const uint8_t *p, si
 cdef int dictionary_extend(
     const Dictionary *d, ShreddingPlan plan, const int32_t *added, uint32_t extra, Column *c, int64_t row
 ) noexcept nogil:
-    """Write the metadata with the added names (ranks) after the old ones, so that ids keep their meaning."""
+    """Write the metadata with the added names (ranks) after the existing names, so that ids are unchanged."""
     cdef const Metadata *m = &d.metadata
     cdef uint32_t count = m.count + extra
     cdef uint64_t total = 0
@@ -153,10 +155,11 @@ cdef int dictionary_extend(
 
 cdef class Sources:
     def __cinit__(self, nodes):
-        """`nodes`: for each node of the plan (group, value, typed, leaf width); arrays or None.
+        """Retain the arrays of `nodes`: (group, value, typed, leaf width) for each node of the plan, with arrays or
+        None.
 
-        `group` is the struct that holds the node (for its validity), `value` a binary array, `typed` a
-        struct, a `list`, a binary or string array, or a primitive array of `leaf width` bits a value.
+        `group` is the struct of the node, for its validity; `value` is a binary array. `typed` is a struct, a `list`, a
+        binary or string array, or a primitive array with `leaf width` bits per value.
         """
         cdef Source *source
         cdef BinaryInput binary
@@ -204,7 +207,7 @@ cdef class Sources:
     cdef const uint8_t *_data(self, object buffer, object bits) except? NULL:
         if buffer is None or buffer.size * 8 < bits:
             if buffer is None and bits <= 32:
-                return NULL  # an empty list array need not have offsets
+                return NULL  # an empty list array may lack offsets
             raise ValueError("a buffer of the array is too short")
         self.arrays.append(buffer)
         return <const uint8_t *> <uintptr_t> buffer.address

@@ -58,14 +58,14 @@ cdef extern from * nogil:
 
 
 cdef struct Number:
-    # A parsed number: mantissa times ten to the exponent; or one of the special values of floating point.
+    # Parsed number: mantissa times ten to the exponent, or a special floating-point value.
     int128 mantissa
     int64_t exponent
     bint negative
-    bint dropped      # digits beyond the 38th were not all zero
+    bint dropped      # whether digits beyond the 38th are not all zero
     bint special
-    bint far          # the exponent as written is beyond 32 bits
-    double value      # of a special
+    bint far          # whether the written exponent exceeds 32 bits
+    double value      # value of a special
 
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
@@ -81,7 +81,7 @@ cdef inline void trim(const uint8_t **p, size_t *n) noexcept nogil:
 
 
 cdef inline bint is_word(const uint8_t *p, size_t n, const char *word) noexcept nogil:
-    """Whether this is `word`, which is in lower case, ignoring case."""
+    """Return whether the text is `word`, which is in lower case, ignoring case."""
     cdef size_t i = 0
     cdef uint8_t c
     while i < n and word[i]:
@@ -103,7 +103,10 @@ cdef inline bint parse_bool(const uint8_t *p, size_t n, bint *out) noexcept nogi
 
 
 cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept nogil:
-    """A decimal number with optional sign, point and exponent, or NaN, Inf, Infinity; blanks around are allowed."""
+    """Parse a decimal number with optional sign, point and exponent, or NaN, Inf or Infinity.
+
+    Surrounding blanks are allowed.
+    """
     cdef size_t i = 0
     cdef bint negative = False, any_digit = False, point = False, exponent_negative = False
     cdef int digits = 0
@@ -120,7 +123,7 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
         i = 1
     out.negative = negative
     if is_word(p + i, n - i, b"nan"):
-        # Spark takes the word in any case, but with a sign only as Java writes it.
+        # Spark accepts the word in any case, but with a sign only in Java's spelling.
         out.special = True
         out.value = NAN
         return i == 0 or p[i + 1] == c'a'
@@ -171,7 +174,7 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
 
 
 cdef inline bint is_suffixed(const uint8_t *p, size_t n) noexcept nogil:
-    """Whether the text ends in d or f after a digit or a point, as Java literals may."""
+    """Return whether the text ends in d or f after a digit or a point, as Java literals may."""
     trim(&p, &n)
     if n < 2 or (p[n - 2] != c'.' and not c'0' <= p[n - 2] <= c'9'):
         return False
@@ -179,7 +182,7 @@ cdef inline bint is_suffixed(const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef inline double number_to_floating(const Number *number, const uint8_t *p, size_t n, bint narrow) noexcept nogil:
-    """The nearest double (or float, when narrow) of a parsed number, whose text `p` is needed beyond 38 digits."""
+    """Return the nearest double (or float, if `narrow`) of a parsed number. Its text `p` is used beyond 38 digits."""
     cdef char text[72]
     cdef char *copy
     cdef double value
@@ -225,7 +228,7 @@ cdef inline double exact_to_double(int128 unscaled, int scale) noexcept nogil:
 
 
 cdef inline bint parse_hexadecimal(const uint8_t *p, size_t n, bint narrow, double *out) noexcept nogil:
-    """A hexadecimal floating point number with its binary exponent, such as 0x1.8p3, as Java reads it."""
+    """Parse a hexadecimal floating-point number with a binary exponent, such as 0x1.8p3, as Java does."""
     cdef char text[72]
     cdef size_t i = 0, start
     cdef bint any_digit = False, point = False

@@ -37,7 +37,7 @@ cdef inline bint _digits(const uint8_t *p, size_t n, size_t *at, int least, int 
 
 
 cdef inline bint _clock(const uint8_t *p, size_t n, size_t *at, bint hour_alone, int64_t *nanos) noexcept nogil:
-    """h:m[:s[.f]] as nanoseconds since midnight; of a fraction, digits beyond the ninth are dropped."""
+    """Parse h:m[:s[.f]] as nanoseconds since midnight; digits of the fraction beyond the ninth are dropped."""
     cdef int64_t hours, minutes = 0, seconds = 0, digit
     cdef int64_t unit = 100_000_000
     nanos[0] = 0
@@ -65,9 +65,9 @@ cdef inline bint _clock(const uint8_t *p, size_t n, size_t *at, bint hour_alone,
 
 
 cdef inline bint _zone(const uint8_t *p, size_t n, int64_t *seconds) noexcept nogil:
-    """Z, or UTC, GMT, UT or nothing before an offset h, hh, h:m, hh:mm, hhmm, hh:mm:ss or hhmmss; nothing is UTC.
+    """Parse a zone: Z, or an offset h, hh, h:m, hh:mm, hhmm, hh:mm:ss or hhmmss after an optional UTC, GMT or UT.
 
-    Names are as Java writes them: in capitals.
+    An empty zone is UTC. Names are in capitals, as in Java.
     """
     cdef int64_t hours, minutes = 0, rest = 0
     cdef int64_t sign
@@ -112,7 +112,7 @@ cdef inline bint _zone(const uint8_t *p, size_t n, int64_t *seconds) noexcept no
 cdef inline bint parse_time(const uint8_t *p, size_t n, int64_t *nanos) noexcept nogil:
     """Parse a time of day, optionally preceded by T or followed by AM or PM."""
     cdef size_t at = 0, digits = 0
-    cdef int half = 0     # of the day
+    cdef int half = 0     # 1 for AM, 2 for PM
     trim(&p, &n)
     if n >= 2 and p[n - 1] | 0x20 == c'm' and (p[n - 2] | 0x20 == c'a' or p[n - 2] | 0x20 == c'p'):
         half = 1 if p[n - 2] | 0x20 == c'a' else 2
@@ -167,7 +167,9 @@ cdef inline bint parse_date(const uint8_t *p, size_t n, int64_t *day) noexcept n
 cdef inline bint parse_timestamp(
     const uint8_t *p, size_t n, int64_t *day, int64_t *nanos, bint *has_zone, int64_t *offset
 ) noexcept nogil:
-    """An ISO 8601 date with an optional time of day and zone: days since 1970, nanoseconds of the day, offset from UTC."""
+    """Parse an ISO 8601 date with optional time of day and zone: days since 1970, nanoseconds of the day, offset from
+    UTC.
+    """
     cdef size_t at = 0
     cdef bint whole = False
     trim(&p, &n)

@@ -13,7 +13,7 @@ from pqext.variant.kernels.zone cimport ZoneTable, offset_of_instant, write_offs
 # --- Integers and decimals -----------------------------------------------------------------------
 
 cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int scale) noexcept nogil:
-    """A 128-bit integer with `scale` digits (at most 38) after the point."""
+    """Write a 128-bit integer with `scale` digits (at most 38) after the point. Return the end of the text."""
     cdef uint8_t[40] digits
     cdef uint32_t[4] limbs
     cdef uint64_t rest
@@ -28,7 +28,7 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
     limbs[2] = <uint32_t> (low >> 32)
     limbs[3] = <uint32_t> low
     if high == 0 and scale <= 18 and low >= POWERS_OF_TEN[scale]:
-        # With a digit before the point and of 64 bits: write it without the point, then make room for that.
+        # With a digit before the point and at most 64 bits: write it without the point, then insert the point.
         count = digit_count(low)
         write_digits(p, low)
         if scale == 0:
@@ -36,7 +36,7 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
         memmove(p + count - scale + 1, p + count - scale, scale)
         p[count - scale] = c'.'
         return p + count + 1
-    # At most 39 digits, from the last.
+    # At most 39 digits, in reverse.
     while count <= scale or limbs[0] | limbs[1] | limbs[2] | limbs[3]:
         if limbs[0] | limbs[1]:
             rest = 0
@@ -63,7 +63,7 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
 
 
 cdef inline uint8_t *write_stripped_decimal(uint8_t *p, int64_t high, uint64_t low, int scale) noexcept nogil:
-    """Writes a decimal without trailing zeros in its fraction, so that equal numbers have equal text."""
+    """Write a decimal without trailing zeros in its fraction, so that equal numbers have equal text."""
     p = write_decimal(p, high, low, scale)
     if scale:
         while p[-1] == c'0':
@@ -122,7 +122,7 @@ cdef inline uint8_t *write_float(uint8_t *p, uint32_t bits) noexcept nogil:
 # --- Dates and times -----------------------------------------------------------------------------
 
 cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
-    """For positive b."""
+    """Divide rounding down; b is positive."""
     cdef int64_t q
     if a >= 0:
         return <int64_t> (<uint64_t> a // <uint64_t> b)
@@ -131,7 +131,7 @@ cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t civil_date(int64_t days, uint32_t *month, uint32_t *day) noexcept nogil:
-    """The year, month and day of a number of days since 1970-01-01 in the proleptic Gregorian calendar."""
+    """Return the year of a number of days since 1970-01-01 in the proleptic Gregorian calendar; set month and day."""
     # Counted from 1 March of year 0, so that a leap day ends its year; an era has 400 years.
     cdef int64_t shifted = days + 719468
     cdef int64_t era = floor_divide(shifted, 146097)
@@ -147,7 +147,7 @@ cdef inline int64_t civil_date(int64_t days, uint32_t *month, uint32_t *day) noe
 
 
 cdef inline uint8_t *write_date(uint8_t *p, int64_t days) noexcept nogil:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, ISO 8601, years of at least four digits."""
+    """Write days since 1970-01-01 as an ISO 8601 date (proleptic Gregorian) with a year of at least four digits."""
     cdef uint32_t month, day
     cdef int64_t year = civil_date(days, &month, &day)
     if year < 0:
@@ -165,7 +165,8 @@ cdef inline uint8_t *write_date(uint8_t *p, int64_t days) noexcept nogil:
 
 
 cdef inline uint8_t *write_time(uint8_t *p, int64_t ticks, int64_t ticks_per_second, int digits) noexcept nogil:
-    """A time within a day; the fraction, of up to `digits` digits, without zeros at its end."""
+    """Write a time of day with a fraction of up to `digits` digits without trailing zeros. Return the end of the text.
+    """
     cdef uint32_t seconds = <uint32_t> (<uint64_t> ticks // <uint64_t> ticks_per_second)
     cdef uint32_t fraction = <uint32_t> (<uint64_t> ticks % <uint64_t> ticks_per_second)
     p = write_padded(p, seconds // 3600, 2)
@@ -184,12 +185,14 @@ cdef inline uint8_t *write_time(uint8_t *p, int64_t ticks, int64_t ticks_per_sec
 cdef inline uint8_t *write_timestamp(
     uint8_t *p, int64_t ticks, bint nanoseconds, bint utc, const ZoneTable *zone
 ) noexcept nogil:
-    """A timestamp; an instant as the local time of `zone`, UTC for NULL, with its offset."""
+    """Write a timestamp; an instant (`utc`) as local time of `zone` (NULL: UTC) with its offset. Return the end of the
+    text.
+    """
     cdef int64_t ticks_per_second = 1000000000 if nanoseconds else 1000000
     cdef int64_t ticks_per_day = 86400 * ticks_per_second
     cdef int64_t days = floor_divide(ticks, ticks_per_day)
     cdef int64_t offset = 0
-    # The product may leave int64 on the way to a difference that does not.
+    # The product may overflow int64 even if the difference does not.
     ticks = <int64_t> (<uint64_t> ticks - <uint64_t> days * <uint64_t> ticks_per_day)
     if utc and zone != NULL:
         offset = offset_of_instant(zone, days * 86400 + ticks // ticks_per_second)
@@ -222,7 +225,7 @@ cdef inline uint8_t *write_uuid(uint8_t *p, const uint8_t *data) noexcept nogil:
 
 
 cdef inline uint8_t *write_base64(uint8_t *p, const uint8_t *data, size_t n) noexcept nogil:
-    """Base64 with padding: (n + 2) / 3 * 4 bytes must be free."""
+    """Write base64 with padding, for which (n + 2) / 3 * 4 bytes must be free. Return the end of the text."""
     cdef const char *alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     cdef uint32_t v
     while n >= 3:

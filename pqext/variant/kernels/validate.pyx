@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
-"""Every rule of the Variant binary encoding, checked on whole columns.
+"""Check every rule of the Variant binary encoding on complete columns.
 
-`accept` passes values that are valid beyond doubt. For all others this file finds the rule that is broken. `examine`
-does this for shredded columns.
+`accept` passes values that are certainly valid. For all other values this file finds the violated rule. `examine` does
+this for shredded columns.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -42,7 +42,7 @@ cdef struct Work:
     const uint8_t *known
     size_t known_size
     Acceptance acceptance
-    const uint8_t *where    # of a fault
+    const uint8_t *where    # position of a fault
     bint in_metadata
 
 
@@ -73,7 +73,7 @@ cdef int postpone(Work *work, const uint8_t *p, size_t size, uint32_t depth) noe
 
 
 cdef uint64_t *merge_sort(uint64_t *source, uint64_t *target, size_t count) noexcept nogil:
-    """Sort source[:count]; returns where the result lies, in source or in target."""
+    """Sort source[:count]; return the result, which is in source or in target."""
     cdef uint64_t *other
     cdef size_t width = 1, low, middle, high, i, j, k
     while width < count:
@@ -153,7 +153,7 @@ cdef inline int check_text(const uint8_t *p, size_t n, Work *work) noexcept nogi
 
 
 cdef int check_primitive(const uint8_t *p, size_t n, Work *work) noexcept nogil:
-    """The primitive of n bytes at p."""
+    """Check the primitive of n bytes at `p`. Return 0 or a fault."""
     cdef int type_id = p[0] >> 2
     cdef int64_t number
     cdef uint64_t high, low
@@ -185,7 +185,7 @@ cdef int check_primitive(const uint8_t *p, size_t n, Work *work) noexcept nogil:
 
 
 cdef int check_fields(const Metadata *metadata, const Container *object, Work *work) noexcept nogil:
-    """Ids in range, names ascending and unique."""
+    """Check that ids are in range, and names ascending and unique. Return 0 or a fault."""
     cdef uint32_t i, id, previous = 0
     cdef const uint8_t *name
     cdef const uint8_t *before
@@ -213,7 +213,7 @@ cdef int check_fields(const Metadata *metadata, const Container *object, Work *w
 
 
 cdef int check_container(const Pending *pending, const Metadata *metadata, Work *work) noexcept nogil:
-    """Check the header of a container and its children; nested containers are postponed."""
+    """Check the header of a container and its children, and postpone nested containers. Return 0 or a fault."""
     cdef Container container
     cdef const uint8_t *p = pending.p
     cdef const uint8_t *child
@@ -262,13 +262,13 @@ cdef int check_container(const Pending *pending, const Metadata *metadata, Work 
             end = container_offset(&container, i + 1)
         if end <= offset or end > container.values_size:
             return FAULT_CHILD_SIZE
-        # The child must fill what lies between it and the next one.
+        # The child must end at the start of the next child.
         limit = end - offset
         size = value_size(child, limit)
         if size == FAULT_UNKNOWN_TYPE and work.allow_unknown:
             continue
         if size == FAULT_VALUE_TRUNCATED and end != container.values_size:
-            return FAULT_CHILD_SIZE  # it runs into the next child
+            return FAULT_CHILD_SIZE  # it overlaps the next child
         if size < 0:
             return <int> size
         child_size = <size_t> size
@@ -289,7 +289,7 @@ cdef int check_container(const Pending *pending, const Metadata *metadata, Work 
 
 
 cdef int check_value(const uint8_t *p, size_t n, const Metadata *metadata, Work *work) noexcept nogil:
-    """The value that must fill the n bytes at p."""
+    """Check the value that must fill the n bytes at `p`. Return 0 or a fault."""
     cdef int64_t size
     cdef int status
     cdef Pending pending
@@ -317,7 +317,7 @@ cdef int check_value(const uint8_t *p, size_t n, const Metadata *metadata, Work 
 
 
 cdef int check_row(VariantInput variants, int64_t row, Metadata *metadata, Work *work, int64_t *offset) noexcept nogil:
-    """A row that is not null: 0, or a fault and its *offset in the metadata or the value."""
+    """Check a row that is not null. Return 0, or a fault with its *offset in the metadata or the value."""
     cdef const uint8_t *p
     cdef size_t n
     cdef int status
@@ -350,7 +350,7 @@ cdef int check_row(VariantInput variants, int64_t row, Metadata *metadata, Work 
 
 
 def first_fault(VariantInput variants, uint32_t max_depth, bint allow_unknown):
-    """(status, row, offset, whether the offset is in the metadata) of the first fault, or None."""
+    """Return (status, row, offset, whether the offset is in the metadata) of the first fault, or None."""
     cdef Work work
     cdef Metadata metadata
     cdef int64_t row = 0, offset = 0

@@ -24,7 +24,7 @@ cdef extern from *:
 
 
 cdef struct Wide:
-    uint64_t[4] limbs     # of the magnitude, from the lowest
+    uint64_t[4] limbs     # limbs of the magnitude, lowest first
     bint negative
 
 
@@ -38,7 +38,7 @@ cdef inline void wide_set(Wide *w, int128 v) noexcept nogil:
 
 
 cdef inline bint wide_shift(Wide *w, int64_t digits) noexcept nogil:
-    """Multiply by ten to the `digits`; False when that overflows."""
+    """Multiply by ten to the `digits`; return False on overflow."""
     if not (w.limbs[0] or w.limbs[1] or w.limbs[2] or w.limbs[3]):
         return True
     if digits > 76:
@@ -51,7 +51,7 @@ cdef inline bint wide_shift(Wide *w, int64_t digits) noexcept nogil:
 
 
 cdef inline bint wide_fits(const Wide *w, int precision) noexcept nogil:
-    """Whether the number has at most `precision` (1 to 76) digits."""
+    """Return whether the number has at most `precision` (1 to 76) digits."""
     cdef uint64_t[4] bound
     cdef int i
     for i in range(4):
@@ -66,7 +66,7 @@ cdef inline bint wide_fits(const Wide *w, int precision) noexcept nogil:
 
 
 cdef inline void wide_store(const Wide *w, uint64_t *out) noexcept nogil:
-    """Store the number as 32 bytes in two's complement; its lower bytes are the narrower types."""
+    """Store the number as 32 bytes in two's complement; its lower bytes are the number in narrower types."""
     cdef int i
     cdef uint64_t carry = 1
     for i in range(4):
@@ -77,7 +77,10 @@ cdef inline void wide_store(const Wide *w, uint64_t *out) noexcept nogil:
 
 
 cdef inline bint wide_from_text(const uint8_t *p, size_t n, int scale, Wide *out) noexcept nogil:
-    """A number that `parse_number` took, at `scale`, ties away from zero; False when it has too many digits."""
+    """Convert the text of a number that `parse_number` accepted to `scale`, rounding ties away from zero.
+
+    Return False if it has too many digits.
+    """
     cdef size_t i = 0, start
     cdef int64_t weight = -1, written = 0
     cdef bint up = False, exponent_negative
@@ -102,7 +105,7 @@ cdef inline bint wide_from_text(const uint8_t *p, size_t n, int scale, Wide *out
     while i < n and c'0' <= p[i] <= c'9':
         weight += 1
         i += 1
-    # `weight` is the power of ten that the next digit counts.
+    # `weight` is the power of ten of the next digit.
     i = start
     while i < n:
         c = p[i]

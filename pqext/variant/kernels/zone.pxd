@@ -8,16 +8,16 @@ cdef enum:
 
 
 cdef struct ZoneTable:
-    int64_t count               # of transitions
-    const int64_t *instants     # of each transition, in seconds since 1970
+    int64_t count               # number of transitions
+    const int64_t *instants     # transitions in seconds since 1970
     const int64_t *clocks       # local second from which the offset after each transition applies
-    const int64_t *offsets      # seconds east of UTC: before the first transition, and after each
+    const int64_t *offsets      # seconds east of UTC before the first transition, and after each transition
     int64_t horizon             # second from which the last 400 years repeat
 
 
 cdef class Zone:
     cdef ZoneTable table
-    cdef object owner           # of the arrays
+    cdef object owner           # owner of the arrays
 
 
 cdef inline int64_t _offset(const ZoneTable *z, const int64_t *starts, int64_t second) noexcept nogil:
@@ -34,19 +34,20 @@ cdef inline int64_t _offset(const ZoneTable *z, const int64_t *starts, int64_t s
 
 
 cdef inline int64_t offset_of_instant(const ZoneTable *z, int64_t second) noexcept nogil:
-    """Seconds east of UTC at a second since 1970."""
+    """Return the seconds east of UTC at an instant in seconds since 1970."""
     return _offset(z, z.instants, second)
 
 
 cdef inline int64_t offset_of_clock(const ZoneTable *z, int64_t second) noexcept nogil:
-    """Seconds east of UTC at a local time, counted as if in UTC; the offset before a transition for a time in its gap
-    or its overlap, as in Java.
+    """Return the seconds east of UTC at a local time, in seconds as if it were UTC.
+
+    For a time in the gap or overlap of a transition, return the offset before the transition, as Java does.
     """
     return _offset(z, z.clocks, second)
 
 
 cdef inline uint8_t *write_offset(uint8_t *p, int64_t offset) noexcept nogil:
-    """An offset as +HH:MM, without its seconds."""
+    """Write an offset as +HH:MM, without its seconds. Return the end of the text."""
     p[0] = c'+'
     if offset < 0:
         p[0] = c'-'

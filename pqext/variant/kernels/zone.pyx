@@ -6,10 +6,14 @@ import pyarrow as pa
 
 
 cdef class Zone:
-    """The transitions of a time zone, as arrays of int64."""
+    """Transitions of a time zone as int64 arrays."""
 
     def __init__(self, instants, clocks, offsets, int64_t horizon):
-        """`instants` and `clocks` are of one length and ascend, `offsets` has one more; seconds, none of them null."""
+        """Store the transitions: ascending `instants` and `clocks` of equal length, and one more of `offsets`, in
+        seconds.
+
+        None of them is null.
+        """
         cdef int64_t count = len(instants)
         if len(clocks) != count or len(offsets) != count + 1:
             raise ValueError("a zone has an offset before its first transition and after each")

@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""Decompressed sizes of LZ4 and LZO1X blocks, which the blocks do not store."""
+"""Compute the decompressed sizes of LZ4 and LZO1X blocks, which the blocks do not store."""
 from libc.stdint cimport uint8_t
 
 
 cdef Py_ssize_t measure_lz4(const uint8_t *p, size_t size) noexcept nogil:
-    """The decompressed size of an LZ4 block, -1 when its sequences do not end with it."""
+    """Return the decompressed size of an LZ4 block in bytes; -1 if its sequences do not end at the end of the block."""
     cdef const uint8_t *end = p + size
     cdef size_t literals, match, total = 0
     cdef uint8_t token, more
@@ -45,7 +45,7 @@ cdef Py_ssize_t measure_lz4(const uint8_t *p, size_t size) noexcept nogil:
 
 
 def lz4_size(const uint8_t[::1] block):
-    """Bytes that the sequences of an LZ4 block make, -1 when it is damaged. A byte makes 255 at most."""
+    """Return the decompressed size of an LZ4 block; -1 if it is corrupt. A byte expands to at most 255 bytes."""
     cdef Py_ssize_t found = -1
     if block.shape[0]:
         with nogil:
@@ -54,7 +54,10 @@ def lz4_size(const uint8_t[::1] block):
 
 
 cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noexcept nogil:
-    """Add the bytes after an instruction whose length field is 0: 255 for each zero, then the first other byte."""
+    """Add the bytes after an instruction whose length field is 0 to `length`: 255 for each zero, and the next byte.
+
+    Return False if `end` precedes this byte.
+    """
     cdef const uint8_t *p = place[0]
     while p < end and p[0] == 0:
         length[0] += 255
@@ -67,13 +70,15 @@ cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noex
 
 
 cdef Py_ssize_t measure_lzo(const uint8_t *p, size_t size) noexcept nogil:
-    """The decompressed size of an LZO1X block, -1 when its instructions do not end with it."""
+    """Return the decompressed size of an LZO1X block in bytes; -1 if its instructions do not end at the end of the
+    block.
+    """
     cdef const uint8_t *end = p + size
     # `literals` follow the instruction; the number of preceding literals is part of the next instruction's meaning.
     cdef size_t total = 0, length = 0, literals = 0, before
     cdef uint8_t code
     cdef uint8_t low
-    if p < end and p[0] > 17:  # the first byte may stand for literals alone
+    if p < end and p[0] > 17:  # the first byte may be a count of literals
         literals = p[0] - 17
         p += 1
         if literals > <size_t> (end - p):
@@ -105,13 +110,13 @@ cdef Py_ssize_t measure_lzo(const uint8_t *p, size_t size) noexcept nogil:
                 p += 2
                 return total if p == end else -1
             p += 2
-        elif before:  # a short match, whose length depends on the literals in front
+        elif before:  # a short match, whose length depends on the preceding literals
             if p >= end:
                 return -1
             p += 1
             length = 2 if before < 4 else 3
             literals = code & 3
-        else:  # literals alone
+        else:  # only literals
             literals = code + 3
             if not code and not extend(&p, end, &literals):
                 return -1
@@ -122,12 +127,12 @@ cdef Py_ssize_t measure_lzo(const uint8_t *p, size_t size) noexcept nogil:
         p += literals
         total += length + literals
         if not length:
-            literals = 4  # any more mean no more
+            literals = 4  # larger numbers of literals have the same effect
     return -1
 
 
 def lzo_size(const uint8_t[::1] block):
-    """Bytes that the instructions of an LZO1X block make, -1 when it is damaged. A byte makes 255 at most."""
+    """Return the decompressed size of an LZO1X block; -1 if it is corrupt. A byte expands to at most 255 bytes."""
     cdef Py_ssize_t found = -1
     if block.shape[0]:
         with nogil:

@@ -6,9 +6,9 @@ from pqext.core.kernels.leb128 cimport read_leb128
 
 
 def has_exact_length(const uint8_t[::1] data, int width, int64_t count, int64_t surplus=INT64_MAX):
-    """Whether the runs of `count` values of `width` bits take exactly `data`; the last may have `surplus` values more.
+    """Return whether the runs of `count` values of `width` bits fill `data` exactly.
 
-    Bit-packed runs have complete groups of eight values.
+    The last run may have up to `surplus` additional values. Bit-packed runs consist of complete groups of eight values.
     """
     cdef size_t at = 0, size = data.shape[0]
     cdef const uint8_t *p = &data[0] if size else NULL

@@ -17,12 +17,12 @@ cdef enum:
 cdef struct PageEntry:
     const uint8_t *body
     int64_t offset        # of the header in the file
-    int64_t rows          # by the offset index, -1 where it was not asked
+    int64_t rows          # according to the offset index; -1 if it was not used
     int32_t stored        # bytes of the body
-    int32_t unpacked      # of the body before compression, as the header says
+    int32_t unpacked      # bytes of the uncompressed body according to the header
     int32_t count         # entries of a data page, values of a dictionary page
     int32_t encoding
-    int32_t definition    # encoding of the levels in version 1, their bytes in version 2
+    int32_t definition    # version 1: encoding of the levels; version 2: their size in bytes
     int32_t repetition
     int32_t owner         # index of its buffer in the table
     uint32_t crc
@@ -59,7 +59,10 @@ cdef inline int pass_over(Cursor *c, int wire, int depth) noexcept nogil:
 
 
 cdef inline int read_detail(Cursor *c, int kind, PageEntry *page) noexcept nogil:
-    """The structure of a type of pages, known fields once each and of their own types; DONE, a fault or UNUSUAL."""
+    """Parse the header structure of a page type into `page`. Return DONE, a fault or UNUSUAL.
+
+    All required fields must be present, each at most once and with its own type.
+    """
     cdef int wire = 0, id = 0, status
     cdef int32_t value = 0
     cdef uint32_t seen = 0, needed
@@ -101,7 +104,7 @@ cdef inline int read_detail(Cursor *c, int kind, PageEntry *page) noexcept nogil
             seen |= <uint32_t> 1 << 7
             page.compressed = wire == TRUE
             continue
-        # Statistics are not used; their fields are checked where somebody reads them.
+        # Statistics are not used; their fields are checked by their readers.
         status = pass_over(c, wire, 2)
         if status != DONE:
             return status
@@ -110,7 +113,7 @@ cdef inline int read_detail(Cursor *c, int kind, PageEntry *page) noexcept nogil
 
 
 cdef inline int read_fields(Cursor *c, PageEntry *page) noexcept nogil:
-    """One page header; DONE, a fault or UNUSUAL."""
+    """Parse one page header into `page`. Return DONE, a fault or UNUSUAL."""
     cdef int wire = 0, id = 0, status
     cdef int32_t value = 0
     cdef uint32_t seen = 0
@@ -140,7 +143,7 @@ cdef inline int read_fields(Cursor *c, PageEntry *page) noexcept nogil:
                     page.has_crc = True
                 continue
             detail = DATA if id == 5 else DICTIONARY if id == 7 else DATA_V2 if id == 8 else -1
-            # The type comes first, as all writers have it, and the structure is of that type.
+            # All writers store the type first, and then the structure of this type.
             if detail < 0 or detail != kind or wire != STRUCT:
                 return UNUSUAL
             status = read_detail(c, kind, page)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-# The pages of a stretch of bytes as a table, one entry a page, every field checked.
+# Table of the pages in a byte range: one entry per page, with all fields checked.
 from libc.stdint cimport int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Parse all page headers of a buffer in one call, and open runs of pages in another, without an object per page.
 
-Only ordinary pages are supported. Unusual or wrong ones are detected but not diagnosed: the caller then reads them with
-`pqext.core.read.pages.page.raw_pages`, page by page, which raises the error.
+Only ordinary pages are supported. Unusual or invalid pages are detected but not diagnosed: the caller then reads them
+page by page with `pqext.core.read.pages.page.raw_pages`, which raises the error.
 """
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -26,10 +26,10 @@ cdef enum:
 
 
 cdef class PageTable:
-    """Pages one after another, `size` of them; `limits` bound what their headers may claim.
+    """Table of `size` consecutive pages. `limits` bound the sizes in their headers.
 
-    `consumed` bytes of what was given to `read` last held whole pages, and the next one takes `needed` bytes, 0 where
-    that is not known.
+    The complete pages took `consumed` bytes of the last argument of `read`. The next page takes `needed` bytes, or 0 if
+    its size is unknown.
     """
 
     def __cinit__(self, limits):
@@ -45,7 +45,10 @@ cdef class PageTable:
     cdef int read_page(
         self, const uint8_t *start, const uint8_t *p, const uint8_t *end, int64_t left, PageEntry *page
     ) noexcept nogil:
-        """Parse the page at `p`, with `left` bytes to the end of the chunk: DONE, MORE bytes are needed, or UNUSUAL."""
+        """Parse the page at `p` into `page`, with `left` bytes to the end of the chunk.
+
+        Return DONE, MORE if further bytes are needed, or UNUSUAL.
+        """
         cdef Cursor c
         cdef int status
         memset(page, 0, sizeof(PageEntry))
@@ -63,7 +66,7 @@ cdef class PageTable:
         status = read_fields(&c, page)
         if status != DONE:
             self.needed = 0
-            # A count may exceed what is held of a header that goes on.
+            # A count may exceed the available part of an incomplete header.
             return MORE if (status == TRUNCATED or status == BAD_COUNT) and c.end == end and end - p < left else UNUSUAL
         if page.stored < 0 or page.unpacked < 0 or page.count < 0 or page.unpacked > self.most_page:
             return UNUSUAL
@@ -76,9 +79,9 @@ cdef class PageTable:
         return DONE
 
     def read(self, data, int64_t offset, int64_t left):
-        """Add the pages in `data`, which begins at `offset` of the file and of whose span `left` bytes are left.
+        """Add the pages in `data`, which begins at `offset` of the file. `left` bytes of the span remain.
 
-        False for a page that is unusual; the pages before it are in the table.
+        Return False if a page is unusual; the preceding pages are then in the table.
         """
         cdef const uint8_t[::1] held = data
         cdef const uint8_t *start
@@ -120,7 +123,7 @@ cdef class PageTable:
         return status != UNUSUAL
 
     def drop(self, Py_ssize_t count):
-        """Forget the first `count` pages, and their bytes."""
+        """Remove the first `count` pages and their bytes."""
         cdef Py_ssize_t i, unused
         if not 0 <= count <= self.size:
             raise ValueError(f"{count} of {self.size} pages")
@@ -137,11 +140,11 @@ cdef class PageTable:
 
     @property
     def has_dictionary(self):
-        """Whether the first page is a dictionary."""
+        """Whether the first page is a dictionary page."""
         return self.size > 0 and self.entries[0].kind == DICTIONARY
 
     def count(self, Py_ssize_t first=0, Py_ssize_t stop=-1):
-        """Entries of the pages from `first` to `stop` (exclusive)."""
+        """Return the number of entries in the pages from `first` up to `stop` (exclusive)."""
         cdef Py_ssize_t i
         cdef int64_t total = 0
         for i in range(first, self.size if stop < 0 else min(stop, self.size)):
@@ -149,17 +152,17 @@ cdef class PageTable:
         return total
 
     def counts(self, Py_ssize_t first, Py_ssize_t stop):
-        """Entries of each page."""
+        """Return the number of entries of each page."""
         return [self.entries[i].count for i in range(max(first, 0), min(stop, self.size))]
 
     def offset(self, Py_ssize_t page):
-        """Where the page begins in the file."""
+        """Return the offset of the page in the file."""
         if not 0 <= page < self.size:
             raise IndexError(f"page {page} of {self.size}")
         return self.entries[page].offset
 
     def until(self, Py_ssize_t first, int64_t entries):
-        """The end of the run of pages from `first` on that contains this many entries."""
+        """Return the end of the pages from `first` on that contain at least `entries` entries."""
         cdef Py_ssize_t i = max(first, 0)
         while i < self.size and entries > 0:
             entries -= self.entries[i].count
@@ -167,7 +170,7 @@ cdef class PageTable:
         return i
 
     def is_long(self, Py_ssize_t first, Py_ssize_t stop, int64_t least, int64_t most):
-        """Whether a page of at most `most` bytes has more than `least` entries."""
+        """Return whether a page of at most `most` bytes has more than `least` entries."""
         cdef Py_ssize_t i
         for i in range(max(first, 0), min(stop, self.size)):
             if self.entries[i].count > least and self.entries[i].unpacked <= most:
@@ -175,7 +178,10 @@ cdef class PageTable:
         return False
 
     def place(self, Py_ssize_t first, starts, sizes, rows, bint flat):
-        """Give the pages from `first` on the rows of the offset index; false where they do not lie as it says."""
+        """Assign the rows of the offset index to the pages from `first` on.
+
+        Return False if the index contradicts the pages.
+        """
         cdef Py_ssize_t i = first
         cdef int64_t start, size, number
         if first < 0 or self.size - first != len(starts):
@@ -188,7 +194,7 @@ cdef class PageTable:
         return True
 
     def rows(self, Py_ssize_t first, Py_ssize_t stop):
-        """The rows of each page by the offset index, None where it was not asked."""
+        """Return the number of rows of each page according to the offset index; None if no index was assigned."""
         cdef Py_ssize_t i
         for i in range(max(first, 0), min(stop, self.size)):
             if self.entries[i].rows >= 0:
@@ -196,7 +202,7 @@ cdef class PageTable:
         return None
 
     def group(self, Py_ssize_t first, Py_ssize_t stop, int64_t most):
-        """The end of the pages of one form from `first` on that are opened together: they hold about `most` bytes."""
+        """Return the end of the pages from `first` on with one layout that are opened together, about `most` bytes."""
         cdef Py_ssize_t i = first
         cdef int64_t held = 0
         cdef PageEntry *one
@@ -215,7 +221,7 @@ cdef class PageTable:
         return i
 
     def unpacked(self, Py_ssize_t first, Py_ssize_t stop):
-        """Bytes of the pages before compression."""
+        """Return the uncompressed size of the pages in bytes."""
         cdef Py_ssize_t i
         cdef int64_t total = 0
         for i in range(max(first, 0), min(stop, self.size)):
@@ -223,7 +229,7 @@ cdef class PageTable:
         return total
 
     def stored(self, Py_ssize_t first, Py_ssize_t stop):
-        """Stored bytes of the pages."""
+        """Return the stored size of the pages in bytes."""
         cdef Py_ssize_t i
         cdef int64_t total = 0
         for i in range(max(first, 0), min(stop, self.size)):
@@ -231,13 +237,14 @@ cdef class PageTable:
         return total
 
     def encoding(self, Py_ssize_t page):
-        """The number of its encoding."""
+        """Return the number of the encoding of a page."""
         if not 0 <= page < self.size:
             raise IndexError(f"page {page} of {self.size}")
         return self.entries[page].encoding
 
     def verify(self, Py_ssize_t first, Py_ssize_t stop, crc32):
-        """Do the stored bytes have their checksums, by the function `crc32`? Pages without one do."""
+        """Return whether the stored bytes match their checksums, computed with `crc32`. Pages without a checksum match.
+        """
         cdef Py_ssize_t i
         cdef PageEntry *page
         for i in range(max(first, 0), min(stop, self.size)):
@@ -249,7 +256,9 @@ cdef class PageTable:
         return True
 
     def dictionary(self, unpack):
-        """(number of values, bytes) of the dictionary, the first page, decompressed as in `open`; None if unusual."""
+        """Return (number of values, bytes) of the dictionary in the first page, decompressed as in `open`; None if
+        unusual.
+        """
         cdef PageEntry *page = self.entries
         if not self.has_dictionary or page.encoding not in (PLAIN, PLAIN_DICTIONARY):
             return None
@@ -258,10 +267,10 @@ cdef class PageTable:
         )[0]
 
     def open(self, Py_ssize_t first, Py_ssize_t stop, int repetition, int definition, unpack):
-        """The levels and the values of data pages of one layout: three runs, None for absent levels.
+        """Return the repetition levels, definition levels and values of data pages of one layout as three runs.
 
-        `repetition` and `definition` are the highest levels. `unpack(pages, sizes)` decompresses; it is None for pages
-        that are not compressed. None for pages that are not as they should be.
+        Absent levels are None. `repetition` and `definition` are the highest levels. `unpack(pages, sizes)`
+        decompresses pages; it is None for uncompressed pages. Return None if a page is invalid.
         """
         cdef Py_ssize_t i
         cdef PageEntry *page
@@ -302,7 +311,7 @@ cdef class PageTable:
             places.append(i - first)
             sizes.append(page.unpacked - clear)
             packed.append(PyMemoryView_FromMemory(<char *> page.body + clear, page.stored - clear, PyBUF_READ))
-        # Pages are lent by what holds them until the runs are used up.
+        # The owners of the pages must live as long as the runs.
         owners = list(self.owners)
         if packed:
             results = unpack(packed, sizes)

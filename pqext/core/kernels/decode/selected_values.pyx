@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Select values of encoded pages by position, without decoding the others: values, lengths and flags.
+"""Select values of encoded pages by position, without decoding other values: values, lengths and flags.
 
-Places count the values of a run of pages from its first, and ascend.
+Positions ascend, and are relative to the first value of a run of pages.
 """
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -67,7 +67,9 @@ cdef int _fixed(
 
 
 def select_fixed(PageRun run not None, Py_ssize_t width, bint split, const int64_t[::1] places, uint8_t[::1] out):
-    """Fill `out` with the values at positions `places`, `width` bytes each, of PLAIN or byte-`split` pages."""
+    """Fill `out` with the values at positions `places`, `width` bytes each, of PLAIN or BYTE_STREAM_SPLIT (`split`)
+    pages.
+    """
     cdef int status
     if width < 1 or out.shape[0] % width or out.shape[0] // width != places.shape[0]:
         raise ValueError("the output must have one value per position")
@@ -132,7 +134,8 @@ def select_byte_arrays(PageRun run not None, const int64_t[::1] places):
 def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[::1] present, int64_t[::1] places):
     """Select the flags of `entries`, and the positions of their values among the values of all flagged entries.
 
-    Fills `present` with a flag for each entry and the front of `places`; returns the number of values.
+    Fill `present` with a flag for each entry, and the beginning of `places` with positions. Return the number of
+    values.
     """
     cdef Py_ssize_t i, found = 0, at = 0
     cdef int64_t values = 0, entry
@@ -160,9 +163,9 @@ def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[:
 
 
 def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length, int64_t base, int64_t[::1] out):
-    """Fill `out` with `base` plus the position of each set bit, of `length` bits from `offset` on.
+    """Fill `out` with `base` plus the position of each bit that is set, among `length` bits from `offset` on.
 
-    Raises ``ValueError`` unless there are as many as `out` holds.
+    Raise ``ValueError`` unless the number of these bits is the size of `out`.
     """
     cdef Py_ssize_t i, stop = offset + length, found = 0, room = out.shape[0], first = offset >> 3
     cdef uint32_t byte
@@ -192,10 +195,11 @@ def select_entries(
     int slot_level, int value_level, int16_t[::1] kept_repetition, int16_t[::1] kept_definition, uint8_t[::1] present,
     int64_t[::1] places, int64_t[::1] page_values,
 ):
-    """Select the levels of `rows` of lists, a flag for each of their entries with a slot, and their value positions.
+    """Select the levels of `rows` of lists, flags of their slots, and the positions of their values.
 
-    Pages have `counts` entries; `page_values` takes the values of each. The outputs have room for all entries; gives
-    how many of them are used, of slots and of values. A row begins where a repetition level is 0; `rows` ascend.
+    Pages have `counts` entries. A row begins at repetition level 0, and `rows` ascend. All outputs have room for all
+    entries, and `page_values` receives the number of values of each page. Return the numbers of entries, slots and
+    values.
     """
     cdef Py_ssize_t i = 0, page, end = 0, total = repetition.shape[0], kept = 0, slots = 0, found = 0, following = 0
     cdef int64_t row = -1, values = 0, before
@@ -239,10 +243,10 @@ def select_levels(
     const int16_t[::1] levels, const int64_t[::1] counts, const int64_t[::1] entries, int slot_level, int value_level,
     int16_t[::1] chosen, uint8_t[::1] present, int64_t[::1] places, int64_t[::1] page_values,
 ):
-    """Select the definition levels of `entries`, a flag for each entry with a slot, and their value positions.
+    """Select the definition levels of `entries`, flags of their slots, and the positions of their values.
 
-    Pages have `counts` entries; `page_values` takes the values of each. Fills `chosen` and the fronts of `present` and
-    `places`; returns the number of slots and of values.
+    Pages have `counts` entries. Fill `chosen`, the beginnings of `present` and `places`, and `page_values` with the
+    number of values of each page. Return the numbers of slots and values.
     """
     cdef Py_ssize_t i = 0, page, end = 0, found = 0, slots = 0, following = 0, count = entries.shape[0]
     cdef int64_t values = 0, before

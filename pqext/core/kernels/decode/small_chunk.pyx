@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Decode a column chunk of some kilobytes in one call, for files with very many small chunks.
+"""Decode a column chunk of a few kilobytes in one call, for files with many small chunks.
 
-The leaf has no repetition, and pages are PLAIN or dictionary-encoded. Other or wrong chunks are detected but not
+The leaf has no repetition, and pages are PLAIN or dictionary-encoded. Other or invalid chunks are detected but not
 diagnosed: the general path decodes them and raises the error.
 """
 from cpython.buffer cimport PyBUF_READ
@@ -27,11 +27,11 @@ cdef enum:
 
 
 cdef class SmallChunks:
-    """Decodes chunks of one leaf.
+    """Decoder for the chunks of one leaf.
 
-    `width` is the size of a value, 0 for byte arrays; `boolean`: stored as bits, decoded to bytes. `optional`:
-    the leaf has definition levels of 0 and 1. No chunk may take more than `room` bytes. `exact`: chunks with bytes that
-    nothing accounts for, or with pages whose headers other pages would have to confirm, are unusual.
+    `width` is the size of a value, 0 for byte arrays. `boolean` values are stored as bits and decoded to bytes. An
+    `optional` leaf has definition levels 0 and 1. A chunk may take at most `room` bytes. If `exact`, chunks are unusual
+    if they have unexplained bytes, or pages whose headers can be verified only with other pages.
     """
     cdef PageTable pages
     cdef int width
@@ -51,10 +51,12 @@ cdef class SmallChunks:
         self.exact = exact
 
     def decode(self, data, Py_ssize_t count, unpack, crc32):
-        """(data pages, validity, values, offsets) of the `count` slots of a chunk of bytes `data`; None if unusual.
+        """Decode the `count` slots of the chunk in `data` to (data pages, validity, values, offsets); None if it is
+        unusual.
 
-        `validity` has a bit a slot, and is None where all have a value; `offsets` is None for a fixed width. `unpack`
-        gives a page's bytes, which are used before the next is unpacked; with `crc32` checksums are compared.
+        `validity` has a bit per slot, and is None if all slots have values. `offsets` is None for a fixed width.
+        `unpack` decompresses a page; its result is used before the next call. Checksums are verified with `crc32`
+        unless it is None.
         """
         cdef const uint8_t[::1] held = data
         cdef Decoding work
@@ -69,14 +71,14 @@ cdef class SmallChunks:
 
 
 cdef class Decoding:
-    """One chunk on its way."""
+    """State of the decoding of one chunk."""
     cdef SmallChunks leaf
     cdef ByteArrayBuilder builder
     cdef Bytes values
     cdef Bytes flags
     cdef Bytes indices
-    cdef Bytes ends              # of a dictionary of byte arrays
-    cdef Bytes entries           # its bytes, or its values
+    cdef Bytes ends              # ends of the byte arrays in a dictionary
+    cdef Bytes entries           # bytes or values of the dictionary
     cdef Py_ssize_t entry_count
     cdef bint has_dictionary
     cdef Py_ssize_t slots
@@ -148,7 +150,7 @@ cdef class Decoding:
         return self.data_pages, validity, take(&self.values), None
 
     cdef void pack(self, Py_ssize_t count) noexcept nogil:
-        """Pack flags of a byte each into bits, in place."""
+        """Pack flags of one byte each into bits, in place."""
         cdef uint8_t *flags = self.flags.data
         cdef uint8_t byte
         cdef Py_ssize_t i, bit
@@ -200,7 +202,7 @@ cdef class Decoding:
         return -1 if self.leaf.exact and at != size else OK
 
     cdef int add_page(self, PageEntry *page, const uint8_t *body, size_t size) noexcept nogil:
-        """The slots of a data page, whose unpacked bytes begin with the levels in version 1."""
+        """Add the slots of a data page. In version 1, the uncompressed bytes begin with the levels."""
         cdef const uint8_t *levels = NULL
         cdef size_t level_bytes = 0
         cdef uint32_t length = 0
@@ -208,9 +210,9 @@ cdef class Decoding:
         cdef uint8_t *flags = NULL
         cdef int status
         if self.leaf.exact and self.has_dictionary == (page.encoding == PLAIN):
-            return -1  # the encoding in the header may be wrong
+            return -1  # the encoding in the header may be incorrect
         if self.leaf.exact and page.kind == DATA_V2 and (page.definition or page.repetition):
-            return -1  # and so may the lengths of the levels
+            return -1  # the lengths of the levels may be incorrect
         if self.leaf.optional:
             if page.kind == DATA_V2:
                 levels, level_bytes = page.body + page.repetition, page.definition

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Byte arrays as Arrow's views: 16 bytes a slot that hold a short value or point to where a long one lies."""
+"""Decode byte arrays to Arrow views: 16 bytes per slot, with a short value or the location of a long value."""
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -26,7 +26,8 @@ cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
 
 
 cdef bint is_utf8(const uint8_t *p, size_t size) noexcept nogil:
-    """RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """Return whether bytes are UTF-8 (RFC 3629), without overlong sequences, surrogates, or code points above U+10FFFF.
+    """
     cdef size_t i = 0
     cdef uint8_t lead, second
     while i < size:
@@ -63,7 +64,12 @@ cdef bint is_utf8(const uint8_t *p, size_t size) noexcept nogil:
 cdef inline int make_view(
     uint64_t *view, const uint8_t *p, uint32_t length, size_t left, int32_t buffer, int64_t at, bint text
 ) noexcept nogil:
-    """The view of `length` bytes at `p`, where `left` may be read; they lie at `at` of Arrow's `buffer`."""
+    """Write the view of `length` bytes at `p`, where `left` bytes can be read.
+
+    They are at position `at` of Arrow's `buffer`.
+
+    Return OK, TOO_LONG or NOT_UTF8.
+    """
     cdef uint64_t low, high
     cdef uint8_t[16] held
     if length > INLINE:
@@ -130,17 +136,17 @@ cdef int check(int status) except -1:
     if status == NOT_UTF8:
         raise CorruptFileError("a STRING column holds bytes that are not UTF-8")
     if status == TOO_LONG:
-        raise CorruptFileError("a byte array leaves the 2 GiB that a view reaches")
+        raise CorruptFileError("a byte array is beyond the 2 GiB that an Arrow view can reference")
     return 0
 
 
 def view_plain(
     PageRun run not None, const uint8_t[::1] present, const int64_t[::1] slots, int first, bint text, uint64_t[::1] out
 ):
-    """Fill `out`, two words a slot, with the views of PLAIN pages; gives the pages that views point to.
+    """Fill `out`, two words per slot, with the views of PLAIN pages. Return the pages to which views refer.
 
-    `slots` has a number a page, `present` flags them, empty meaning all. Page `i` of the result is buffer
-    `first + i`. Views of slots without a value are zero. `text` must be UTF-8.
+    `slots` has a number per page; `present` flags slots with values, or is empty if all have one. Page `i` of the
+    result is buffer `first + i`. Views of slots without a value are zero. Raises an error if `text` is not UTF-8.
     """
     cdef Py_ssize_t i
     cdef int64_t total = 0
@@ -182,9 +188,10 @@ def view_plain(
 
 
 def view_values(const uint8_t[::1] data, const int32_t[::1] offsets, int buffer, bint text, uint64_t[::1] out):
-    """Fill `out`, two words a value, with the views of values between `offsets` of `data`, which is Arrow's `buffer`.
+    """Fill `out`, two words per value, with views of the values between `offsets` of `data`, Arrow's buffer number
+    `buffer`.
 
-    True where any view points to it. `text` must be UTF-8.
+    Return whether a view refers to the buffer. Raises an error if `text` is not UTF-8.
     """
     cdef Py_ssize_t i, count = offsets.shape[0] - 1
     cdef int status = OK

@@ -91,7 +91,7 @@ cdef inline Py_ssize_t count_level(const int16_t *levels, Py_ssize_t count, int1
 
 
 cdef Py_ssize_t find_entries(PageBoundaries cuts, const int16_t *levels, Py_ssize_t entries) noexcept nogil:
-    """Find page boundaries among entries; repetition level 0 begins a row. Returns the number of rows."""
+    """Find page boundaries among entries; repetition level 0 begins a row. Return the number of rows."""
     cdef Py_ssize_t i, row = 0, page = 0
     for i in range(entries):
         if levels[i] == 0:

@@ -1,4 +1,4 @@
-# The header of a page that is being written.
+# Write page headers.
 from libc.stdint cimport int32_t, int64_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -24,13 +24,13 @@ cdef struct Header:
     int64_t nulls
     int64_t rows
     int encoding
-    int64_t definition      # bytes of levels
+    int64_t definition      # size of the levels in bytes
     int64_t repetition
     bint compressed
 
 
 cdef inline int put_page_header(Bytes *b, const Header *h) noexcept nogil:
-    """A PageHeader with the structure of its type."""
+    """Append a PageHeader with the structure of its page type."""
     cdef int last = 0, inner = 0, status
     status = put_header(b, I32, 1, &last) | put_int(b, h.kind)
     status |= put_header(b, I32, 2, &last) | put_int(b, h.size)

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Statistics of the values and levels of each page: extremes, NaN and level counts (core.statistics).
+"""Statistics of the values and levels of each page: bounds, NaN and level counts (core.statistics).
 
-Pages are given by `starts`: page `i` holds the items from `starts[i]` up to `starts[i + 1]`.
+Page `i` contains the items from `starts[i]` up to `starts[i + 1]`.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -47,7 +47,7 @@ cdef int check_starts(const int64_t[::1] starts, Py_ssize_t items, Py_ssize_t ro
 
 
 cdef inline Py_ssize_t span(const number *x, Py_ssize_t count, number *low, number *high) noexcept nogil:
-    """Least and greatest of the values that are not NaN; returns how many are NaN."""
+    """Find the minimum and maximum of the values that are not NaN; return the number of NaN."""
     cdef Py_ssize_t i = 0, j, nans = 0
     cdef number lows[4]
     cdef number highs[4]
@@ -57,7 +57,7 @@ cdef inline Py_ssize_t span(const number *x, Py_ssize_t count, number *low, numb
     nans = i
     if i == count:
         return nans
-    for j in range(4):  # four chains, since each comparison waits for the one before
+    for j in range(4):  # four independent chains, because a comparison depends on the previous result
         lows[j] = x[i]
         highs[j] = x[i]
     while i + 4 <= count:
@@ -85,9 +85,9 @@ cdef inline Py_ssize_t span(const number *x, Py_ssize_t count, number *low, numb
 def extremes(
     const number[::1] values, const int64_t[::1] starts, number[::1] low, number[::1] high, int64_t[::1] nans
 ):
-    """Write each page's least and greatest value that is not NaN, and its number of NaN.
+    """Write the minimum and maximum of each page, ignoring NaN, and the number of NaN.
 
-    `low` and `high` stay unchanged for a page without comparable values.
+    `low` and `high` remain unchanged for a page without comparable values.
     """
     cdef Py_ssize_t page, pages = starts.shape[0] - 1
     check_starts(starts, values.shape[0], min(low.shape[0], high.shape[0], nans.shape[0]))
@@ -109,12 +109,15 @@ cdef inline int compare_bytes(const uint8_t *a, Py_ssize_t a_size, const uint8_t
 
 
 cdef inline int compare_signed(const uint8_t *a, Py_ssize_t a_size, const uint8_t *b, Py_ssize_t b_size) noexcept nogil:
-    """Two big-endian two's complement numbers of any length; no bytes are zero."""
+    """Compare two big-endian two's complement numbers of any length; an empty number is zero.
+
+    Return a negative, zero or positive number like memcmp.
+    """
     cdef bint a_negative = a_size > 0 and a[0] >= 128, b_negative = b_size > 0 and b[0] >= 128
     cdef uint8_t fill = 255 if a_negative else 0
     if a_negative != b_negative:
         return -1 if a_negative else 1
-    while a_size > b_size:  # bytes beyond the other's length count only where they do not repeat the sign
+    while a_size > b_size:  # extra leading bytes matter only if they are not sign extension
         if a[0] != fill:
             return -1 if a_negative else 1
         a += 1
@@ -128,7 +131,7 @@ cdef inline int compare_signed(const uint8_t *a, Py_ssize_t a_size, const uint8_
 
 
 cdef inline uint64_t prefix(const uint8_t *at, Py_ssize_t size, const uint8_t *end) noexcept nogil:
-    """The first eight bytes as a number with the same order; a shorter value is padded with zeros."""
+    """Return the first eight bytes as an integer with the same order, padded with zeros if there are fewer."""
     cdef uint64_t word = 0
     if end - at >= 8:
         memcpy(&word, at, 8)
@@ -165,7 +168,7 @@ cdef bint page_extremes(const Places *x, int64_t first, int64_t last, int64_t *l
                 return False
         word = prefix(base + at, size, end) if size and (width > 0 or not is_signed) else 0
         if is_signed and width > 0:
-            word ^= <uint64_t> 1 << 63  # of numbers of one width, the sign bit comes first, the other way
+            word ^= <uint64_t> 1 << 63  # in numbers of equal width, flip the leading sign bit
         if i == first:
             low[0] = high[0] = i
             low_word = high_word = word
@@ -189,10 +192,10 @@ def byte_extremes(
     const uint8_t[::1] data, const int32_t[::1] offsets, Py_ssize_t width, bint is_signed,
     const int64_t[::1] starts, int64_t[::1] low, int64_t[::1] high,
 ):
-    """Write the positions of each page's least and greatest byte array, -1 for a page without values.
+    """Write the positions of the minimum and maximum byte array of each page, -1 for a page without values.
 
-    Values lie between `offsets`, or are `width` bytes each when `width` is not 0. They compare as unsigned bytes,
-    or as big-endian two's complement numbers when `is_signed`.
+    Values are between `offsets`, or have `width` bytes each if `width` is not 0. They are compared as unsigned bytes,
+    or as big-endian two's complement numbers if `is_signed`.
     """
     cdef Py_ssize_t count = data.shape[0] // width if width > 0 else offsets.shape[0] - 1
     cdef Py_ssize_t page
@@ -218,9 +221,9 @@ cdef inline object between(const uint8_t *data, Py_ssize_t start, Py_ssize_t sto
 
 
 def byte_bounds(object offsets, object data, Py_ssize_t start, Py_ssize_t width, bint is_signed, PageBoundaries cuts):
-    """Each page's least and greatest byte array, ``None`` for a page without values: (minima, maxima).
+    """Return (minima, maxima) of the byte arrays in each page, with ``None`` for a page without values.
 
-    Value 0 is number `start` between int32 `offsets`, or of the `width` bytes each when `width` is not 0.
+    Value 0 is number `start` between int32 `offsets`, or among values of `width` bytes each if `width` is not 0.
     """
     cdef Py_buffer places, held
     cdef Places x
@@ -303,10 +306,11 @@ cdef int bounds(const number *x, PageBoundaries cuts, list minima, list maxima, 
 
 
 def number_bounds(object values, Py_ssize_t start, str code, PageBoundaries cuts):
-    """PLAIN bytes of each page's least and greatest number, ``None`` for a page without any, and its number of NaN.
+    """Return (minima, maxima, numbers of NaN) of each page; None if values are not aligned.
 
-    `values` is a buffer whose number `start` is the first value; `code` is their numpy type code: "i4", "u4",
-    "i8", "u8", "f4" or "f8". A zero bound of floats has the sign that widens it. ``None`` for unaligned values.
+    A bound is PLAIN bytes, or ``None`` for a page without numbers. `values` is a buffer whose item `start` is the first
+    value; `code` is its numpy type code: "i4", "u4", "i8", "u8", "f4" or "f8". A bound that is zero has the sign that
+    includes both zeros.
     """
     cdef Py_buffer held
     cdef const uint8_t *base
@@ -341,7 +345,7 @@ def number_bounds(object values, Py_ssize_t start, str code, PageBoundaries cuts
 
 
 def level_counts(const int16_t[::1] levels, const int64_t[::1] starts, int highest, int64_t[:, ::1] out):
-    """Add to `out`, one row a page, how often each level from 0 to `highest` occurs in it."""
+    """Add the number of occurrences of each level from 0 to `highest` to `out`, which has one row per page."""
     cdef Py_ssize_t page, i
     cdef bint bad = False
     check_starts(starts, levels.shape[0], out.shape[0])

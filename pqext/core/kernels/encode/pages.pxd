@@ -1,4 +1,4 @@
-# Pages with their headers, for kernels that encode them.
+# Pages with headers, for kernels that encode pages.
 from libc.stdint cimport int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -17,7 +17,7 @@ cdef class EncodedPages:
     cdef readonly list pieces
     cdef readonly int64_t size, uncompressed, dictionary_size
     cdef readonly Py_ssize_t by_index
-    cdef Bytes joined   # headers and small bodies that follow one another
+    cdef Bytes joined   # concatenated headers and small bodies
     cdef Bytes scratch
 
     cdef int add(self, Header *h, object body, const uint8_t *data, Py_ssize_t size) except -1

@@ -40,7 +40,7 @@ cdef int allocated(int status) except -1:
 
 
 cdef class Held:
-    """A buffer that is held, or NULL."""
+    """Buffer that is retained until deallocation; NULL without a source."""
 
     def __cinit__(self, object source):
         if source is not None:
@@ -72,7 +72,7 @@ cdef class PageValues:
         if not 0 <= start <= 1 << 48 or not 0 <= count <= 1 << 48 or not 0 <= width <= 1 << 31:
             raise ValueError("values out of range")
         if self.kind == FIXED:
-            # Each of the three is bounded, so that the product is compared without an overflow.
+            # All three factors are bounded, so the product cannot overflow.
             if width and end > self.first.size // width:
                 raise ValueError("the buffer is shorter than its values")
         elif self.kind == BITS:
@@ -114,7 +114,7 @@ cdef class PageValues:
             bytes_free(&b)
 
     cdef int put(self, Bytes *b, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-        """Append the values of a page, of all kinds but OTHER."""
+        """Append the values of a page. OTHER values are not supported."""
         cdef Py_ssize_t count = last - first, size, i
         cdef const int32_t *offsets
         cdef int32_t length
@@ -152,7 +152,7 @@ cdef class PageValues:
 
 
 cdef int put_bits(Bytes *b, const uint8_t *bits, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
-    """`count` bits from number `start` on; the remaining bits of the last byte are zero."""
+    """Append `count` bits from position `start` on; the remaining bits of the last byte are zero."""
     cdef Py_ssize_t size = (count + 7) // 8, first = start // 8, last = (start + count - 1) // 8, i
     cdef int shift = start % 8
     cdef uint8_t *target
@@ -183,11 +183,11 @@ cdef inline int width_of(int highest) noexcept nogil:
 
 
 cdef class Level:
-    """Levels of one sort: an array, or one level."""
+    """Repetition or definition levels of a column: an array, or one level for all entries."""
     cdef Held array
     cdef const int16_t *levels
     cdef int16_t same
-    cdef int width  # 0 where the column has no such levels
+    cdef int width  # 0 if the column has no levels of this type
 
     def __init__(self, object levels, int highest, Py_ssize_t entries):
         if not 0 <= highest <= 0x7FFF:
@@ -259,7 +259,7 @@ cdef class EncodedPages:
         bytes_free(&self.scratch)
 
     cdef int add(self, Header *h, object body, const uint8_t *data, Py_ssize_t size) except -1:
-        """Append a header and its body at `data`; `body` owns the memory, if it can be retained."""
+        """Append a header and the body at `data`; `body` owns the memory, if the memory can be retained."""
         cdef size_t before = self.joined.size
         h.stored = size
         if h.size > 0x7FFFFFFF or size > 0x7FFFFFFF:
@@ -286,7 +286,7 @@ cdef object lent(const uint8_t *data, Py_ssize_t size):
 
 cdef int store(EncodedPages out, Header *h, object plain, const uint8_t *data, Py_ssize_t size,
                Py_ssize_t levels, object compress, object checksum) except -1:
-    """Compress, checksum and append a page: the `size` bytes at `data`, owned by `plain` if that can be retained.
+    """Compress and append a page with its checksum. `plain` owns the `size` bytes at `data` if they can be retained.
 
     The first `levels` bytes are not compressed, as in pages of version 2.
     """

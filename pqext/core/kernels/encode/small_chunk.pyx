@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Encode a column chunk of one page in one call, for tables that are small or have very many small chunks.
+"""Encode a column chunk of one page in one call, for small tables and many small chunks.
 
-The Arrow arrays of the top-level leaf have its stored values. Other, large or wrong chunks are detected but not
-diagnosed: the general path encodes them and raises the error. Both write the same bytes.
+The Arrow arrays of the top-level leaf contain its stored values. Other, large or invalid chunks are detected but not
+diagnosed: the general path encodes them and raises the error. Both paths write the same bytes.
 """
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -25,7 +25,7 @@ from pqext.core.kernels.encode import page_statistics
 cdef enum:
     MOST_ROWS = 8192
     MOST_BYTES = 1 << 16
-    ASCENDING = 1  # as every order of one page is
+    ASCENDING = 1  # the order of any single page
 
 
 cdef inline bint is_ascii(const uint8_t *data, Py_ssize_t size) noexcept nogil:
@@ -71,9 +71,9 @@ cdef class SmallLeaf:
 
 
 cdef class Encoding:
-    """One chunk on its way: its values without nulls lie at `data`, byte arrays between `ends` in it."""
+    """State of the encoding of one chunk. Values without nulls are at `data`; byte arrays are between `ends`."""
     cdef SmallLeaf leaf
-    cdef Py_ssize_t count, values, size   # rows, those with a value, bytes of the values
+    cdef Py_ssize_t count, values, size   # number of rows, of values, and of bytes of values
     cdef Held validity, first, second
     cdef const uint8_t *data
     cdef const int32_t *ends
@@ -88,7 +88,7 @@ cdef class Encoding:
         close_table(&self.table)
 
     cdef bint gather(self, list buffers, Py_ssize_t start) except -1:
-        """Find or make the dense values; False where they are not for this way."""
+        """Find or build the dense values; return False if this path does not support them."""
         cdef int width = self.leaf.width
         cdef Py_ssize_t i
         if buffers[1] is None or start < 0 or start > 1 << 48:
@@ -126,7 +126,7 @@ cdef class Encoding:
         return not self.leaf.is_text or self.is_utf8()
 
     cdef bint compact(self, Py_ssize_t start) except -1:
-        """Leave the nulls out."""
+        """Copy the values without nulls. Return False if their number contradicts the validity."""
         cdef int width = self.leaf.width
         cdef int16_t *levels = <int16_t *> self.levels.data
         cdef const uint8_t *bits = self.validity.data
@@ -203,7 +203,7 @@ cdef class Encoding:
         cdef EncodedPages out = EncodedPages.__new__(EncodedPages)
         cdef Bytes page
         cdef Header h
-        # Levels count for a byte an entry, as where larger chunks are cut.
+        # Levels count as one byte per entry, like in the splitting of larger chunks.
         if self.size + (0 if leaf.width else 4 * self.values) + self.count * leaf.level_bytes > leaf.page_bytes:
             return None
         made.leaf, made.cuts, made.nulls = leaf, PageBoundaries.__new__(PageBoundaries), self.count - self.values
@@ -271,7 +271,7 @@ cdef class Encoding:
         return allocated(status)
 
     cdef bint describe(self, SmallChunk made) except -1:
-        """Bounds and the column index; False where bounds are to be cut."""
+        """Write the bounds and the column index; return False if bounds must be truncated."""
         cdef SmallLeaf leaf = self.leaf
         cdef list lows, highs, nans = None
         cdef object held
@@ -322,7 +322,7 @@ cdef class SmallChunk:
             bytes_free(&b)
 
     cdef int put(self, Bytes *b, int64_t base) except -1:
-        """A ColumnChunk up to the locations of its indexes."""
+        """Write the fields of a ColumnChunk that precede the locations of its indexes."""
         cdef SmallLeaf leaf = self.leaf
         cdef int last = 0, inner = 0, status
         cdef bytes name
@@ -381,7 +381,7 @@ cdef class SmallChunk:
 
 
 cdef int put_pages(Bytes *b, int kind, int encoding) noexcept nogil:
-    """The PageEncodingStats of one page."""
+    """Write the PageEncodingStats of one page."""
     cdef int last = 0, status
     status = put_header(b, I32, 1, &last) | put_int(b, kind)
     status |= put_header(b, I32, 2, &last) | put_int(b, encoding)

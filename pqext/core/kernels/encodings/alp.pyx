@@ -32,14 +32,14 @@ cdef enum:
     VECTOR_SAMPLE = 32
 
 MESSAGES = {
-    TRUNCATED: "ALP vectors leave their page",
-    BAD_OFFSET: "an ALP vector does not lie where its offset says",
+    TRUNCATED: "ALP vectors extend beyond their page",
+    BAD_OFFSET: "an ALP vector is not at its offset",
     BAD_SCALE: "an ALP vector's exponent or factor is out of range",
     BAD_WIDTH: "ALP integers have more bits than their type",
-    BAD_EXCEPTION: "an ALP exception lies outside its vector",
+    BAD_EXCEPTION: "an ALP exception is outside its vector",
 }
 
-# Correctly rounded powers, as the specification demands: decimal literals, never computed.
+# Correctly rounded powers, as the specification requires: decimal literals, never computed.
 cdef double[19] POWER = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
 ]
@@ -47,13 +47,13 @@ cdef double[19] INVERSE = [
     1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16,
     1e-17, 1e-18,
 ]
-# A test holds that rounding these literals to double first does not change the float.
+# A test verifies that rounding these literals to double first does not change the float.
 cdef float[11] POWER_FLOAT = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
 cdef float[11] INVERSE_FLOAT = [1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10]
 
 
 def powers():
-    """The powers of ten, for a test to compare: (double, inverse double, float, inverse float)."""
+    """Return the powers of ten for tests: (double, inverse double, float, inverse float)."""
     return list(POWER), list(INVERSE), list(POWER_FLOAT), list(INVERSE_FLOAT)
 
 
@@ -68,7 +68,7 @@ cdef inline void put32(uint8_t *p, uint32_t word) noexcept nogil:
 
 
 cdef inline value_t from_integer(uint64_t encoded, int exponent, int factor, value_t kind) noexcept nogil:
-    """Two multiplications in the value's own precision, as every reader must do them."""
+    """Decode an integer with two multiplications in the precision of the value, as the specification requires."""
     if value_t is float:
         return <float> <int32_t> <uint32_t> encoded * POWER_FLOAT[factor] * INVERSE_FLOAT[exponent]
     else:
@@ -78,7 +78,7 @@ cdef inline value_t from_integer(uint64_t encoded, int exponent, int factor, val
 cdef int decode_vector(
     const uint8_t *p, size_t size, size_t *at, Py_ssize_t count, value_t *out
 ) noexcept nogil:
-    """Decode the vector of `count` values at `at`, and move `at` to its end."""
+    """Decode the vector of `count` values at `at`, and move `at` to the end of the vector. Return OK or a fault."""
     cdef int exponent, factor, width, bits = 8 * <int> sizeof(value_t)
     cdef size_t header = 5 + sizeof(value_t), packed, exceptions
     cdef uint64_t reference = 0, mask, bit = 0
@@ -134,7 +134,7 @@ cdef int decode_vector(
 
 
 cdef int decode(const uint8_t *p, size_t size, int log_vector, Py_ssize_t count, value_t *out) noexcept nogil:
-    """Decode the offsets and vectors after the header."""
+    """Decode the offsets and vectors after the header. Return OK or a fault."""
     cdef Py_ssize_t vector_size = <Py_ssize_t> 1 << log_vector
     cdef Py_ssize_t vectors = (count + vector_size - 1) >> log_vector, v, start, run
     cdef size_t at = <size_t> vectors * 4
@@ -153,9 +153,9 @@ cdef int decode(const uint8_t *p, size_t size, int log_vector, Py_ssize_t count,
 
 
 def decode_into(const uint8_t[::1] data, value_t[::1] out):
-    """Fill `out` with the values of an ALP page, which must be exactly as many.
+    """Fill `out` with the values of an ALP page, which must contain exactly this number of values.
 
-    Raises ``UnsupportedError`` for a compression mode or integer encoding that is reserved.
+    Raises ``UnsupportedError`` for a reserved compression mode or integer encoding.
     """
     cdef size_t size = data.shape[0]
     cdef Py_ssize_t count = out.shape[0]
@@ -165,7 +165,7 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out):
     if size == 0 and count == 0:
         return
     if size < HEADER:
-        raise CorruptFileError("an ALP page without a header")
+        raise CorruptFileError("an ALP page lacks a header")
     p = &data[0]
     if p[0] != 0 or p[1] != 0:
         raise UnsupportedError(
@@ -173,7 +173,7 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out):
         )
     log_vector = p[2]
     if not 3 <= log_vector <= 15:
-        raise CorruptFileError(f"ALP vectors of 2**{log_vector} values, not of 2**3 to 2**15")
+        raise CorruptFileError(f"an ALP page has vectors of 2**{log_vector} values, not of 2**3 to 2**15")
     elements = <int32_t> load32(p + 3)
     if elements != count:
         raise CorruptFileError(f"an ALP page holds {elements} values instead of {count}")
@@ -186,13 +186,13 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out):
 
 
 cdef inline bint to_integer(value_t value, int exponent, int factor, int64_t *encoded) noexcept nogil:
-    """Whether an integer decodes to exactly these bits."""
+    """Encode `value` as an integer; return whether the integer decodes to exactly the same bits."""
     cdef value_t scaled, back
     cdef uint32_t word, again
     cdef uint64_t long_word, long_again
     if value_t is float:
         scaled = value * POWER_FLOAT[exponent] * INVERSE_FLOAT[factor]
-        # False for NaN too. Beyond 2**22 the sum below is not exact, but a float has no fraction there.
+        # Also False for NaN. Beyond 2**22 the sum below is not exact, but a float has no fraction there.
         if not (-2147483648.0 <= scaled < 2147483648.0):
             return False
         if -4194304.0 < scaled < 4194304.0:
@@ -216,7 +216,7 @@ cdef inline bint to_integer(value_t value, int exponent, int factor, int64_t *en
 
 
 cdef uint64_t cost(const value_t *values, Py_ssize_t count, Py_ssize_t step, int exponent, int factor) noexcept nogil:
-    """Bits that every `step`-th of `count` values would take."""
+    """Return the estimated size in bits of every `step`-th of `count` values."""
     cdef int64_t encoded = 0, low = 0, high = 0
     cdef uint64_t exceptions = 0, taken = 0
     cdef Py_ssize_t i = 0
@@ -240,7 +240,7 @@ cdef struct Scale:
 
 
 cdef int best_scales(const value_t *values, Py_ssize_t count, Scale *best) noexcept nogil:
-    """The scales that suit a sample of the page best; returns their number."""
+    """Find the best scales for a sample of the page; return their number."""
     cdef Py_ssize_t step = count // SAMPLE + 1
     cdef int exponent, factor, known = 0, place, highest, i
     cdef uint64_t bits
@@ -248,7 +248,7 @@ cdef int best_scales(const value_t *values, Py_ssize_t count, Scale *best) noexc
         highest = MAX_EXPONENT_FLOAT
     else:
         highest = MAX_EXPONENT_DOUBLE
-    # From the highest down: of equal scales the one that keeps most digits comes first.
+    # In descending order: of equivalent scales, the scale with the most digits comes first.
     for exponent in range(highest, -1, -1):
         for factor in range(exponent, -1, -1):
             bits = cost(values, count, step, exponent, factor)
@@ -296,7 +296,7 @@ cdef int encode_vector(const value_t *values, Py_ssize_t count, const Scale *sca
             failed += 1
     width = bits_of(<uint64_t> high - <uint64_t> low)
     if <uint64_t> count * width > <uint64_t> (count - failed) * 8 * (2 + sizeof(value_t)):
-        # The integers are so far apart that exceptions are smaller.
+        # The range of the integers is so large that exceptions are smaller.
         for i in range(count):
             exceptions[i] = <uint16_t> i
         failed = count
@@ -314,7 +314,7 @@ cdef int encode_vector(const value_t *values, Py_ssize_t count, const Scale *sca
     out[1] = <uint8_t> scales[chosen].factor
     out[2] = <uint8_t> failed
     out[3] = <uint8_t> (failed >> 8)
-    # Little-endian: the low bytes of the 64-bit minimum are the 32-bit one.
+    # Little-endian: the low bytes of the 64-bit minimum are the 32-bit minimum.
     reference = low
     memcpy(out + 4, &reference, sizeof(value_t))
     out[4 + sizeof(value_t)] = <uint8_t> width
@@ -355,7 +355,8 @@ cdef int encode_all(const value_t *values, Py_ssize_t count, Bytes *b) noexcept 
 
 
 def encode(const value_t[::1] values):
-    """The ALP bytes of `values`, in vectors of 1,024; the scales are chosen by samples of the page and the vector."""
+    """Return the ALP encoding of `values`, in vectors of 1,024. The scales are chosen with samples of page and vector.
+    """
     cdef Bytes out
     cdef int status
     cdef Py_ssize_t count = values.shape[0]

@@ -1,5 +1,5 @@
 # cython: language_level=3
-# The slots of a BYTE_ARRAY leaf gathered over pages; functions give 0 or a fault.
+# Collect the slots of a BYTE_ARRAY leaf over pages. Functions return 0 or a fault.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -12,7 +12,7 @@ cdef class ByteArrayBuilder:
     cdef size_t limit
     cdef object taking
     cdef object allocating
-    cdef object lent             # the memory that data lies in, where `allocating` gave it
+    cdef object lent             # memory of the data that `allocating` returned, if any
     cdef object lent_offsets
     cdef size_t expected
     cdef size_t expected_slots

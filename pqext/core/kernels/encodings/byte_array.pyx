@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
+"""Decode variable-length values, PLAIN byte arrays and dictionary look-ups, directly into Arrow offsets and data."""
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -29,7 +29,10 @@ cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
 
 
 cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, size_t source_left) noexcept nogil:
-    """Copy `length` bytes to where 32 more may be written: most values are short, and a fixed size is quicker."""
+    """Copy `length` bytes to a target with room for at least 32 bytes.
+
+    Most values are short, and fixed sizes are faster.
+    """
     if length <= 16 and source_left >= 16:
         memcpy(target, source, 16)
     elif length <= 32 and source_left >= 32:
@@ -40,12 +43,12 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
 
 @cython.no_gc_clear  # what is freed depends on who lent the memory
 cdef class ByteArrayBuilder:
-    """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
+    """Builder of a BYTE_ARRAY leaf that collects its slots over many pages as 32-bit offsets and contiguous data.
 
-    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
-    receives the number of bytes about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
-    Data lie in what `allocate(size)` gives, a writable buffer, where it is given: of `expected` bytes at first, and so
-    do offsets, of `slots` slots.
+    `finish()` returns (offsets, data, slots); `offsets` has slots + 1 int32 values. `take`, if any, is called with the
+    number of bytes before they are copied. More than `limit` bytes of data raise ``ArrayLimitError``. `allocate(size)`,
+    if any, returns a writable buffer for data, initially of `expected` bytes, and for offsets, initially of `slots`
+    slots.
     """
     def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF, allocate=None, size_t expected=0, size_t slots=0):
         cdef int32_t zero = 0
@@ -66,9 +69,9 @@ cdef class ByteArrayBuilder:
             bytes_free(&self.data)
 
     cdef int _make_room(self, size_t more, size_t slots) except -1:
-        """Make room for `more` bytes of data, some of them written after values, and `slots` offsets.
+        """Make room for `more` bytes of data, including padding after values, and for `slots` offsets.
 
-        Callers know how much they append: lent memory must never be grown by `bytes_reserve`.
+        Callers reserve all bytes that they append, because memory from `allocate` must not be grown by `bytes_reserve`.
         """
         if self.allocating is None:
             return 0
@@ -98,11 +101,11 @@ cdef class ByteArrayBuilder:
 
     @property
     def room(self):
-        """Bytes of data that may still be appended."""
+        """Number of data bytes that can still be appended."""
         return self.limit - self.data.size
 
     def claim(self, size):
-        """Tell that `size` bytes are about to be allocated."""
+        """Announce that `size` bytes are about to be allocated."""
         if self.taking is not None and size:
             self.taking(size)
 
@@ -146,7 +149,10 @@ cdef class ByteArrayBuilder:
         return OK
 
     def append_plain(self, PageRun run not None, const uint8_t[::1] present, const int64_t[::1] slots):
-        """Append the slots of PLAIN pages, `slots` of each; `present` flags them, empty meaning all are present."""
+        """Append the slots of PLAIN pages.
+
+        `slots` has a number per page; `present` flags values, or is empty if all are present.
+        """
         cdef int status
         cdef Py_ssize_t i
         cdef int64_t total = 0
@@ -175,7 +181,7 @@ cdef class ByteArrayBuilder:
         self, const uint8_t *values, size_t total, const int32_t *ends, Py_ssize_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil:
-        # `total` bytes of values can be read, as many as the last ends at or more.
+        # `total` bytes of values can be read, at least up to the end of the last value.
         cdef Py_ssize_t i, at = 0
         cdef int32_t index
         cdef size_t start, length
@@ -207,7 +213,7 @@ cdef class ByteArrayBuilder:
         self, const uint8_t[::1] values, const int32_t[::1] ends, const int32_t[::1] indices,
         const uint8_t[::1] present, Py_ssize_t slots,
     ):
-        """Append `slots` slots whose values are `indices` into a dictionary of contiguous `values` and `ends`."""
+        """Append `slots` slots whose values are `indices` into a dictionary: contiguous `values` that end at `ends`."""
         cdef int status
         cdef const uint8_t *flags = NULL
         cdef const uint8_t *p = NULL
@@ -238,7 +244,7 @@ cdef class ByteArrayBuilder:
                 if 0 <= chosen[i] < ends.shape[0] - 1:
                     made += ends[chosen[i] + 1] - ends[chosen[i]]
         self.claim(made)
-        # No more is copied than the limit leaves.
+        # Copy only as much as the limit allows.
         self._make_room(<size_t> min(made, <int64_t> (self.limit - min(self.limit, self.data.size))), slots)
         with nogil:
             status = self._append_lookup(
@@ -282,7 +288,7 @@ cdef class ByteArrayBuilder:
                 offset[i] = end
         if at != count:
             return TRUNCATED
-        # All lengths have a slot, so the offsets end where the data does.
+        # Each length has a slot, so the offsets end at the end of the data.
         if bytes_append(&self.data, values, total) != 0:
             return OUT_OF_MEMORY
         self.offsets.size += <size_t> slots * 4
@@ -291,7 +297,7 @@ cdef class ByteArrayBuilder:
     def append_run(
         self, const uint8_t[::1] values, const int32_t[::1] lengths, const uint8_t[::1] present, Py_ssize_t slots,
     ):
-        """Append `slots` slots whose values lie back to back in `values`, each of its length in `lengths`."""
+        """Append `slots` slots whose values are contiguous in `values` and have the lengths `lengths`."""
         cdef int status
         cdef const uint8_t *flags = NULL
         cdef const uint8_t *p = NULL
@@ -311,7 +317,7 @@ cdef class ByteArrayBuilder:
         self._check(status)
 
     def pad(self):
-        """Let zeros follow the data, so that its last values are copied as quickly as others."""
+        """Append zeros to the data, so that the last values can be copied with fixed sizes."""
         self._make_room(PADDING, 0)
         if self.lent is None and bytes_reserve(&self.data, PADDING) != 0:
             raise MemoryError("byte array values")
@@ -319,7 +325,7 @@ cdef class ByteArrayBuilder:
         self.data.size += PADDING
 
     def finish(self):
-        """(offsets, data, slots); the builder is empty afterwards."""
+        """Return (offsets, data, slots). The builder is empty afterwards."""
         cdef Py_ssize_t slots = <Py_ssize_t> (self.offsets.size // 4) - 1
         offsets, self.lent_offsets = self._taken(&self.offsets, self.lent_offsets), None
         data, self.lent = self._taken(&self.data, self.lent), None
@@ -336,20 +342,20 @@ cdef class ByteArrayBuilder:
         if status == TRUNCATED:
             raise CorruptFileError("byte array values end before all were read")
         if status == OUT_OF_RANGE:
-            raise CorruptFileError("a dictionary index lies outside the dictionary")
+            raise CorruptFileError("a dictionary index is outside the dictionary")
         if status == TOO_LARGE:
             raise ArrayLimitError(
                 f"more than {self.limit} bytes of byte array values in one batch; "
                 "read fewer rows at a time with iter_batches"
             )
         if status == NEGATIVE:
-            raise CorruptFileError("a byte array of negative length")
+            raise CorruptFileError("a byte array has a negative length")
         if status == OUT_OF_MEMORY:
             raise MemoryError("byte array values")
 
 
 def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
-    """PLAIN bytes of the values between consecutive `offsets` of `data`: a 4-byte length before each."""
+    """Return the PLAIN encoding of the values between `offsets` of `data`: a 4-byte length precedes each value."""
     cdef Bytes out
     cdef Py_ssize_t i, count = offsets.shape[0] - 1
     cdef int32_t length
@@ -382,7 +388,7 @@ def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
 
 
 def is_ascii(const uint8_t[::1] data):
-    """Whether all bytes are below 128."""
+    """Return whether all bytes are below 128."""
     cdef size_t i = 0, size = data.shape[0]
     cdef uint64_t seen = 0
     cdef const uint8_t *p = NULL

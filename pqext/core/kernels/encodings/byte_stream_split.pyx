@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""BYTE_STREAM_SPLIT: the k-th bytes of all values back to back, for each k (encodings.byte_stream_split)."""
+"""BYTE_STREAM_SPLIT encoding: for each k, the k-th bytes of all values are contiguous (encodings.byte_stream_split)."""
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
@@ -56,7 +56,7 @@ cdef inline void swap(uint64_t *low, uint64_t *high, int shift, uint64_t mask) n
 
 
 cdef inline void transpose(uint64_t *rows) noexcept nogil:
-    """The 8 x 8 bytes of eight words, rows for columns: swap halves, then quarters, then bytes."""
+    """Transpose the 8 x 8 bytes of eight words: swap halves, then quarters, then bytes."""
     cdef int i
     for i in range(4):
         swap(&rows[i], &rows[i + 4], 32, 0x00000000FFFFFFFF)
@@ -68,7 +68,7 @@ cdef inline void transpose(uint64_t *rows) noexcept nogil:
 
 
 cdef void join_any(const uint8_t *s, Py_ssize_t n, Py_ssize_t width, uint8_t *out) noexcept nogil:
-    """Eight streams of eight values at a time, then what is left over in either direction."""
+    """Join streams in blocks of eight streams and eight values, then the remaining streams and values."""
     cdef uint64_t rows[8]
     cdef Py_ssize_t i = 0, k, j, whole = width - width % 8
     while i + 8 <= n:
@@ -112,7 +112,7 @@ cdef void split4(const uint8_t *p, Py_ssize_t n, uint8_t *out) noexcept nogil:
 
 
 cdef void split_any(const uint8_t *p, Py_ssize_t n, Py_ssize_t width, uint8_t *out) noexcept nogil:
-    """The reverse of `join_any`, in the same steps."""
+    """Split values into streams, in the same blocks as `join_any`."""
     cdef uint64_t rows[8]
     cdef Py_ssize_t i = 0, k, j, whole = width - width % 8
     while i + 8 <= n:
@@ -139,7 +139,7 @@ cdef _check(Py_ssize_t size, Py_ssize_t width, Py_ssize_t room):
 
 
 def join_streams(const uint8_t[::1] streams, Py_ssize_t width, uint8_t[::1] out):
-    """Fill `out` with values of `width` bytes from that many concatenated `streams`."""
+    """Fill `out` with values of `width` bytes from `width` concatenated `streams`."""
     cdef Py_ssize_t n
     _check(streams.shape[0], width, out.shape[0])
     if not streams.shape[0]:
@@ -157,7 +157,7 @@ def join_streams(const uint8_t[::1] streams, Py_ssize_t width, uint8_t[::1] out)
 
 
 def split_streams(const uint8_t[::1] values, Py_ssize_t width, uint8_t[::1] out):
-    """Fill `out` with the streams of `values` of `width` bytes."""
+    """Fill `out` with the concatenated streams of `values` of `width` bytes."""
     cdef Py_ssize_t n
     _check(values.shape[0], width, out.shape[0])
     if not values.shape[0]:

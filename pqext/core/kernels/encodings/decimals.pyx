@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""Decimals: big-endian two's complement numbers as Arrow's little-endian words, held to their precision."""
+"""Convert decimals between big-endian two's complement numbers and Arrow's little-endian words, and check precision."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -61,10 +61,10 @@ cdef int widen_all(
 
 
 def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count, precision, uint8_t[::1] out):
-    """`count` big-endian numbers as little-endian ones of 16 or 32 bytes each, which `out` holds.
+    """Convert `count` big-endian numbers to little-endian numbers of 16 or 32 bytes each in `out`.
 
-    They lie between consecutive `offsets` (int32) of `data`, or take `length` bytes each when `offsets` is None.
-    An empty one is zero. Raises ``CorruptFileError`` for one of more than `precision` digits.
+    They are between consecutive `offsets` (int32) of `data`, or have `length` bytes each if `offsets` is None. An empty
+    number is zero. Raises ``CorruptFileError`` for a number of more than `precision` digits.
     """
     cdef const int32_t[::1] ends
     cdef const int32_t *ends_pointer = NULL
@@ -101,7 +101,7 @@ ctypedef fused stored_integer:
 
 
 def widen_integers(const stored_integer[::1] stored not None, int64_t most, int64_t[::1] out not None):
-    """Numbers as words of 16 bytes each, in `out`; false where one lies beyond `most` or below its negative."""
+    """Widen integers to 16 bytes each in `out`; return False if an absolute value exceeds `most`."""
     cdef Py_ssize_t i, count = stored.shape[0]
     cdef int64_t value
     cdef bint beyond = False
@@ -117,7 +117,7 @@ def widen_integers(const stored_integer[::1] stored not None, int64_t most, int6
 
 
 def quotients(const int64_t[::1] words not None, int64_t most, double divisor, double[::1] out not None):
-    """Divide 16-byte numbers that fit their low words; false if one exceeds `most`."""
+    """Divide 16-byte numbers that fit into their low words; return False if an absolute value exceeds `most`."""
     cdef Py_ssize_t i, count = out.shape[0]
     cdef int64_t value
     cdef bint beyond = False
@@ -132,7 +132,7 @@ def quotients(const int64_t[::1] words not None, int64_t most, double divisor, d
 
 
 cdef inline bint fits(const uint8_t *number, int count, const uint64_t *bound) noexcept nogil:
-    """Whether the magnitude of a little-endian number of `count` words is below `bound`."""
+    """Return whether the magnitude of a little-endian number of `count` words is below `bound`."""
     cdef uint64_t words[4]
     cdef uint64_t carry = 1
     cdef int i
@@ -148,10 +148,10 @@ cdef inline bint fits(const uint8_t *number, int count, const uint64_t *bound) n
 
 
 def narrow(const uint8_t[::1] words, int width, Py_ssize_t length, precision, uint8_t[::1] out):
-    """Little-endian numbers of `width` (16 or 32) bytes as big-endian ones of `length` bytes each, in `out`.
+    """Convert little-endian numbers of `width` (16 or 32) bytes to big-endian numbers of `length` bytes each in `out`.
 
-    With a `length` of 0 nothing is written. Raises ``ValueError`` for one of more than `precision` digits, which
-    `length` bytes must hold.
+    If `length` is 0, only check the numbers. Raises ``ValueError`` for a number of more than `precision` digits.
+    `length` bytes must be sufficient for this precision.
     """
     cdef Py_ssize_t count = words.shape[0] // width if width in (16, 32) else -1, i, j, kept
     cdef uint64_t bound[4]

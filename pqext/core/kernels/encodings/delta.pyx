@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""DELTA_BINARY_PACKED: blocks of bit-packed differences, each block with its minimum taken off (encodings.delta)."""
+"""DELTA_BINARY_PACKED encoding: blocks of bit-packed differences, relative to the minimum of the block
+(encodings.delta).
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -31,7 +33,7 @@ MESSAGES = {
     BAD_VARINT: "a number in delta-encoded data is longer than 64 bits",
     BAD_BLOCK: "the block size of delta-encoded data is not a multiple of 128",
     BAD_MINIBLOCK: "the miniblock size of delta-encoded data is not a multiple of 32",
-    BAD_WIDTH: "delta-encoded data has more than 64 bits a value",
+    BAD_WIDTH: "delta-encoded data has more than 64 bits per value",
 }
 
 
@@ -70,9 +72,9 @@ cdef int read_header(const uint8_t *p, size_t size, size_t *at, Header *header) 
 cdef uint64_t unpack_deltas(
     const uint8_t *p, size_t size, int width, Py_ssize_t count, uint64_t least, uint64_t last, value_t *out
 ) noexcept nogil:
-    """Add `count` packed differences, each plus `least`, onto `last`; `size` bytes hold them. Returns the last sum.
+    """Add `count` packed differences, each plus `least`, to `last`, and return the last sum. They take `size` bytes.
 
-    Sums wrap around in the width of the output, since only its low bits are stored.
+    Sums wrap around in the width of the output, because only their low bits are stored.
     """
     cdef uint64_t mask = mask_of(width), bit = 0
     cdef Py_ssize_t i, safe = loadable(size, width, count)
@@ -101,7 +103,7 @@ cdef uint64_t unpack_deltas(
 cdef int decode(
     const uint8_t *p, size_t size, Py_ssize_t count, value_t *out, Header *header, size_t *consumed
 ) noexcept nogil:
-    """Decode `count` values, 1 <= count <= header.count, after the header."""
+    """Decode `count` values after the header, 1 <= count <= header.count. Return OK or a fault."""
     cdef size_t at = consumed[0], widths, stored, needed
     cdef uint64_t last = header.first, least = 0, miniblock
     cdef Py_ssize_t done = 1, run
@@ -117,11 +119,11 @@ cdef int decode(
         widths = at
         at += header.miniblocks
         for miniblock in range(header.miniblocks):
-            # Widths of miniblocks that no value needs may be anything.
+            # Widths of unused miniblocks can have any value.
             if done >= count:
                 break
             width = p[widths + miniblock]
-            # DuckDB takes 33 bits for some differences of INT32: the sums wrap around to the right ones.
+            # DuckDB uses 33 bits for some differences of INT32; the sums wrap around to the correct values.
             if width > 64:
                 return BAD_WIDTH
             run = count - done
@@ -129,7 +131,7 @@ cdef int decode(
                 run = <Py_ssize_t> header.miniblock
             stored = header.miniblock * <size_t> width // 8
             if stored > size - at:
-                # Some writers cut the padding of the last miniblock: what is needed must be there.
+                # Some writers omit the padding of the last miniblock, but needed bytes must be present.
                 needed = (<size_t> run * <size_t> width + 7) // 8
                 if needed > size - at:
                     return TRUNCATED
@@ -148,9 +150,9 @@ cdef _raise(int status):
 
 
 def decode_into(const uint8_t[::1] data, value_t[::1] out, bint exact=False):
-    """Fill `out` with the first values of `data`; returns the bytes consumed.
+    """Fill `out` with the first values of `data`; return the number of bytes consumed.
 
-    Raises ``CorruptFileError`` when `data` has fewer values than `out`, or with `exact` when it has more.
+    Raises ``CorruptFileError`` if `data` has fewer values than `out`, or more values if `exact`.
     """
     cdef Header header
     cdef size_t consumed = 0, size = data.shape[0]
@@ -244,7 +246,7 @@ cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count) noexcept 
 
 
 def encode(const value_t[::1] values):
-    """The DELTA_BINARY_PACKED bytes of `values`, in blocks of 128 values and miniblocks of 32."""
+    """Return the DELTA_BINARY_PACKED encoding of `values`, in blocks of 128 values and miniblocks of 32."""
     cdef Bytes out
     cdef int status
     cdef Py_ssize_t count = values.shape[0]

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Repetition and definition levels to Arrow's offsets and validity, and back (core.levels)."""
+"""Convert repetition and definition levels to Arrow offsets and validity, and back (core.levels)."""
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 cdef inline Py_ssize_t _present_slots(
     const int16_t *levels, Py_ssize_t count, int slot_level, int value_level, uint8_t *flags, int64_t *values
 ) noexcept nogil:
-    """The slots of one page; those with a value are counted in `values`."""
+    """Flag the slots of one page that have values; add their number to `values`. Return the number of slots."""
     cdef Py_ssize_t i, slots = 0
     cdef int64_t found = 0
     cdef uint8_t present
@@ -19,7 +19,7 @@ cdef inline Py_ssize_t _present_slots(
         slots = count
     else:
         for i in range(count):
-            # Overwritten by the next entry when this one has no slot; slots <= i keeps it inside.
+            # The next entry overwrites the flag if this entry has no slot; slots <= i, so it is in range.
             present = levels[i] >= value_level
             flags[slots] = present
             slots += levels[i] >= slot_level
@@ -32,11 +32,10 @@ def present_slots(
     const int16_t[::1] definition, const int64_t[::1] entries, int slot_level, int value_level,
     uint8_t[::1] out, int64_t[::1] slots, int64_t[::1] values,
 ):
-    """Which slots of a leaf hold a value, for the definition levels of consecutive pages of `entries` each.
+    """Flag the slots of a leaf that have values, using the definition levels of pages of `entries` entries each.
 
-    Entries whose definition level is below `slot_level` belong to an empty or null ancestor list and have no
-    slot. Writes 1 or 0 a slot into `out` (as long as `definition`), and the numbers of slots and of values of
-    each page.
+    Entries whose definition level is below `slot_level` belong to an empty or null ancestor list and have no slot.
+    Write 1 or 0 per slot to `out` (as long as `definition`), and the numbers of slots and values of each page.
     """
     cdef Py_ssize_t i, at = 0, done = 0, pages = entries.shape[0], count = definition.shape[0]
     if out.shape[0] < count or slots.shape[0] != pages or values.shape[0] != pages:
@@ -63,9 +62,9 @@ def present_slots(
 def continue_lists(
     const int16_t[::1] repetition, const int16_t[::1] definition, const int16_t[::1] least,
 ):
-    """Whether every entry that continues a list is an element of it.
+    """Return whether every entry that continues a list is an element of the list.
 
-    `least` has the lowest definition level for each repetition level; no repetition level exceeds it.
+    `least` has the lowest definition level for each valid repetition level.
     """
     cdef Py_ssize_t i, count = repetition.shape[0]
     cdef int highest = <int> least.shape[0] - 1
@@ -92,7 +91,7 @@ def continue_lists(
 
 
 def count_rows(const int16_t[::1] repetition):
-    """Number of entries that start a row, that is, have repetition level 0."""
+    """Return the number of entries that start a row, which have repetition level 0."""
     cdef Py_ssize_t i, rows = 0, count = repetition.shape[0]
     if count == 0:
         return 0
@@ -133,11 +132,11 @@ def group_validity(
     const int16_t[::1] repetition, const int16_t[::1] definition,
     int repetition_level, int slot_level, int value_level, uint8_t[::1] out,
 ):
-    """Which slots of a group are not null, read from the levels of one leaf below it.
+    """Flag the slots of a group that are not null, using the levels of a leaf of the group. Return (slots, present).
 
-    A slot of the group is an entry with repetition level at most `repetition_level` and definition level at
-    least `slot_level`; it is present when the definition level reaches `value_level`. An empty `repetition`
-    stands for all zeros. Returns (slots, present).
+    A slot of the group is an entry with repetition level at most `repetition_level` and definition level at least
+    `slot_level`; it is not null if the definition level is at least `value_level`. An empty `repetition` represents
+    zeros.
     """
     cdef Py_ssize_t i, slots = 0, present = 0, count = definition.shape[0]
     cdef bint nested = repetition.shape[0] > 0
@@ -158,7 +157,7 @@ def group_validity(
             slots = count
         else:
             for i in range(count):
-                # Overwritten by the next entry when this one has no slot.
+                # The next entry overwrites the flag if this entry has no slot.
                 flag = levels[i] >= value_level
                 flags[slots] = flag
                 if (nested and repeats[i] > repetition_level) or levels[i] < slot_level:
@@ -173,12 +172,11 @@ def list_offsets(
     int repetition_level, int slot_level, int list_level, int element_level,
     int32_t[::1] offsets, uint8_t[::1] valid,
 ):
-    """Offsets and validity of a list from the levels of one leaf below it.
+    """Compute the offsets and validity of a list from the levels of a leaf of the list. Return (lists, elements).
 
-    `repetition_level` and `element_level` are the levels of the repeated group (an element exists),
-    `list_level` the definition level at which the list is not null, `slot_level` that at which the enclosing
-    list's element exists. Returns (lists, elements), (-1, 0) when an element comes before any list; `offsets`
-    holds lists + 1 entries.
+    `repetition_level` and `element_level` are the levels of the repeated group, at which an element exists. At
+    `list_level` the list is not null; at `slot_level` the element of the enclosing list exists. `offsets` has lists + 1
+    entries. Return (-1, 0) if an element precedes the first list.
     """
     cdef Py_ssize_t i, lists = 0, count = repetition.shape[0]
     cdef int32_t elements = 0
@@ -196,7 +194,7 @@ def list_offsets(
     cdef uint8_t *flags = &valid[0]
     with nogil:
         for i in range(count):
-            # The offset written for an entry that starts no list is overwritten by the next one; lists <= i.
+            # The next entry overwrites the offset if this entry starts no list; lists <= i.
             ends[lists] = elements
             flags[lists] = levels[i] >= list_level
             here = repeats[i] <= repetition_level and levels[i] >= slot_level
@@ -229,7 +227,7 @@ ctypedef fused word_t:
 
 
 cdef inline void _spread_words(word_t *target, Py_ssize_t at, const uint8_t *present, Py_ssize_t slots) noexcept nogil:
-    # Without a branch on what is null, which cannot be foretold: a slot without a value takes one and loses its bits.
+    # Without an unpredictable branch on nulls: a slot without a value receives a value whose bits are cleared.
     cdef Py_ssize_t i
     cdef word_t here
     for i in range(slots - 1, -1, -1):
@@ -243,7 +241,7 @@ cdef inline void _spread_words(word_t *target, Py_ssize_t at, const uint8_t *pre
 cdef void spread_values(
     uint8_t *target, Py_ssize_t width, Py_ssize_t values, const uint8_t *present, Py_ssize_t slots
 ) noexcept nogil:
-    """As `spread`, for callers that have checked the number of present slots."""
+    """Like `spread`, for callers that have checked the number of present slots."""
     if width == 1:
         _spread(target, 1, values, present, slots)
     elif width == 2:
@@ -261,7 +259,7 @@ cdef void spread_values(
 
 
 def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8_t[::1] present):
-    """Move the `values` fixed-width values at the start of `target` to the present slots; others become zero."""
+    """Move the first `values` values of fixed width in `target` to the present slots; other slots become zero."""
     cdef Py_ssize_t i, slots = present.shape[0], found = 0
     if width <= 0 or target.shape[0] != slots * width:
         raise ValueError("the target does not hold one value a slot")
@@ -280,7 +278,7 @@ def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8
 cdef inline Py_ssize_t _compact(
     const uint8_t *values, Py_ssize_t width, const uint8_t *present, Py_ssize_t slots, uint8_t *out
 ) noexcept nogil:
-    # Each value is written and stays when it is present; inlined for each constant width.
+    # Each value is written, and overwritten if it is not present; inlined for each constant width.
     cdef Py_ssize_t i, at = 0
     for i in range(slots):
         memcpy(out + at * width, values + i * width, width)
@@ -289,7 +287,8 @@ cdef inline Py_ssize_t _compact(
 
 
 def compact(const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] present, uint8_t[::1] out):
-    """Move the fixed-width values of the present slots (flags of 1 or 0) to `out`, which has room for one more."""
+    """Copy the fixed-width values of present slots (flags of 1 or 0) to `out`, which has room for an additional value.
+    """
     cdef Py_ssize_t i, found = 0, slots = present.shape[0]
     if width <= 0 or values.shape[0] != slots * width:
         raise ValueError("one value a slot is needed")
@@ -316,9 +315,10 @@ def compact(const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] pres
 def nullable_entries(
     int16_t[::1] definition, int64_t[::1] slot, const uint8_t[::1] valid, Py_ssize_t base
 ):
-    """One level down an optional node: entries whose slot is valid gain a definition level, others end here.
+    """Extend levels by an optional node: entries whose slot is valid gain a definition level, other entries end.
 
-    `valid` is a bitmap (least significant bit first) that starts at bit `base`; a slot of -1 has ended before.
+    `valid` is a bitmap (least significant bit first) that starts at bit `base`. Entries with slot -1 have already
+    ended.
     """
     cdef Py_ssize_t i, bit
     if definition.shape[0] != slot.shape[0]:
@@ -335,7 +335,7 @@ def nullable_entries(
 
 
 def occupied(const int64_t[::1] slot):
-    """Number of slots that are not -1, the first of them and the last."""
+    """Return the number of slots that are not -1, and the first and the last of them."""
     cdef Py_ssize_t i, count = 0
     cdef int64_t first = -1, last = -1
     with nogil:
@@ -349,7 +349,7 @@ def occupied(const int64_t[::1] slot):
 
 
 def entries_below(const int64_t[::1] slot, const int32_t[::1] offsets):
-    """Number of entries of `repeated_entries`: one for each element, and for each empty or ended list."""
+    """Return the number of entries that `repeated_entries` writes: one per element, and one per empty or ended list."""
     cdef Py_ssize_t i, lists = offsets.shape[0] - 1
     cdef int64_t total = 0, length
     cdef bint bad = False
@@ -372,7 +372,10 @@ cdef Py_ssize_t _repeat(
     const int32_t *offsets, Py_ssize_t lists, int16_t level, Py_ssize_t room,
     int16_t *out_repetition, int16_t *out_definition, int64_t *out_slot,
 ) noexcept nogil:
-    """The entries written; -1 when there are more than `room`, -2 for a slot that no list has."""
+    """Write the entries of a repeated node; return their number.
+
+    Return -1 if there are more than `room` entries, and -2 for a slot without a list.
+    """
     cdef Py_ssize_t i, j, at = 0
     cdef int32_t first, last
     for i in range(count):
@@ -404,10 +407,10 @@ def repeated_entries(
     const int32_t[::1] offsets, int repetition_level,
     int16_t[::1] out_repetition, int16_t[::1] out_definition, int64_t[::1] out_slot,
 ):
-    """One level down a repeated node: an entry becomes one a list element, or ends here when the list is empty.
+    """Extend levels by a repeated node: an entry becomes one entry per list element, or ends if the list is empty.
 
-    `offsets` has an entry more than there are lists and is absolute in the elements. Returns the entries written;
-    the outputs must hold one for each empty or ended entry and one for each element.
+    `offsets` has lists + 1 entries, which are absolute positions of elements. Return the number of entries. The outputs
+    must have room for an entry per element, and per empty or ended entry.
     """
     cdef Py_ssize_t room = out_slot.shape[0], made
     if repetition.shape[0] != slot.shape[0] or definition.shape[0] != slot.shape[0]:

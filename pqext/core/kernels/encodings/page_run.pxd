@@ -13,7 +13,7 @@ cdef struct PagePart:
 
 
 cdef class PageRun:
-    """Holds and lends the pages' bytes: `size` parts with `total` values in total."""
+    """Owner of the bytes of pages: `size` parts with `total` values in total."""
     cdef Bytes parts_bytes
     cdef PagePart *parts
     cdef readonly Py_ssize_t size

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Encoded parts of consecutive pages. Threads share the interpreter best when each call decodes many pages."""
+"""Encoded parts of consecutive pages. Threads scale best if each call decodes many pages without the GIL."""
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -12,7 +12,7 @@ from pqext.core.base.errors import CorruptFileError
 
 
 cdef class Lent:
-    """Some of the bytes that `owner` keeps, through the buffer protocol."""
+    """Part of the bytes of `owner`, exposed through the buffer protocol."""
     cdef const uint8_t *data
     cdef Py_ssize_t size
     cdef object owner
@@ -29,9 +29,9 @@ cdef object lend(const uint8_t *data, size_t size, object owner):
 
 
 cdef class PageRun:
-    """One part (values, or levels of one kind) of consecutive pages: its bytes, and how many values it holds.
+    """One part of consecutive pages, such as values or definition levels: its bytes, and the number of its values.
 
-    `counts` has a number a page, none negative.
+    `counts` has a non-negative number per page.
     """
 
     def __cinit__(self, pages=(), counts=()):
@@ -66,7 +66,7 @@ cdef class PageRun:
 
     @property
     def pages(self):
-        """The bytes of each page."""
+        """Bytes of each page."""
         cdef Py_ssize_t i
         return [lend(self.parts[i].data, self.parts[i].size, self.owners) for i in range(self.size)]
 
@@ -84,7 +84,7 @@ cdef class PageRun:
             self.total += counts[i]
 
     def split(self):
-        """Split each page after its prefix of a 4-byte length and that many bytes: two runs."""
+        """Split each page after its prefix, a 4-byte length and this number of bytes. Return two runs."""
         cdef PageRun first = PageRun(), rest = PageRun()
         cdef Py_ssize_t i
         cdef uint32_t length
@@ -92,10 +92,10 @@ cdef class PageRun:
         for i in range(self.size):
             part = self.parts[i]
             if part.size < 4:
-                raise CorruptFileError("levels leave their page")
+                raise CorruptFileError("levels extend beyond their page")
             length = part.data[0] | part.data[1] << 8 | part.data[2] << 16 | <uint32_t> part.data[3] << 24
             if length > part.size - 4:
-                raise CorruptFileError("levels leave their page")
+                raise CorruptFileError("levels extend beyond their page")
             first.add(part.data + 4, length, part.count)
             rest.add(part.data + 4 + length, part.size - 4 - length, part.count)
         first.owners = rest.owners = self.owners

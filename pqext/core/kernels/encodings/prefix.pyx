@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""Front compression of byte arrays: prefixes shared with the value before, and the suffixes (encodings.delta_byte_array)."""
+"""Front compression of byte arrays: lengths of prefixes shared with the previous value, and suffixes
+(encodings.delta_byte_array).
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -20,9 +22,9 @@ cdef enum:
 
 MESSAGES = {
     TRUNCATED: "suffixes of byte arrays end before all were read",
-    NEGATIVE: "a prefix or suffix of negative length",
-    BAD_PREFIX: "a prefix longer than the value before it",
-    BAD_LENGTH: "a value of another length than its type",
+    NEGATIVE: "a prefix or suffix has a negative length",
+    BAD_PREFIX: "a prefix is longer than the previous value",
+    BAD_LENGTH: "the length of a value differs from its type",
 }
 
 
@@ -30,7 +32,10 @@ cdef int measure(
     const int32_t *prefixes, const int32_t *suffixes, Py_ssize_t count, size_t size, int64_t width, int64_t limit,
     int32_t *lengths, int64_t *total
 ) noexcept nogil:
-    """Check all lengths before a byte is copied; `width` is -1 where values may have any length."""
+    """Compute and check all lengths before bytes are copied. Return OK or a fault.
+
+    `width` is the required length of values, or -1 for any length.
+    """
     cdef Py_ssize_t i
     cdef int64_t before = 0, length, taken = 0, sum = 0
     for i in range(count):
@@ -61,7 +66,7 @@ cdef void join(
     cdef uint8_t *before = out
     cdef Py_ssize_t i
     for i in range(count):
-        # The value before ends where this one begins, so the two never overlap.
+        # The previous value ends at the start of this value, so they do not overlap.
         if prefixes[i]:
             memcpy(out, before, prefixes[i])
         before = out
@@ -76,10 +81,10 @@ def join_prefixes(
     const int32_t[::1] prefixes, const int32_t[::1] suffixes, const uint8_t[::1] data, int32_t[::1] lengths,
     int64_t limit, int64_t width=-1, claim=None,
 ):
-    """The values, back to back, whose prefix and suffix lengths are given and whose suffixes lie in `data`.
+    """Return the concatenated values, given their prefix lengths, suffix lengths and concatenated suffixes `data`.
 
-    Fills `lengths`. `width` is the length that each value must have, -1 for any. Raises ``LimitError`` when the
-    values exceed `limit` bytes in total. `claim` receives their size before memory is allocated.
+    Fill `lengths`. `width` is the length that each value must have, or -1 for any length. Raises ``LimitError`` if the
+    values exceed `limit` bytes in total. `claim` is called with their size before memory is allocated.
     """
     cdef Bytes out
     cdef Py_ssize_t count = prefixes.shape[0]
@@ -105,7 +110,7 @@ def join_prefixes(
                 out.size = total
     if status == TOO_LARGE:
         raise ArrayLimitError(
-            f"shared prefixes stand for more than the {limit} bytes of byte array values left for this batch; "
+            f"shared prefixes expand to more than the {limit} bytes of byte array values left for this batch; "
             "read fewer rows at a time with iter_batches"
         )
     if status == OUT_OF_MEMORY:
@@ -116,7 +121,7 @@ def join_prefixes(
 
 
 cdef inline Py_ssize_t common(const uint8_t *a, const uint8_t *b, Py_ssize_t size) noexcept nogil:
-    """Length of the common prefix, within `size` bytes."""
+    """Return the length of the common prefix within `size` bytes."""
     cdef Py_ssize_t at = 0
     cdef uint64_t differing
     while at + 8 <= size:
@@ -158,7 +163,7 @@ cdef int split(
 
 
 def split_prefixes(const uint8_t[::1] data, const int32_t[::1] offsets, int32_t[::1] prefixes, int32_t[::1] suffixes):
-    """The suffixes, back to back, of the values between consecutive `offsets`; fills the lengths of both parts."""
+    """Return the concatenated suffixes of the values between consecutive `offsets`; fill the lengths of both parts."""
     cdef Bytes out
     cdef Py_ssize_t i, count = offsets.shape[0] - 1
     cdef const uint8_t *p = NULL

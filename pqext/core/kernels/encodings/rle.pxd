@@ -1,5 +1,5 @@
 # cython: language_level=3
-# Hybrid data of one page decoded, for kernels that decode whole chunks; 0, or a fault.
+# Decode hybrid data of one page, for kernels that decode complete chunks. Functions return 0 or a fault.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 

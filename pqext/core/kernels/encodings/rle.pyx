@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The run-length and bit-packing hybrid decoded: levels, dictionary indices and booleans (encodings.rle)."""
+"""Decode the hybrid of run-length encoding and bit-packing: levels, dictionary indices and booleans (encodings.rle)."""
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -26,11 +26,11 @@ cdef enum:
 MESSAGES = {
     TRUNCATED: "run-length data ends before all values were read",
     BAD_VARINT: "a run header is longer than 32 bits",
-    EMPTY_RUN: "a run of length zero",
+    EMPTY_RUN: "a run has length zero",
     TOO_LARGE: "a value lies outside the range allowed for this column",
-    NO_WIDTH: "a dictionary-encoded page without a bit width",
-    BAD_WIDTH: "a bit width of more than 32 for run-length data",
-    EMPTY_DICTIONARY: "a page refers to a dictionary that is empty",
+    NO_WIDTH: "a dictionary-encoded page lacks a bit width",
+    BAD_WIDTH: "the bit width of run-length data exceeds 32",
+    EMPTY_DICTIONARY: "a page refers to an empty dictionary",
 }
 
 
@@ -47,7 +47,7 @@ cdef struct Runs:
 
 
 cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
-    """Read the header of the next run; at most `wanted` of its values are needed."""
+    """Read the header of the next run, of which at most `wanted` values are needed. Return OK or a fault."""
     cdef uint64_t header = 0
     cdef int status = read_leb128(runs.p, runs.size, &runs.at, 32, &header), i
     cdef Py_ssize_t count = header >> 1
@@ -58,7 +58,7 @@ cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
         return EMPTY_RUN
     runs.packed = header & 1 and runs.width > 0
     if header & 1:
-        # Some writers cut the padding of the last group; all groups before it are there.
+        # Some writers omit the padding of the last group; all preceding groups are complete.
         least = (<uint64_t> count - 1) * runs.width
         count = min(count * 8, wanted)
         if max(least + (runs.width > 0), (<uint64_t> count * runs.width + 7) // 8) > runs.size - runs.at:
@@ -79,7 +79,10 @@ cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
 
 
 cdef int next_block(Runs *runs, uint32_t *block, Py_ssize_t count) noexcept nogil:
-    """Unpack `count` values, at most BLOCK and a multiple of eight but at the run's end, of a packed run."""
+    """Unpack `count` values of a packed run: at most BLOCK, and a multiple of eight except at the end of the run.
+
+    Return OK or a fault.
+    """
     cdef uint32_t seen = 0
     cdef Py_ssize_t i
     unpack(runs.p + runs.at, runs.size - runs.at, runs.width, count, block)
@@ -90,7 +93,7 @@ cdef int next_block(Runs *runs, uint32_t *block, Py_ssize_t count) noexcept nogi
             if block[i] >= runs.limit:
                 return TOO_LARGE
     runs.left -= count
-    # The last group of a run may lack its padding; nothing is read after it if it was the last one needed.
+    # The last group of a run may lack its padding; nothing after it is read.
     runs.at += (<size_t> (count + 7) // 8) * runs.width
     if runs.at > runs.size:
         runs.at = runs.size
@@ -98,7 +101,7 @@ cdef int next_block(Runs *runs, uint32_t *block, Py_ssize_t count) noexcept nogi
 
 
 cdef int decode(Runs *runs, Py_ssize_t count, value_t *out) noexcept nogil:
-    """Decode `count` values that must each be below the limit (checked exactly)."""
+    """Decode `count` values, each of which must be below the limit. Return OK or a fault."""
     cdef Py_ssize_t done = 0, run, i
     cdef uint32_t[BLOCK] block
     cdef int status
@@ -170,7 +173,7 @@ cdef int look_up(Runs *runs, Py_ssize_t count, const uint8_t *values, int value_
 cdef Runs open_runs(const uint8_t[::1] data, int width, uint32_t limit) except *:
     cdef Runs runs
     if not 0 <= width <= 32:
-        raise CorruptFileError(f"a bit width of {width} for run-length data")
+        raise CorruptFileError(f"bit width {width} is invalid for run-length data")
     runs.p = &data[0] if data.shape[0] else NULL
     runs.size = data.shape[0]
     runs.at = 0
@@ -188,7 +191,7 @@ cdef check(int status):
 
 
 def decode_into(const uint8_t[::1] data, int width, uint32_t limit, value_t[::1] out):
-    """Fill `out` with the hybrid-encoded values of `data`; returns the bytes consumed.
+    """Fill `out` with the hybrid-encoded values of `data`; return the number of bytes consumed.
 
     `width` is 0 to 32 bits; each value must be below `limit`. Data of width 0 may be missing completely.
     """
@@ -207,7 +210,10 @@ def decode_into(const uint8_t[::1] data, int width, uint32_t limit, value_t[::1]
 
 
 cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) noexcept nogil:
-    """Runs of one page; a negative `width` stands for one that the page's first byte gives. OK or a fault."""
+    """Open the runs of one page.
+
+    If `width` is negative, the first byte of the page is the bit width. Return OK or a fault.
+    """
     runs.p = part.data
     runs.size = part.size
     runs.at = 0
@@ -227,7 +233,7 @@ cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) 
 
 
 cdef int decode_parts(const PagePart *parts, Py_ssize_t pages, int width, uint32_t limit, value_t *out) noexcept nogil:
-    """Decode pages one after another; data of width 0 may be missing completely."""
+    """Decode consecutive pages. Data of width 0 may be missing completely. Return OK or a fault."""
     cdef Py_ssize_t i
     cdef Runs runs
     cdef int status
@@ -246,7 +252,7 @@ cdef int decode_parts(const PagePart *parts, Py_ssize_t pages, int width, uint32
 def decode_run(PageRun run not None, int width, uint32_t limit, value_t[::1] out):
     """Fill `out` with the hybrid-encoded values of a run of pages, each below `limit`.
 
-    `width` is 0 to 32 bits, or -1 for pages that say it in a byte of their own, as dictionary indices do.
+    `width` is 0 to 32 bits, or -1 if the first byte of each page is the width, as for dictionary indices.
     """
     cdef int status = OK
     if out.shape[0] != run.total or width > 32:
@@ -277,9 +283,9 @@ cdef int look_up_parts(
 
 
 def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out):
-    """Fill `out` with the dictionary values that the indices of a run of pages name.
+    """Fill `out` with the dictionary values that the indices of a run of pages select.
 
-    `values` holds `entries` values of `value_width` bytes; `out` takes one for each of the pages' values.
+    `values` contains `entries` values of `value_width` bytes each; `out` has room for one per index.
     """
     cdef int status = OK
     if value_width < 1 or <size_t> entries * value_width > <size_t> values.shape[0]:
@@ -296,7 +302,7 @@ def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width
 
 
 cdef inline uint32_t packed_at(const Runs *runs, Py_ssize_t value) noexcept nogil:
-    """One value of a packed run, which `next_run` has found to be there."""
+    """Return one value of a packed run that `next_run` has opened."""
     cdef uint64_t word = 0
     cdef size_t bit = <size_t> value * runs.width, byte = runs.at + (bit >> 3)
     memcpy(&word, runs.p + byte, 8 if runs.size - byte >= 8 else runs.size - byte)
@@ -307,7 +313,7 @@ cdef int indices_of_part(
     const PagePart *part, uint32_t entries, int64_t base, const int64_t *places, Py_ssize_t *taken, Py_ssize_t count,
     int32_t *out,
 ) noexcept nogil:
-    """Return the indices at positions `places` of a page that starts at `base`; skip the runs between them."""
+    """Write the indices at positions `places` of a page that starts at position `base`. Return OK or a fault."""
     cdef Runs runs
     cdef Py_ssize_t done = 0, i = taken[0]
     cdef uint32_t value
@@ -339,7 +345,8 @@ cdef int indices_of_part(
 
 
 def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places, int32_t[::1] out):
-    """Fill `out` with the dictionary indices, each below `entries`, at ascending `places` of a run of pages."""
+    """Fill `out` with the dictionary indices, each below `entries`, at ascending positions `places` of a run of pages.
+    """
     cdef int status = OK
     cdef Py_ssize_t i, taken = 0
     cdef int64_t base = 0, before = -1
@@ -364,7 +371,7 @@ def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places
 
 
 cdef bint all_ones(const PagePart *parts, Py_ssize_t pages) noexcept nogil:
-    """Is each page one run of 1 that covers all its values? Most columns that may have nulls have none."""
+    """Return whether each page is one run of 1 for all its values, as in most optional columns without nulls."""
     cdef Py_ssize_t i
     cdef Runs runs
     for i in range(pages):
@@ -378,7 +385,7 @@ cdef bint all_ones(const PagePart *parts, Py_ssize_t pages) noexcept nogil:
 
 
 def holds_ones_only(PageRun run not None):
-    """Is every level of these pages 1 and written in one run? No means unknown."""
+    """Return whether all levels of these pages are 1 and stored in one run per page. False means unknown."""
     return all_ones(run.parts, run.size)
 
 
@@ -399,7 +406,7 @@ cdef int decode_flag_parts(const PagePart *parts, Py_ssize_t pages, uint8_t *out
 
 
 def decode_flags(PageRun run not None, uint8_t[::1] out, int64_t[::1] ones):
-    """Fill `out` with levels of 0 or 1, and `ones` with how many of each page are 1."""
+    """Fill `out` with levels of 0 or 1, and `ones` with the number of levels 1 in each page."""
     cdef int status = OK
     if out.shape[0] != run.total or ones.shape[0] != run.size:
         raise ValueError("the outputs do not hold one value for each of the pages'")
@@ -412,14 +419,14 @@ def decode_flags(PageRun run not None, uint8_t[::1] out, int64_t[::1] ones):
 
 
 cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *out, int64_t *ones) noexcept nogil:
-    """Levels of 0 or 1, and how many are 1."""
+    """Decode levels of 0 or 1, and count the levels 1. Return OK or a fault."""
     cdef PagePart part
     part.data, part.size, part.count = p, size, count
     return decode_flag_parts(&part, 1, out, ones)
 
 
 cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil:
-    """Dictionary indices below `limit`, after their bit width."""
+    """Decode dictionary indices below `limit`, which follow their bit width. Return OK or a fault."""
     cdef PagePart part
     part.data, part.size, part.count = p, size, count
     return decode_parts(&part, 1, -1, limit, out)
@@ -428,6 +435,7 @@ cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t 
 cdef int page_values(
     const uint8_t *p, size_t size, Py_ssize_t count, uint32_t entries, const uint8_t *values, int width, uint8_t *out
 ) noexcept nogil:
-    """The values of `width` bytes that dictionary indices name among `entries`."""
+    """Decode dictionary indices to the values of `width` bytes among `entries` that they select. Return OK or a fault.
+    """
     cdef PagePart part = [p, size, count]
     return look_up_parts(&part, 1, entries, values, width, out)

@@ -1,4 +1,4 @@
-# The run-length and bit-packing hybrid, appended to memory that grows: 0, or -1 when memory is out.
+# Append hybrid-encoded values to growing memory. Functions return 0, or -1 if memory is exhausted.
 from libc.stdint cimport int16_t, int32_t
 
 from pqext.core.kernels.buffer cimport Bytes

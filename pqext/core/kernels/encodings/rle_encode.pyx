@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The run-length and bit-packing hybrid encoded (encodings.rle)."""
+"""Encode the hybrid of run-length encoding and bit-packing (encodings.rle)."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -14,7 +14,7 @@ ctypedef fused value_t:
 
 
 cdef inline void pack_group(const value_t *values, int width, uint8_t *out) noexcept nogil:
-    """Eight values of `width` bits in `width` bytes; up to eight bytes more are written."""
+    """Pack eight values of `width` bits into `width` bytes; up to eight additional bytes are overwritten."""
     cdef uint64_t word = 0
     cdef int i, filled = 0
     for i in range(8):
@@ -29,7 +29,7 @@ cdef inline void pack_group(const value_t *values, int width, uint8_t *out) noex
 
 
 cdef inline void pack_bits(const value_t *values, Py_ssize_t groups, uint8_t *out) noexcept nogil:
-    """Groups of eight values of one bit."""
+    """Pack groups of eight values of one bit each."""
     cdef Py_ssize_t i
     for i in range(groups):
         out[i] = <uint8_t> (
@@ -40,7 +40,7 @@ cdef inline void pack_bits(const value_t *values, Py_ssize_t groups, uint8_t *ou
 
 
 cdef int put_packed(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
-    """One bit-packed run of `count` values, padded with zeros to a multiple of eight."""
+    """Append one bit-packed run of `count` values, padded with zeros to a multiple of eight."""
     cdef Py_ssize_t groups = (count + 7) // 8, whole = count // 8, i
     cdef size_t total = <size_t> groups * width
     cdef value_t[8] last
@@ -74,7 +74,7 @@ cdef int put_run(Bytes *b, uint32_t value, Py_ssize_t count, int width) noexcept
 
 
 cdef inline bint uniform(const value_t *values) noexcept nogil:
-    """Whether eight values are equal."""
+    """Return whether eight values are equal."""
     cdef int i
     cdef value_t differs = 0
     for i in range(1, 8):
@@ -83,9 +83,9 @@ cdef inline bint uniform(const value_t *values) noexcept nogil:
 
 
 cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
-    """Groups of eight equal values become RLE runs where that is shorter; what lies between is bit-packed."""
+    """Encode groups of eight equal values as RLE runs if that is shorter, and bit-pack the other values."""
     cdef Py_ssize_t start = 0, at = 0, end, longest = 1 << 24
-    # A run takes about four bytes: its header and value, and the header of the bit-packed run after it.
+    # An RLE run takes about four bytes: its header and value, and the header of the next bit-packed run.
     cdef Py_ssize_t least = 8 * (1 + 3 // width if width else 1)
     while count - at >= 8:
         if not uniform(values + at):
@@ -122,7 +122,7 @@ cdef int put_indices(Bytes *b, const int32_t *indices, Py_ssize_t count, int wid
 
 
 cdef int put_same_levels(Bytes *b, int16_t level, Py_ssize_t count, int width) noexcept nogil:
-    """`count` times one level, in the bytes that `encode_all` would make."""
+    """Append one level `count` times, in the same bytes as `encode_all`."""
     cdef int16_t[64] few
     cdef Py_ssize_t i, part, longest = 1 << 24
     while count >= 64:
@@ -136,7 +136,7 @@ cdef int put_same_levels(Bytes *b, int16_t level, Py_ssize_t count, int width) n
 
 
 def encode(const value_t[::1] values, int width):
-    """Encode values of at most `width` bits as `bytes`, without a length prefix."""
+    """Return the hybrid encoding of values of at most `width` bits as `bytes`, without a length prefix."""
     cdef Bytes out
     cdef int status = 0
     cdef Py_ssize_t count = values.shape[0]

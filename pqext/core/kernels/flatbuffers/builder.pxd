@@ -1,4 +1,4 @@
-# Tables, vectors and strings of FlatBuffers, written in order: each before what it refers to.
+# Write tables, vectors and strings of FlatBuffers in order: each precedes its targets.
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
@@ -9,13 +9,13 @@ from pqext.core.kernels.flatbuffers.thrift_values cimport number
 cdef enum:
     TOO_LARGE = -42
     MOST_BYTES = 0x7FFFFFFF
-    VTABLES = 64       # that are remembered
+    VTABLES = 64       # maximum number of vtables to reuse
 
 cdef struct Table:
     int slots
-    uint8_t size[100]        # bytes of each slot, 0 for those that are absent
+    uint8_t size[100]        # size of each slot in bytes, 0 if it is absent
     uint64_t value[100]
-    int64_t place[100]       # where each was written
+    int64_t place[100]       # position of each written slot
 
 cdef struct Build:
     Bytes out
@@ -40,7 +40,7 @@ cdef inline int put_u32(Build *b, uint32_t value) noexcept nogil:
 
 
 cdef inline void refer(Build *b, int64_t place) noexcept nogil:
-    """Make the offset at `place` refer to the next byte written."""
+    """Set the offset at `place` to the next byte that is written."""
     cdef uint32_t distance = <uint32_t> (<int64_t> b.out.size - place)
     memcpy(b.out.data + place, &distance, 4)
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Tables, vectors and strings of FlatBuffers, written in order.
+"""Write tables, vectors and strings of FlatBuffers in order.
 
-Each precedes what it refers to, so that all offsets point forward; tables with the same fields share a vtable.
+Each precedes its targets, so that all offsets point forward. Tables with the same fields share a vtable.
 """
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
@@ -21,7 +21,7 @@ cdef int pad(Build *b, int64_t multiple) noexcept nogil:
 
 
 cdef int64_t put_table(Build *b, Table *t) noexcept nogil:
-    """Write a table; returns its offset, or a fault."""
+    """Write a table; return its offset or a fault."""
     cdef uint16_t vtable[102]
     cdef int slot, size, at = 4, i
     cdef bint wide = False
@@ -38,7 +38,7 @@ cdef int64_t put_table(Build *b, Table *t) noexcept nogil:
                 at += size
     vtable[0], vtable[1] = <uint16_t> vsize, <uint16_t> at
     for i in range(b.known - 1, -1, -1):
-        # A shorter one may be the last that was written: its own size comes first.
+        # The last vtable may be shorter: its first field is its size.
         if u16_at(b.out.data + b.vtables[i]) == vsize and memcmp(b.out.data + b.vtables[i], vtable, vsize) == 0:
             found = b.vtables[i]
             break
@@ -69,7 +69,7 @@ cdef int64_t put_table(Build *b, Table *t) noexcept nogil:
 
 
 cdef int64_t put_table_at(Build *b, Table *t, int64_t reference) noexcept nogil:
-    """Write a table to which the offset at `reference` leads."""
+    """Write a table, and set the offset at `reference` to it. Return the position of the table or a fault."""
     cdef int64_t place = put_table(b, t)
     cdef uint32_t distance
     if place >= 0:
@@ -79,7 +79,7 @@ cdef int64_t put_table_at(Build *b, Table *t, int64_t reference) noexcept nogil:
 
 
 cdef int put_string(Build *b, int64_t place, const uint8_t *text, Py_ssize_t size, bint ends) noexcept nogil:
-    """Write a string, or a vector of bytes without terminator, that the offset at `place` refers to."""
+    """Write a string, or without a terminator a vector of bytes, as the target of the offset at `place`."""
     if size > MOST_BYTES or pad(b, 4) != DONE:
         return TOO_LARGE
     refer(b, place)
@@ -89,7 +89,7 @@ cdef int put_string(Build *b, int64_t place, const uint8_t *text, Py_ssize_t siz
 
 
 cdef int64_t put_offsets(Build *b, int64_t place, int64_t count) noexcept nogil:
-    """Reserve a vector of offsets to be set later; returns the position of the first."""
+    """Reserve a vector of offsets that are set later; return the position of the first offset."""
     cdef int64_t first
     if count > MOST_BYTES // 4 or pad(b, 4) != DONE:
         return TOO_LARGE

@@ -1,4 +1,4 @@
-# Column chunks, and key-value metadata, as tables of FlatBuffers.
+# Convert column chunks and key-value metadata to tables of FlatBuffers.
 from libc.stdint cimport int64_t
 
 from pqext.core.kernels.flatbuffers.builder cimport Build, Table
@@ -8,11 +8,11 @@ cdef enum:
     UNUSUAL = -40      # a structure that the tables cannot represent
     ENCRYPTED = -41
 
-# Properties of a leaf's order that its bounds depend on.
+# Properties of the order of a leaf that determine its bounds.
 cdef enum:
-    BY_BYTES = 1       # as unsigned bytes, so that a shorter bound is one too
-    TEXT = 2           # and they are UTF-8
-    ORDERED = 4        # in the order of their type
+    BY_BYTES = 1       # values are ordered as unsigned bytes, so that truncated bounds are valid
+    TEXT = 2           # values are also UTF-8
+    ORDERED = 4        # bounds have the order of the type
 
 
 cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Column chunks of a serialised Thrift footer as tables of FlatBuffers, with the bounds that fit these."""
+"""Convert column chunks of a serialised Thrift footer to tables of FlatBuffers, with the bounds that these support."""
 from libc.stdint cimport int32_t, int64_t, int8_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -18,7 +18,7 @@ from pqext.core.kernels.flatbuffers.thrift_values cimport are_texts, inside, lis
 
 
 cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil:
-    """Write key-value metadata that is all text; `t` already has a slot for it."""
+    """Write key-value metadata that is all text; `t` already has a slot for it. Return DONE or a fault."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, size = 0, i
     cdef Fields pair
@@ -51,7 +51,7 @@ cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcep
 
 
 cdef void set_suffix(Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact) noexcept nogil:
-    """A number of `size` bytes, most significant first."""
+    """Set the suffix slots of a bound to a number of `size` bytes, most significant first."""
     cdef uint64_t lo8 = 0, hi8 = 0
     cdef Py_ssize_t i
     for i in range(size):
@@ -65,12 +65,12 @@ cdef void set_suffix(Table *t, int shift, const uint8_t *suffix, Py_ssize_t size
 
 
 cdef inline bint follows(uint8_t byte) noexcept nogil:
-    """Whether it is a continuation byte of UTF-8."""
+    """Return whether `byte` is a continuation byte of UTF-8."""
     return byte & 0xC0 == 0x80
 
 
 cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexcept nogil:
-    """Increment the last character that is not the maximum; returns the number of bytes retained, which may be 0."""
+    """Increment the last character that is not the maximum; return the number of bytes retained, which may be 0."""
     while kept:
         if is_text and cut[kept - 1] != 0x7F and cut[kept - 1] != 0xBF:
             break
@@ -88,7 +88,7 @@ cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexc
 cdef void set_bytes_bound(
     Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, int order, bint is_fixed
 ) noexcept nogil:
-    """Write the suffix of a bound: exact, or shortened if the values have no fixed length."""
+    """Write the suffix of a bound: exact, or truncated if the values have no fixed length."""
     cdef uint8_t cut[16]
     cdef Py_ssize_t kept = 16
     if size <= 16:
@@ -139,7 +139,7 @@ cdef int put_statistics(
         if not held[i]:
             continue
         shift = S_TO_MAX if i else 0
-        # Numbers are never cut; of bytes that nobody calls exact nobody knows.
+        # Without a flag, bounds are exact for numbers, and possibly truncated for byte arrays.
         flag = find_field(found, 7 if i else 8)
         exact = flag.wire == TRUE if flag != NULL else type != BYTE_ARRAY and type != FIXED
         if (type == INT32 or type == FLOAT) and size[i] == 4:
@@ -196,7 +196,7 @@ cdef int put_geo(Build *b, int64_t reference, Fields *found) noexcept nogil:
 
 
 cdef bint all_dictionary(Fields *found) noexcept nogil:
-    """Whether the encoding statistics state that every data page is dictionary-encoded."""
+    """Return whether the encoding statistics state that every data page is dictionary-encoded."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, i
     cdef Fields one
@@ -218,7 +218,8 @@ cdef bint all_dictionary(Fields *found) noexcept nogil:
 cdef int put_column(
     Build *b, int64_t reference, Fields *chunk, int64_t rows, int type, int order
 ) noexcept nogil:
-    """ColumnChunk and all below it, of a leaf whose values have this `order`."""
+    """Write a ColumnChunk and its nested structures, for a leaf whose values have this `order`. Return DONE or a fault.
+    """
     cdef Fields found, statistics, geo
     cdef Table t, bloom
     cdef int64_t value = 0, place

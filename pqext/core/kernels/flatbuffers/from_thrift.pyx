@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Convert a serialised Thrift footer to a FlatBuffers footer: tables, and differences that tables cannot represent.
 
-Tables are written in the order of the file, each before what it refers to, so that all offsets point forward; tables
-with the same fields share a vtable. Each structure is read back from its tables immediately, and parts that differ from
-the original are stored as a difference. So a table may omit what it cannot represent, without loss.
+Tables are written in the order of the file, each before its targets, so that all offsets point forward; tables with the
+same fields share a vtable. Each structure is read back from its tables immediately, and parts that differ from the
+original are stored as a difference. A table may therefore omit values that it cannot represent, without loss.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint8_t
@@ -35,9 +35,9 @@ cdef enum:
 cdef dict MESSAGES = {
     UNUSUAL: "its structures are unusual",
     UNUSUAL_FIELDS: "its structures are unusual",
-    ENCRYPTED: "it speaks of encryption",
+    ENCRYPTED: "it declares encryption",
     TOO_LARGE: "it would take more than 2 GiB",
-    LONG_PATHS: "the paths of its columns take far more bytes than it would",
+    LONG_PATHS: "the paths of its columns would take far more bytes than the footer",
 }
 
 # An empty list, for comparing structures whose lists are replaced.
@@ -45,11 +45,12 @@ cdef const uint8_t *EMPTY_LIST = b"\x0c"
 
 cdef struct Pieces:
     Bytes data
-    Bytes stops              # of each piece, as uint32
+    Bytes stops              # ends of the pieces, as uint32
 
 
 cdef int note(Build *b, Fields *found, Pieces *pieces) noexcept nogil:
-    """Keep what makes `b.base`, a structure as its tables say it, the one whose fields these are."""
+    """Store the difference from `b.base`, a structure as its tables represent it, to the structure with these fields.
+    """
     cdef Cursor c
     cdef Fields base
     cdef int status
@@ -67,7 +68,7 @@ cdef int note(Build *b, Fields *found, Pieces *pieces) noexcept nogil:
 
 
 cdef int put_logical(Build *b, int64_t reference, int kind, Fields *about) noexcept nogil:
-    """A member of the union LogicalType."""
+    """Write a member of the union LogicalType. Return DONE or a fault."""
     cdef Table t
     cdef Fields unit
     cdef Field *flag
@@ -178,7 +179,9 @@ cdef int put_sorting(Build *b, Table *t, Fields *found) noexcept nogil:
 
 
 cdef int order_of_bytes(Fields *element) noexcept nogil:
-    """`BY_BYTES` if values are ordered by their bytes, so that bounds can be shortened; also `TEXT` for text."""
+    """Return `BY_BYTES` if values are ordered by their bytes, so that bounds can be truncated, and also `TEXT` for
+    text.
+    """
     cdef Fields logical
     cdef int64_t value = 0
     cdef int id, order = BY_BYTES
@@ -336,7 +339,7 @@ cdef int put_all(
 
 
 cdef int gather(Pieces *pieces, Bytes *out) noexcept nogil:
-    """The number of pieces, where each begins, and the pieces; 0 where all are empty."""
+    """Write the number of pieces, the start of each piece, and the pieces; only 0 if all are empty."""
     cdef uint32_t count = <uint32_t> (pieces.stops.size // 4) if pieces.data.size else 0, zero = 0
     if put_bytes(out, &count, 4) != DONE:
         return OUT_OF_MEMORY
@@ -378,7 +381,7 @@ def convert(bytes serialised not None, int max_depth):
                     status = gather(&pieces[i], &beside)
             if status == DONE:
                 status = pad(&b, 4)
-            # As whoever opens it will find.
+            # Readers reject footers whose paths exceed this size.
             if status == DONE and leaves.paths.size > MOST_PATHS * b.out.size + (1 << 20):
                 status = LONG_PATHS
         if status == OUT_OF_MEMORY:

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Check Arrow IPC schema messages before Arrow parses them.
 
-A flatbuffer refers to its parts by offsets, so one part may be referred to any number of times, and Arrow builds an
-object for each reference. This check builds none, and rejects a message that expands to more than its bytes allow.
+A FlatBuffer refers to its parts by offsets, so any number of offsets may refer to one part, and Arrow builds an object
+for each offset. This check builds none, and rejects a message that expands to more than its bytes allow.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -13,7 +13,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     DEPTH = 100
-    FIELD = 24  # the bytes of a field without name, type and children
+    FIELD = 24  # size in bytes of a field without name, type and children
     TABLE = 8
     OUTSIDE = 1
     DEEP = 2
@@ -42,7 +42,7 @@ cdef inline int read_u32(Walk *w, int64_t at, uint32_t *out) noexcept nogil:
 
 
 cdef int slot(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil:
-    """Where the member `number` of a table lies, 0 when it is not there."""
+    """Find the value of member `number` of a table; 0 if it is absent. Return 0 or a fault."""
     cdef int32_t back
     cdef uint16_t length, offset
     cdef int64_t vtable
@@ -67,7 +67,7 @@ cdef int slot(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil:
 
 
 cdef int follow(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil:
-    """Where what the member `number` refers to lies, 0 when it is not there."""
+    """Find the target of member `number` of a table; 0 if it is absent. Return 0 or a fault."""
     cdef uint32_t distance
     cdef int status = slot(w, table, number, out)
     if status or out[0] == 0:
@@ -80,7 +80,7 @@ cdef int follow(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil
 
 
 cdef int sized(Walk *w, int64_t table, int number, int each) noexcept nogil:
-    """A string or a vector of plain numbers of `each` bytes."""
+    """Check a string, or a vector of plain values of `each` bytes. Return 0 or a fault."""
     cdef int64_t at
     cdef uint32_t count
     cdef int status = follow(w, table, number, &at)
@@ -109,7 +109,7 @@ cdef int vector(Walk *w, int64_t table, int number, int64_t *first, int64_t *cou
 
 
 cdef int pairs(Walk *w, int64_t table, int number) noexcept nogil:
-    """Custom metadata: a vector of tables of two strings."""
+    """Check custom metadata: a vector of tables of two strings. Return 0 or a fault."""
     cdef int64_t first, count, i, at
     cdef uint32_t distance
     cdef int status = vector(w, table, number, &first, &count)
@@ -125,7 +125,7 @@ cdef int pairs(Walk *w, int64_t table, int number) noexcept nogil:
 
 
 cdef int fields(Walk *w, int64_t table, int number, int depth) noexcept nogil:
-    """A vector of fields."""
+    """Check a vector of fields. Return 0 or a fault."""
     cdef int64_t first, count, i, at
     cdef uint32_t distance
     cdef int status = vector(w, table, number, &first, &count)
@@ -160,7 +160,7 @@ cdef int one_field(Walk *w, int64_t field, int depth) noexcept nogil:
 
 
 cdef int schema_of(Walk *w, int64_t *root, int64_t *schema) noexcept nogil:
-    """Where the tables of a message and of the schema in it lie."""
+    """Find the tables of a message and of its schema. Return 0 or a fault."""
     cdef uint32_t first
     cdef int64_t at
     cdef int status = read_u32(w, 0, &first)
@@ -182,7 +182,7 @@ cdef int message(Walk *w) noexcept nogil:
 
 
 cdef int open_walk(Walk *w, const uint8_t[::1] data) except -1:
-    """Begin on the message in `data`; 0 where that is cut short."""
+    """Begin to check the message in `data`; return 0 if it is truncated."""
     cdef uint32_t first, size
     cdef int64_t start = 4
     if data.shape[0] < 8:
@@ -202,20 +202,20 @@ cdef int open_walk(Walk *w, const uint8_t[::1] data) except -1:
 
 
 def check(const uint8_t[::1] data not None):
-    """The fault of a message, `None` if Arrow's reader may parse it."""
+    """Return the fault of a message; `None` if Arrow's reader may parse it."""
     cdef Walk w
     cdef int status
     if not open_walk(&w, data):
-        return "it is cut short"
+        return "it is truncated"
     with nogil:
         status = message(&w)
     return _FAULTS[status]
 
 
 def only(const uint8_t[::1] data not None, positions):
-    """A copy of the message with no other fields than those at `positions`, which ascend; `None` where it has not these.
+    """Return a copy of the message with only the fields at ascending `positions`; `None` if it lacks these fields.
 
-    The copy is to be checked as well: what is written over may be a part of something else too.
+    The copy must be checked again, because overwritten bytes may also belong to another part.
     """
     cdef Walk w
     cdef int64_t root = 0, schema = 0, first = 0, count = 0, moved, last = -1
@@ -245,9 +245,9 @@ def only(const uint8_t[::1] data not None, positions):
 
 _FAULTS = {
     0: None,
-    OUTSIDE: "its parts lie outside it",
+    OUTSIDE: "an offset is out of range",
     DEEP: "it nests deeper than 100 levels",
-    LARGE: "it refers to its parts again and again",
+    LARGE: "it refers to the same parts too many times",
     OTHER: "it is not a schema",
 }
 
@@ -255,7 +255,7 @@ _FAULTS = {
 cdef enum:
     NO_DIGIT = 1 << 24
 
-cdef uint32_t[4][256] DIGITS  # of base64, by their position in a group of four
+cdef uint32_t[4][256] DIGITS  # values of base64 digits by position in a group of four
 
 
 cdef void fill_digits(const uint8_t[::1] alphabet) noexcept:
@@ -271,7 +271,7 @@ fill_digits(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 def from_base64(str text not None):
-    """The bytes of a text that is base64 and nothing else, with its padding; `None` for another."""
+    """Decode text that consists only of base64 with its padding; return `None` for other text."""
     cdef Py_ssize_t size = 0, padding = 0, i, whole
     cdef const uint8_t *p = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &size)
     cdef uint32_t value, seen = 0

@@ -1,4 +1,4 @@
-# The leaves of the schema in a FlatBuffers footer: what column chunks do not repeat there.
+# Leaves of the schema in a FlatBuffers footer, whose properties column chunks do not repeat.
 from libc.stdint cimport int8_t, int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -12,9 +12,9 @@ cdef enum:
 
 cdef struct Leaves:
     int64_t count
-    int8_t *types        # physical type of each, -1 for none
-    uint8_t *by_bytes    # whether its values are in the order of their bytes
-    int64_t *starts      # of the paths, in Thrift's form, and where the last one ends
+    int8_t *types        # physical type of each leaf, -1 if it has none
+    uint8_t *by_bytes    # whether values are ordered by their bytes
+    int64_t *starts      # start of each serialised Thrift path, and the end of the last
     Bytes paths
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The leaves of the schema in a FlatBuffers footer, with the paths that column chunks have in Thrift."""
+"""Leaves of the schema in a FlatBuffers footer, with the paths that column chunks have in Thrift."""
 from libc.stdint cimport int64_t, int8_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -23,7 +23,8 @@ cdef void free_leaves(Leaves *leaves) noexcept nogil:
 
 
 cdef bint is_by_bytes(int logical) noexcept nogil:
-    """Whether byte arrays of this logical type are ordered by their bytes, so that a truncated one is a bound."""
+    """Return whether byte arrays of this logical type are ordered by their bytes, so that truncated values are bounds.
+    """
     return logical == 0 or logical == AS_STRING or logical == AS_ENUM or AS_JSON <= logical <= AS_UUID
 
 
@@ -36,9 +37,9 @@ cdef int put_name(const uint8_t *data, int64_t element, Bytes *o) noexcept nogil
 
 
 cdef int find_leaves(const uint8_t *data, int64_t schema, int max_depth, int64_t most, Leaves *out) noexcept nogil:
-    """Collect the leaves of the schema in order; their paths take a limited number of bytes."""
+    """Collect the leaves of the schema in order. The paths take at most `most` bytes. Return DONE or a fault."""
     cdef int64_t count = count_of(data, schema), i, at, children, left
-    cdef int64_t *above      # open groups: their elements, and how many children are to come
+    cdef int64_t *above      # open groups: their elements, and the number of remaining children
     cdef int64_t *expected
     cdef int depth = 0, status = DONE, level
     memset(out, 0, sizeof(Leaves))

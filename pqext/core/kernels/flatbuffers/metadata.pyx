@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""A verified FlatBuffers footer, whose structures are converted to Thrift one by one.
+"""Convert the structures of a verified FlatBuffers footer to Thrift, one by one.
 
-Differences (`thrift_fields`) in its extension complete what the tables cannot represent.
+Differences (`thrift_fields`) in its extension add values that the tables cannot represent.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
@@ -32,7 +32,7 @@ cdef dict MESSAGES = {
     UNUSUAL_FIELDS: "the extension of the FlatBuffers footer is corrupt",
     BAD_PIECE: "the extension of the FlatBuffers footer is corrupt",
     TOO_DEEP_TREE: "the schema nests deeper than schema_depth",
-    TOO_LONG: "the FlatBuffers footer stands for a Thrift footer of more than footer_bytes",
+    TOO_LONG: "the FlatBuffers footer expands to a Thrift footer of more than footer_bytes",
     TOO_MUCH_TREE: "the paths of the columns take far more bytes than the FlatBuffers footer",
 }
 
@@ -50,7 +50,7 @@ cdef struct Section:
 
 
 cdef class FlatMetadata:
-    """A verified FlatBuffers footer, whose structures are converted to Thrift one by one."""
+    """Verified FlatBuffers footer, whose structures are converted to Thrift one by one."""
     cdef object held, beside
     cdef const uint8_t *data
     cdef int64_t root, schema, groups
@@ -59,7 +59,7 @@ cdef class FlatMetadata:
     cdef const uint8_t *file_piece
     cdef int64_t file_size
     cdef bint own
-    cdef int64_t most            # bytes of Thrift that are made at once
+    cdef int64_t most            # maximum size of a Thrift result in bytes
 
     def __cinit__(self, bytes payload not None, limits, own):
         cdef int64_t i, size = len(payload)
@@ -77,7 +77,7 @@ cdef class FlatMetadata:
             raise_for(status)
         for i in range(count_of(self.data, self.groups)):
             if count_of(self.data, self.columns_of(i)) != self.leaves.count:
-                raise CorruptFileError(f"row group {i} of the FlatBuffers footer has another number of columns than the schema")
+                raise CorruptFileError(f"the columns of row group {i} in the FlatBuffers footer do not match the schema")
         stored = extension(payload)
         self.beside = None if stored is None else own(stored)
         self.own = self.beside is not None
@@ -128,7 +128,7 @@ cdef class FlatMetadata:
         return 0
 
     cdef int finish(self, const uint8_t *piece, int64_t size, Bytes *base, Bytes *out) noexcept nogil:
-        """Put a difference over what the tables say."""
+        """Apply a difference to a structure from the tables."""
         cdef Fields mine, other
         cdef Cursor c
         if size == 0:
@@ -142,7 +142,7 @@ cdef class FlatMetadata:
         return put_together(&mine, &other, out, 0)
 
     cdef int one(self, int kind, int64_t position, int64_t group, int64_t column, Bytes *base, Bytes *out) noexcept nogil:
-        """An element (0), row group (1) or column chunk (2)."""
+        """Convert a schema element (0), row group (1) or column chunk (2) to Thrift. Return DONE or a fault."""
         cdef Section *section = &self.pieces[kind]
         cdef int64_t start = 0, stop = 0, table
         cdef int status
@@ -167,12 +167,12 @@ cdef class FlatMetadata:
 
     @property
     def counts(self):
-        """Schema elements, row groups and leaves."""
+        """Numbers of schema elements, row groups and leaves."""
         return count_of(self.data, self.schema), count_of(self.data, self.groups), self.leaves.count
 
     @property
     def rows(self):
-        """The rows of all row groups; None if a count is negative, or differences may contain counts."""
+        """Total number of rows of all row groups; None if a count is negative, or differences may contain counts."""
         cdef int64_t i, rows, total = 0
         if self.pieces[1].count:
             return None
@@ -185,7 +185,7 @@ cdef class FlatMetadata:
 
     @property
     def is_ours(self):
-        """Whether our extension complements the tables."""
+        """Whether pqext's extension complements the tables."""
         return self.own
 
     @property
@@ -245,7 +245,7 @@ cdef class FlatMetadata:
             bytes_free(&out)
 
     def row_groups(self):
-        """The list of all row groups with all their column chunks, its header first."""
+        """Return the list of all row groups with all their column chunks, beginning with the list header."""
         cdef Bytes base, out, group
         cdef int status = DONE
         cdef int64_t i, j, count = count_of(self.data, self.groups)

@@ -79,7 +79,7 @@ cdef enum:
     BYTE_ARRAY = 6
     FIXED = 7
 
-# Members of the union LogicalType that are distinguished.
+# Members of the union LogicalType that are handled differently.
 cdef enum:
     AS_STRING = 1
     AS_ENUM = 4
@@ -95,7 +95,7 @@ cdef enum:
 
 
 cdef inline int to_union(int64_t thrift) noexcept nogil:
-    """The member of the union for a field of Thrift's LogicalType; 0 for none."""
+    """Return the union member for a field of Thrift's LogicalType; 0 if there is none."""
     if 1 <= thrift <= 8:
         return <int> thrift
     return <int> thrift - 1 if 10 <= thrift <= 18 else 0
@@ -124,7 +124,7 @@ cdef inline int64_t i64_at(const uint8_t *p) noexcept nogil:
 
 
 cdef inline int64_t slot_at(const uint8_t *data, int64_t table, int slot) noexcept nogil:
-    """Where the value of a slot lies; 0 where the table does not have it."""
+    """Return the position of the value of a slot; 0 if the table does not have it."""
     cdef int64_t vtable = table - <int32_t> u32_at(data + table)
     cdef int place = 4 + 2 * slot
     if place + 2 > u16_at(data + vtable):
@@ -134,7 +134,7 @@ cdef inline int64_t slot_at(const uint8_t *data, int64_t table, int slot) noexce
 
 
 cdef inline int64_t target(const uint8_t *data, int64_t table, int slot) noexcept nogil:
-    """The position of the table, vector or string that a slot refers to; 0 if it is absent."""
+    """Return the position of the table, vector or string that a slot refers to; 0 if it is absent."""
     cdef int64_t at = slot_at(data, table, slot)
     return at + u32_at(data + at) if at else 0
 
@@ -144,7 +144,7 @@ cdef inline int64_t count_of(const uint8_t *data, int64_t vector) noexcept nogil
 
 
 cdef inline int64_t member(const uint8_t *data, int64_t vector, int64_t position) noexcept nogil:
-    """A table or string of a vector of them."""
+    """Return the position of a table or string in a vector of offsets."""
     cdef int64_t at = vector + 4 + 4 * position
     return at + u32_at(data + at)
 

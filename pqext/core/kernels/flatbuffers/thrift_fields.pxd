@@ -28,7 +28,7 @@ cdef struct Fields:
 
 
 cdef inline void look(Cursor *c, const uint8_t *data, const uint8_t *end) noexcept nogil:
-    """A cursor over some bytes that are bounded by nothing but their number."""
+    """Open a cursor over bytes that have no limit except their length."""
     c.start = c.p = data
     c.end = end
     c.base = 0
@@ -50,7 +50,7 @@ cdef inline Field *find_field(Fields *fields, int id) noexcept nogil:
 
 
 cdef inline const uint8_t *scan_struct(Cursor *c, const uint8_t *p, Fields *out) noexcept nogil:
-    """Index the fields of the structure at `p`; returns its end, NULL if it is corrupt or has a field twice."""
+    """Index the fields of the structure at `p`; return its end, or NULL if it is corrupt or repeats a field."""
     cdef int id = 0, last = -1, wire
     cdef uint8_t byte
     cdef uint64_t raw = 0
@@ -151,7 +151,7 @@ cdef inline bint same_field(const Field *a, const Field *b) noexcept nogil:
 
 
 cdef inline int put_difference(Fields *base, Fields *target, Bytes *out, int depth) noexcept nogil:
-    """Write the difference from `base` to `target`; nothing if they are equal."""
+    """Write the difference from `base` to `target`; write nothing if they are equal. Return DONE or a fault."""
     cdef size_t begin = out.size, mark, begin_inner
     cdef int last = 0, i, gone = 0, status, before
     cdef Field *mine
@@ -196,7 +196,7 @@ cdef inline int put_difference(Fields *base, Fields *target, Bytes *out, int dep
 
 
 cdef inline bint is_gone(Fields *piece, int id) noexcept nogil:
-    """Whether a difference removes the field `id`."""
+    """Return whether a difference removes the field `id`."""
     cdef Field *gone = find_field(piece, 0)
     cdef Cursor c
     cdef int wire = 0
@@ -216,12 +216,12 @@ cdef inline bint is_gone(Fields *piece, int id) noexcept nogil:
 
 
 cdef inline int rank(const Field *field) noexcept nogil:
-    """The rank of a field in its structure: extensions, whose id may be negative, are last."""
+    """Return the rank of a field in its structure: extensions, whose ids may be negative, are last."""
     return field.id if field.id >= 0 else field.id + 0x10000
 
 
 cdef inline int put_added(Fields *base, Fields *piece, int *done, int before, Bytes *out, int *last) noexcept nogil:
-    """Write the fields of a difference that `base` lacks and that precede the others."""
+    """Write the fields of a difference that `base` lacks and that precede field `before`."""
     cdef Field *other
     while done[0] < piece.count:
         other = &piece.field[done[0]]
@@ -234,7 +234,7 @@ cdef inline int put_added(Fields *base, Fields *piece, int *done, int before, By
 
 
 cdef inline int put_together(Fields *base, Fields *piece, Bytes *out, int depth) noexcept nogil:
-    """`base` with a difference put over it."""
+    """Write `base` with a difference applied to it. Return DONE or a fault."""
     cdef int last = 0, i, status, added = 0
     cdef Field *mine
     cdef Field *other

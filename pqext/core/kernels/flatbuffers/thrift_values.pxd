@@ -8,7 +8,7 @@ from pqext.core.kernels.flatbuffers.thrift_fields cimport Field, Fields, find_fi
 
 
 cdef inline bint number(Fields *fields, int id, int wire, int64_t least, int64_t most, int64_t *value) noexcept nogil:
-    """The number of a field, if it is there and within bounds."""
+    """Read the number in a field; return whether it is present and from `least` to `most`."""
     cdef Field *field = find_field(fields, id)
     cdef Cursor c
     cdef uint64_t raw = 0
@@ -62,7 +62,7 @@ cdef inline bint is_utf8(const uint8_t *p, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline bint list_of(Fields *fields, int id, int wire, Cursor *c, Py_ssize_t *count) noexcept nogil:
-    """A cursor at the first element of a list of a field."""
+    """Open a cursor at the first element of the list in a field; return whether the field is such a list."""
     cdef Field *field = find_field(fields, id)
     cdef int element = 0
     if field == NULL or field.wire != LIST:
@@ -72,7 +72,7 @@ cdef inline bint list_of(Fields *fields, int id, int wire, Cursor *c, Py_ssize_t
 
 
 cdef inline bint inside(Fields *fields, int id, Fields *inner) noexcept nogil:
-    """The fields of a structure in a field."""
+    """Index the fields of the structure in a field; return whether the field is a structure."""
     cdef Field *field = find_field(fields, id)
     cdef Cursor c
     if field == NULL or field.wire != STRUCT:
@@ -82,7 +82,7 @@ cdef inline bint inside(Fields *fields, int id, Fields *inner) noexcept nogil:
 
 
 cdef inline bint are_texts(Fields *fields, int id) noexcept nogil:
-    """Whether a field is key-value metadata with only text."""
+    """Return whether a field is key-value metadata that is all text."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, size = 0, i
     cdef Fields pair

@@ -1,4 +1,4 @@
-# Tables of a FlatBuffers footer as the Thrift structures that they stand for.
+# Convert tables of a FlatBuffers footer to the equivalent Thrift structures.
 from libc.stdint cimport int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Tables of a FlatBuffers footer as the bytes of the Thrift structures that they stand for."""
+"""Convert tables of a FlatBuffers footer to the bytes of the equivalent Thrift structures."""
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -19,8 +19,8 @@ from pqext.core.kernels.flatbuffers.thrift_fields cimport (
 )
 
 
-# Only these bounds of byte arrays mean the same to all who wrote such footers, and only of values in the order of their
-# bytes: others cut decimals too.
+# Only these bounds of byte arrays have the same meaning in the footers of all writers, and only if values are ordered
+# by their bytes: other writers also truncate decimals.
 cdef enum:
     WHOLE_SUFFIX = 16
 
@@ -28,7 +28,7 @@ cdef enum:
 cdef int put_text(
     const uint8_t *data, int64_t table, int slot, Bytes *o, int *last, int id, bint required
 ) noexcept nogil:
-    """A string or vector of bytes as a binary field, where the table has it; an empty one if it is `required`."""
+    """Write a string or vector of bytes as a binary field. If it is absent, write it as empty only if `required`."""
     cdef int64_t at = target(data, table, slot)
     if at == 0 and not required:
         return DONE
@@ -56,7 +56,7 @@ cdef int put_pairs(const uint8_t *data, int64_t vector, Bytes *o, int *last, int
 cdef int put_optional(
     const uint8_t *data, int64_t table, int slot, int size, Bytes *o, int *last, int id, int wire
 ) noexcept nogil:
-    """A number where the table has it."""
+    """Write a number if the table has it."""
     cdef int64_t at = slot_at(data, table, slot), value
     if at == 0:
         return DONE
@@ -74,7 +74,7 @@ cdef int put_flag(Bytes *o, int *last, int id, bint value) noexcept nogil:
 
 
 cdef int put_logical(const uint8_t *data, int kind, int64_t table, Bytes *o) noexcept nogil:
-    """The union LogicalType, with its stop byte."""
+    """Write the union LogicalType, with its stop byte."""
     cdef int last = 0, inner = 0, unit = 0, status
     status = put_header(o, &last, to_thrift(kind), STRUCT)
     if status == DONE and kind == AS_DECIMAL:
@@ -112,7 +112,7 @@ cdef int put_logical(const uint8_t *data, int kind, int64_t table, Bytes *o) noe
 
 
 cdef int put_element(const uint8_t *data, int64_t table, Bytes *o) noexcept nogil:
-    """SchemaElement."""
+    """Write a SchemaElement."""
     cdef int last = 0, kind = byte_in(data, table, E_LOGICAL, 0) & 0xFF
     cdef int64_t value = target(data, table, E_LOGICAL + 1)
     if (
@@ -131,7 +131,7 @@ cdef int put_element(const uint8_t *data, int64_t table, Bytes *o) noexcept nogi
 
 
 cdef int put_group(const uint8_t *data, int64_t table, Bytes *o) noexcept nogil:
-    """RowGroup, with an empty list of columns, which is the first field."""
+    """Write a RowGroup whose first field is an empty list of columns."""
     cdef int last = 0, inner
     cdef int64_t sorting = target(data, table, G_SORTING), i, one
     if (
@@ -166,7 +166,8 @@ cdef int put_bound(
     const uint8_t *data, int64_t table, int shift, int type, int64_t prefix, bint own, bint by_bytes, Bytes *o,
     int *last, int id, int *sign,
 ) noexcept nogil:
-    """A minimum, or with `shift` a maximum, where the table has one that is understood; its `sign` is the length's."""
+    """Write a minimum, or with `shift` a maximum, if the table has a supported one. `sign` is the sign of its length.
+    """
     cdef int length = byte_in(data, table, S_LENGTH + shift, 0), size = -length if length < 0 else length, i
     cdef uint32_t lo4 = <uint32_t> int_in(data, table, S_LO4 + shift)
     cdef uint64_t lo8 = <uint64_t> long_in(data, table, S_LO8 + shift)
@@ -193,7 +194,7 @@ cdef int put_bound(
         if size > WHOLE_SUFFIX or not (own or (by_bytes and (size == WHOLE_SUFFIX or size == 0))):
             return DONE
         common = count_of(data, prefix)
-        for i in range(size):  # a number of `size` bytes, most significant first
+        for i in range(size):  # `size` bytes, most significant first
             value[size - 1 - i] = <uint8_t> (lo8 >> (8 * i) if i < 8 else hi8 >> (8 * (i - 8)))
     else:
         return DONE
@@ -218,7 +219,7 @@ cdef int put_statistics(
         or put_bound(data, table, 0, type, prefix, own, by_bytes, o, &last, 6, &sign_of_min) != DONE
     ):
         return OUT_OF_MEMORY
-    # That a bound is exact is believed of our own footers.
+    # The exact flag is trusted only in footers that pqext wrote.
     if (sign_of_max < 0 or (own and sign_of_max)) and put_flag(o, &last, 7, sign_of_max > 0) != DONE:
         return OUT_OF_MEMORY
     if (sign_of_min < 0 or (own and sign_of_min)) and put_flag(o, &last, 8, sign_of_min > 0) != DONE:
@@ -254,7 +255,7 @@ cdef int put_geo(const uint8_t *data, int64_t table, Bytes *o) noexcept nogil:
 cdef int put_metadata(
     const uint8_t *data, int64_t table, int64_t rows, Leaves *leaves, int64_t column, bint own, Bytes *o
 ) noexcept nogil:
-    """ColumnMetaData."""
+    """Write ColumnMetaData."""
     cdef int last = 0, type = leaves.types[column]
     cdef int64_t at = slot_at(data, table, M_VALUES)
     cdef int64_t path = leaves.starts[column], statistics = target(data, table, M_STATISTICS)
@@ -295,7 +296,7 @@ cdef int put_metadata(
 cdef int put_chunk(
     const uint8_t *data, int64_t table, int64_t rows, Leaves *leaves, int64_t column, bint own, Bytes *o
 ) noexcept nogil:
-    """ColumnChunk; the file offset that it must have is 0, and it lists no encodings."""
+    """Write a ColumnChunk. Its required file offset is 0, and it lists no encodings."""
     cdef int last = 0
     if put_number(o, &last, 2, I64, 0) != DONE or put_header(o, &last, 3, STRUCT) != DONE:
         return OUT_OF_MEMORY
@@ -305,7 +306,7 @@ cdef int put_chunk(
 
 
 cdef int put_file(const uint8_t *data, int64_t root, Bytes *o) noexcept nogil:
-    """FileMetaData, with empty lists for the schema and the row groups."""
+    """Write FileMetaData, with empty lists for the schema and the row groups."""
     cdef int last = 0
     cdef int64_t schema = target(data, root, F_SCHEMA), i, at, leaves = 0, ordered = 0
     if (

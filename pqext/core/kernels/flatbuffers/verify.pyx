@@ -1,10 +1,10 @@
 # cython: language_level=3
 """Verify a FlatBuffers footer: check every offset, table, vector and string, without allocation.
 
-The tables are described by `SCHEMA`: for each table its slots in their order, each a scalar's size, or what it
-refers to. The public schema marks no field as required: what is absent is empty, unless nothing can stand for it. Beyond
-what FlatBuffers' own verifier checks, the bytes that all tables would take if each reference had a copy are bounded, so
-that shared tables cannot make a small footer a large one.
+`SCHEMA` describes the tables: the slots of each table in order, each with the size of a scalar or the type of its
+target. The public schema marks no field as required: an absent field is empty, unless no default is valid. In addition
+to the checks of FlatBuffers' own verifier, the total size of tables is bounded, with shared tables counted once per
+reference, so that a small footer cannot expand to a large one.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -18,14 +18,14 @@ cdef enum:
     EXPANSION = 16     # times its own size that a footer may take with every shared table counted each time,
     ANY_SIZE = 1 << 24 # if that is more than what any may take
 
-# Kinds of slots.
+# Types of slots.
 cdef enum:
     UNUSED = 0
-    SCALAR = 1         # of `size` bytes
+    SCALAR = 1         # a scalar of `size` bytes
     STRING = 2
     SCALARS = 3        # a vector of scalars of `size` bytes
-    TABLE = 4          # of kind `of`
-    VECTOR = 5         # of tables of kind `of`
+    TABLE = 4          # a table of type `of`
+    VECTOR = 5         # a vector of tables of type `of`
     WHICH = 6          # the member of the union in the next slot
     UNION = 7          # one of the tables of the union `of`
     STRINGS = 8
@@ -71,7 +71,7 @@ SCHEMA = {
     "Aes": "[1] [1] 1",
     "ColumnKey": "[string] [1]",
 }
-"""Slots of each table: the size of a scalar, `string`, a table, a vector in brackets; `!` must be there."""
+"""Slots of each table: the size of a scalar, `string`, a table, or a vector in brackets; `!` marks required slots."""
 _UNIONS = {
     "LogicalType": _LOGICAL, "ColumnOrder": "Empty", "EncryptionAlgorithm": "Aes Aes",
     "ColumnCryptoMetadata": "Empty ColumnKey",
@@ -133,7 +133,7 @@ cdef inline bint spend(Look *v, int64_t count, int64_t at) noexcept nogil:
 
 
 cdef inline int64_t follow(Look *v, int64_t at) noexcept nogil:
-    """Where the offset at `at` leads, whose four bytes lie inside; -1 where that is outside."""
+    """Return the target of the offset at `at`, whose four bytes are in range; -1 if the target is out of range."""
     cdef int64_t distance = u32_at(v.data + at)
     if distance == 0 or distance > 0x7FFFFFFF or distance > v.size - at - 4 or (at + distance) & 3:
         wrong(v, b"an offset leads outside", at)
@@ -142,7 +142,10 @@ cdef inline int64_t follow(Look *v, int64_t at) noexcept nogil:
 
 
 cdef inline bint vector(Look *v, int64_t at, int size, int64_t *count) noexcept nogil:
-    """The vector at `at`, whose first four bytes lie inside, of elements of `size` bytes."""
+    """Read the vector of elements of `size` bytes at `at`, whose first four bytes are in range.
+
+    Return whether it is valid.
+    """
     count[0] = u32_at(v.data + at)
     if count[0] > (v.size - at - 4) // size:
         return wrong(v, b"a vector extends beyond the last byte", at)
@@ -159,7 +162,7 @@ cdef inline bint string(Look *v, int64_t at) noexcept nogil:
 
 
 cdef inline bint head(Look *v, int64_t at, int64_t *vtable, int *vsize, int *size) noexcept nogil:
-    """The table at `at`, whose first four bytes lie inside, and its vtable."""
+    """Read the table at `at`, whose first four bytes are in range, and its vtable. Return whether they are valid."""
     cdef int64_t place = at - <int32_t> u32_at(v.data + at)
     if place < 0 or place & 1 or place > v.size - 4:
         return wrong(v, b"a vtable lies outside", at)
@@ -258,7 +261,7 @@ def verify(bytes payload not None):
     with nogil:
         fine = whole(&v)
     if not fine:
-        raise CorruptFileError(f"the FlatBuffers footer is damaged at byte {v.at} of it: {v.fault.decode()}")
+        raise CorruptFileError(f"the FlatBuffers footer is corrupt at its byte {v.at}: {v.fault.decode()}")
 
 
 def extension(bytes payload not None):

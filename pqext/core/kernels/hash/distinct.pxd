@@ -1,4 +1,4 @@
-# Distinct values and the index of each, for kernels that have the values at hand.
+# Distinct values and their indexes, for kernels that hold the values.
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -11,8 +11,8 @@ cdef struct Slot:
 cdef struct Table:
     Slot *slots
     uint64_t mask
-    Bytes values  # the entries back to back
-    Bytes starts  # int32 offset of each in `values`, and the end of the last
+    Bytes values  # the concatenated entries
+    Bytes starts  # int32 offset of each entry in `values`, and the end of the last
     int32_t entries
 
 

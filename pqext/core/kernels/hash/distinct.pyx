@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""Distinct values of a column by a hash table: the dictionary of a chunk and the index of each value in it."""
+"""Find the distinct values of a column with a hash table: the dictionary of a chunk, and the index of each value in it.
+"""
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -21,7 +22,7 @@ cdef extern from *:
     """
     uint64_t fold "pqext_fold"(uint64_t a, uint64_t b) noexcept nogil
 
-# Unknown to whoever chooses the values, so that they cannot be chosen to collide.
+# Random seed, so that values cannot be chosen to collide.
 cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 cdef uint64_t SALT = int.from_bytes(os.urandom(8), "little") | 1
 
@@ -51,7 +52,7 @@ cdef inline uint64_t hash_value(const uint8_t *p, size_t size) noexcept nogil:
 
 
 cdef int grow(Table *table) noexcept nogil:
-    """Twice the slots; entries keep their order."""
+    """Double the number of slots; entries keep their order."""
     cdef uint64_t count = (table.mask + 1) * 2 if table.slots != NULL else 256
     cdef uint64_t i, at
     cdef Slot *slots = <Slot *> calloc(count, sizeof(Slot))
@@ -71,7 +72,7 @@ cdef int grow(Table *table) noexcept nogil:
 
 
 cdef int add(Table *table, uint64_t at, uint32_t hash, const uint8_t *value, size_t size) noexcept nogil:
-    """Enter a new value in the empty slot `at`."""
+    """Insert a new value into the empty slot `at`. Return OK or OUT_OF_MEMORY."""
     cdef int32_t end
     if bytes_append(&table.values, value, size) != 0:
         return OUT_OF_MEMORY
@@ -89,7 +90,7 @@ cdef int add(Table *table, uint64_t at, uint32_t hash, const uint8_t *value, siz
 cdef inline Py_ssize_t fixed(
     Table *table, const uint8_t *values, Py_ssize_t width, Py_ssize_t count, Py_ssize_t limit, int32_t *indices
 ) noexcept nogil:
-    """Index `count` values, fewer when there would be more than `limit` bytes of entries. Inlined by width."""
+    """Index `count` values, or fewer if the entries would exceed `limit` bytes. Inlined for each width."""
     cdef Py_ssize_t i
     cdef const uint8_t *value
     cdef uint64_t at
@@ -157,7 +158,7 @@ cdef Table open_table() except *:
     table.entries = 0
     table.values.data = table.starts.data = NULL
     table.values.size = table.values.capacity = table.starts.size = table.starts.capacity = 0
-    # Something to point at even when every entry is empty.
+    # A valid address even if every entry is empty.
     if grow(&table) != OK or bytes_append(&table.starts, &zero, 4) != 0 or bytes_reserve(&table.values, 64) != 0:
         free(table.slots)
         bytes_free(&table.starts)
@@ -201,10 +202,10 @@ def index_array(
 ):
     """Number the distinct values of an Arrow array in the order of their first occurrence.
 
-    They are those from number `start` on of `width` bytes each in the buffer `first`, or, when `width` is 0, between
-    its int32 offsets in `second`. Fills `indices`, one a value, up to the value that would make more than `limit` bytes
-    (at most 1 GiB) of entries; byte arrays count four bytes more. Returns (values indexed, int32 offsets of
-    the entries, their bytes).
+    The values from number `start` on have `width` bytes each in the buffer `first` or, if `width` is 0, are between its
+    int32 offsets in `second`. Fill `indices`, one per value, up to the value with which the entries would exceed
+    `limit` bytes (at most 1 GiB); byte arrays count four additional bytes. Return (values indexed, int32 offsets of the
+    entries, bytes of the entries).
     """
     cdef Py_ssize_t count = indices.shape[0]
     cdef Py_buffer held, data

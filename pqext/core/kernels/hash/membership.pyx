@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Test which integers are in a list: a hash table of the list, and a bit for each integer."""
+"""Test which integers are in a list, with a hash table of the list and a bit for each integer."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 ctypedef fused integer_t:
@@ -15,7 +15,7 @@ cdef inline uint64_t home(int64_t value, int shift) noexcept nogil:
 
 
 cdef int bits_of(Py_ssize_t size) except -1:
-    """The logarithm of a table's size, which is a power of two."""
+    """Return the binary logarithm of the size of a table, which must be a power of two."""
     cdef int bits = 0
     while bits < MOST_BITS and (<Py_ssize_t> 1 << bits) < size:
         bits += 1
@@ -25,7 +25,7 @@ cdef int bits_of(Py_ssize_t size) except -1:
 
 
 def fill(const int64_t[::1] listed, int64_t[::1] keys, uint8_t[::1] used):
-    """Insert the values of a list into a table of `keys`; `used` flags occupied slots and must be 0 before.
+    """Insert the values of a list into a table of `keys`; `used` flags occupied slots and must initially be 0.
 
     The size of the table is a power of two, larger than the number of values.
     """
@@ -47,9 +47,9 @@ def holds(
     const int64_t[::1] keys, const uint8_t[::1] used, int64_t least, int64_t most, const integer_t[::1] values,
     uint8_t[::1] bits,
 ):
-    """Set the bit of each value that is in a table made by `fill`, whose values lie between `least` and `most`.
+    """Set the bit of each value that is in a table filled by `fill`, whose values are from `least` to `most`.
 
-    `bits` begins with zeros, and has a bit for each value.
+    `bits` has a bit for each value, initially zero.
     """
     cdef Py_ssize_t i, size = keys.shape[0], count = values.shape[0]
     cdef int shift = 64 - bits_of(size)

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Split-block Bloom filters: XXH64 of whole columns, insertion and lookup of hashes (core.bloom).
+"""Split-block Bloom filters: XXH64 of complete columns, insertion and lookup of hashes (core.bloom).
 
-The hash follows the xxHash specification, with seed 0; the filter the format's text "Parquet Bloom Filter".
+The hash follows the xxHash specification with seed 0; the filter follows "Parquet Bloom Filter" of the format.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -136,7 +136,7 @@ def insert_hashes(const uint64_t[::1] hashes, uint32_t[::1] words):
     cdef uint32_t *base = &words[0]
     with nogil:
         for i in range(hashes.shape[0]):
-            # The product's upper half is below `blocks`, which is below 2^31.
+            # The upper half of the product is below `blocks`, which is below 2^31.
             block = <Py_ssize_t> (((hashes[i] >> 32) * blocks) >> 32) * 8
             x = <uint32_t> hashes[i]
             for word in range(8):
@@ -144,7 +144,7 @@ def insert_hashes(const uint64_t[::1] hashes, uint32_t[::1] words):
 
 
 def contains_hashes(const uint64_t[::1] hashes, const uint32_t[::1] words, uint8_t[::1] out):
-    """Write 1 into `out` for each hash whose bits are all set, else 0."""
+    """Write 1 to `out` for each hash whose bits are all set, otherwise 0."""
     cdef Py_ssize_t i, block
     cdef uint64_t blocks = count_blocks(words.shape[0])
     cdef uint32_t x
@@ -164,7 +164,7 @@ def contains_hashes(const uint64_t[::1] hashes, const uint32_t[::1] words, uint8
 
 
 def count_bits(const uint32_t[::1] words):
-    """Number of bits of the filter that are set."""
+    """Return the number of bits that are set in the filter."""
     cdef Py_ssize_t i
     cdef int64_t total = 0
     cdef uint32_t x

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Read properties of column chunks straight from footer bytes, without building structures."""
+"""Read properties of column chunks directly from footer bytes, without building structures."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
@@ -24,7 +24,10 @@ cdef enum:
 
 
 cdef int read_path(Cursor *c, const uint8_t *path, Py_ssize_t length) noexcept nogil:
-    """Whether a list of names equals `path`, a sequence of names with 4-byte length prefixes."""
+    """Compare a list of names with `path`, names with 4-byte length prefixes.
+
+    Return DONE if they are equal, or UNUSUAL.
+    """
     cdef int element = 0, status
     cdef Py_ssize_t count = 0, i, size = 0, at = 0
     cdef uint32_t known
@@ -46,7 +49,8 @@ cdef int read_path(Cursor *c, const uint8_t *path, Py_ssize_t length) noexcept n
 cdef int read_metadata(
     Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, int64_t *out, const uint8_t **statistics
 ) noexcept nogil:
-    """The numbers of a chunk's metadata, and where its statistics begin, unless it has none."""
+    """Read the numbers of a chunk's metadata, and the start of its statistics if there are any. Return DONE or UNUSUAL.
+    """
     cdef int wire = 0, id = 0, element = 0
     cdef Py_ssize_t count = 0
     cdef uint64_t raw = 0
@@ -103,7 +107,10 @@ cdef int read_chunk(
     Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, const uint8_t *file, Py_ssize_t file_length,
     int64_t *out, const uint8_t **statistics,
 ) noexcept nogil:
-    """A chunk that is not encrypted and lies in this file, which may be called `file`; in any if its length is -1."""
+    """Read a chunk that is not encrypted and is in this file, which it may name `file`. Return DONE or UNUSUAL.
+
+    If `file_length` is -1, chunks may be in any file.
+    """
     cdef int wire = 0, id = 0
     cdef Py_ssize_t size = 0
     cdef bint found = False
@@ -139,11 +146,11 @@ def small_chunk_ranges(
     StructIndex chunks not None, leaves, int64_t values, int64_t most_unpacked, int64_t most_stored, int64_t file_size,
     bytes file_name=b"",
 ):
-    """Select the `leaves` whose chunks are ordinary and small; returns their positions, codecs and byte ranges.
+    """Select the `leaves` whose chunks are ordinary and small; return their positions, codecs and byte ranges.
 
-    `leaves` are (position in the list, physical type, path); in a path each name follows its 4-byte length. A small
-    chunk has `values` values, at most `most_stored` bytes and `most_unpacked` before compression, and is within the
-    file, which its chunks may call ``file_name``.
+    `leaves` are (position in the list, physical type, path); each name in a path follows its 4-byte length. A small
+    chunk has `values` values, and at most `most_stored` bytes, or `most_unpacked` uncompressed bytes. It must be within
+    the file, which chunks may name ``file_name``.
     """
     cdef const uint8_t *file = <const uint8_t *> <const char *> file_name
     cdef Py_ssize_t position = 0, place, file_length = len(file_name)
@@ -184,7 +191,7 @@ cdef int find_in_group(
     Cursor *c, Py_ssize_t place, Py_ssize_t leaves, int physical, const uint8_t[::1] path, int64_t *rows, int64_t *found,
     const uint8_t **statistics,
 ) noexcept nogil:
-    """Read the rows of a group and one of its chunks, whose offsets the cursor knows."""
+    """Read the rows of a row group and one of its chunks, whose offsets the cursor knows. Return DONE or UNUSUAL."""
     cdef int wire = 0, id = 0, element = 0
     cdef Py_ssize_t count = 0
     cdef uint64_t raw = 0
@@ -197,7 +204,7 @@ cdef int find_in_group(
         if read_header(c, &wire, &id) != DONE:
             return UNUSUAL
         if wire == STOP:
-            # Columns, bytes and rows must be there.
+            # Columns, bytes and rows are required.
             return DONE if (seen & 0xE) == 0xE else UNUSUAL
         if 0 < id <= 3:
             if seen >> id & 1:
@@ -228,9 +235,10 @@ cdef int find_in_group(
 
 
 def read_statistics(StructIndex groups not None, Py_ssize_t position, Py_ssize_t leaves, leaf, Plan plan not None):
-    """Read from a row group of `leaves` leaves its rows, and the values and statistics of one, decoded by `plan`.
+    """Return the rows of a row group of `leaves` leaves, and the number of values and the statistics of one leaf.
 
-    None where anything is unusual. The `leaf` is given as in `small_chunk_ranges`.
+    `plan` decodes the statistics. `leaf` has the format of `small_chunk_ranges`. Return None if the metadata is
+    unusual.
     """
     cdef Py_ssize_t place
     cdef int physical
@@ -257,7 +265,7 @@ def read_statistics(StructIndex groups not None, Py_ssize_t position, Py_ssize_t
 
 
 def chunk_bytes(StructIndex groups not None, Py_ssize_t position, Py_ssize_t leaf_count, leaves):
-    """The bytes of the pages of some `leaves` of a row group together; None where anything is unusual."""
+    """Return the total size of the pages of `leaves` in a row group; None if the metadata is unusual."""
     cdef Py_ssize_t place
     cdef int physical
     cdef const uint8_t[::1] path

@@ -33,7 +33,7 @@ cdef enum:
     TOO_MANY = -7
     TOO_MUCH = -8
 
-# C recursion is bounded by this whatever the limits say.
+# Maximum C recursion, regardless of the limits.
 cdef enum:
     DEPTH_CAP = 1000
 
@@ -42,14 +42,14 @@ cdef struct Cursor:
     const uint8_t *p
     const uint8_t *end
     int64_t base
-    int64_t elements      # what is left of max_elements
+    int64_t elements      # remaining part of max_elements
     int64_t max_elements
-    int64_t objects       # what is left of max_objects; skipping makes none
+    int64_t objects       # remaining part of max_objects; skipping builds none
     int64_t max_objects
     int max_depth
     int status
-    PyObject *path        # of the file, for errors; `Data` owns it
-    const int64_t *noted  # the start of each structure of a list skipped before, and the end of the last
+    PyObject *path        # path of the file, for errors; owned by `Data`
+    const int64_t *noted  # start of each structure of an indexed list, and the end of the last
     Py_ssize_t noted_count
 
 
@@ -71,7 +71,7 @@ cdef inline int read_varint(Cursor *c, uint64_t *value) noexcept nogil:
 
 
 cdef inline int read_size(Cursor *c, Py_ssize_t *size) noexcept nogil:
-    """A length in bytes or elements, which cannot exceed the bytes that are left."""
+    """Read a length in bytes or elements, which cannot exceed the number of remaining bytes. Return DONE or a fault."""
     cdef uint64_t value
     cdef int status = read_varint(c, &value)
     if status == DONE:
@@ -105,7 +105,7 @@ cdef inline int read_list(Cursor *c, int *wire, Py_ssize_t *count) noexcept nogi
 
 
 cdef inline int read_header(Cursor *c, int *wire, int *id) noexcept nogil:
-    """A field header; `id` holds the id of the field before. Wire type STOP ends the structure."""
+    """Read a field header; `id` is the id of the previous field, and is updated. Wire type STOP ends the structure."""
     cdef uint8_t byte
     cdef uint64_t value
     cdef int status
@@ -192,7 +192,7 @@ cdef inline const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) n
         fields += 1
         wire = byte & 15
         if byte < 16:
-            # An id of 16 bits takes three bytes at most, in whose last no more than two bits are set.
+            # An id of 16 bits takes at most three bytes, and only two bits of the third can be set.
             start = p
             p = skip_varint(c, p)
             if p == NULL:
@@ -211,7 +211,7 @@ cdef inline const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) n
 
 
 cdef inline const uint8_t *skip_values(Cursor *c, const uint8_t *p, int wire, Py_ssize_t count, int depth) noexcept nogil:
-    """The elements of a list; a boolean takes a byte."""
+    """Skip `count` elements of a list, in which a boolean takes a byte. Return their end, or NULL."""
     cdef Py_ssize_t i = 0
     if wire <= BYTE:
         return stop_at(c, p, BAD_TYPE) if count and wire == STOP else skip_fixed(c, p, count)

@@ -31,12 +31,12 @@ cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
 
 
 cdef inline int put_int(Bytes *b, int64_t value) noexcept nogil:
-    """An integer of 16 to 64 bits: all of these are written alike."""
+    """Write an integer of 16 to 64 bits; all these sizes have the same encoding."""
     return put_varint(b, zigzag(value))
 
 
 cdef inline int put_header(Bytes *b, int wire, int id, int *last) noexcept nogil:
-    """The header of field `id` after field `last`, which becomes `id`."""
+    """Write the header of field `id` after field `last`, and set `last` to `id`."""
     cdef int step = id - last[0]
     last[0] = id
     if 0 < step <= 15:
@@ -47,7 +47,7 @@ cdef inline int put_header(Bytes *b, int wire, int id, int *last) noexcept nogil
 
 
 cdef inline int put_list(Bytes *b, int wire, size_t count) noexcept nogil:
-    """The header of a list of `count` elements."""
+    """Write the header of a list of `count` elements."""
     if count < 15:
         return put_byte(b, <uint8_t> (count << 4 | wire))
     if put_byte(b, <uint8_t> (0xF0 | wire)) != 0:
@@ -56,7 +56,7 @@ cdef inline int put_list(Bytes *b, int wire, size_t count) noexcept nogil:
 
 
 cdef inline int put_binary(Bytes *b, const void *data, size_t size) noexcept nogil:
-    """Bytes after their length."""
+    """Write bytes after their length."""
     if put_varint(b, size) != 0:
         return -1
     return bytes_append(b, data, size)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Offsets of structures, row counts and file names, read from the lists of a footer without building structures."""
+"""Read offsets of structures, row counts and file names from the lists of a footer without building structures."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -54,7 +54,8 @@ cdef int read_metadata(Cursor *c, Group *group) noexcept nogil:
 
 
 cdef int read_chunk(Cursor *c, bint is_first, Group *group) noexcept nogil:
-    """Read a column chunk, which must be in the same file as the first and not encrypted."""
+    """Read a column chunk, which must be in the same file as the first chunk and not encrypted. Return DONE or UNUSUAL.
+    """
     cdef int wire = 0, id = 0, status
     cdef Py_ssize_t size = 0
     cdef bint named = False, described = False
@@ -115,9 +116,9 @@ cdef int read_group(Cursor *c, Group *group) noexcept nogil:
 
 
 def read_row_group_files(StructIndex groups not None):
-    """Return three lists: the file name, the rows and the offset of the first data page of each row group.
+    """Return three lists: the file name, the number of rows and the offset of the first data page of each row group.
 
-    None where one has chunks without a file, in several files or encrypted, or is declared otherwise than usual.
+    Return None if a row group has chunks without a file name, in several files or encrypted, or is unusual.
     """
     cdef Py_ssize_t position
     cdef Cursor c
@@ -141,7 +142,7 @@ def read_row_group_files(StructIndex groups not None):
 
 
 cdef int pass_noted(Cursor *c) noexcept nogil:
-    """Skip a list, in one step if the cursor knows the offsets of its structures."""
+    """Skip a list, in one step if the cursor knows the offsets of its structures. Return DONE or UNUSUAL."""
     cdef int element = 0
     cdef Py_ssize_t count = 0
     cdef const uint8_t *begin = c.p
@@ -172,7 +173,7 @@ cdef int read_rows(Cursor *c, int64_t *rows) noexcept nogil:
 
 
 def count_rows(StructIndex groups not None):
-    """The rows of all row groups together; None where one has fewer than none, or is declared otherwise than usual."""
+    """Return the total number of rows of all row groups; None if a count is negative or the metadata is unusual."""
     cdef Py_ssize_t position
     cdef Cursor c
     cdef int64_t rows = 0, most = INT64_MAX

@@ -20,7 +20,7 @@ cdef enum:
 cdef struct Layout:
     Py_ssize_t size
     int64_t elements  # as the cursor counts them
-    int next          # the layout that came after this one the last time
+    int next          # layout that last followed this layout
     uint8_t bytes[LARGEST + BLOCK]
     uint8_t mask[LARGEST + BLOCK]
 
@@ -38,7 +38,7 @@ cdef inline void layouts_start(Layouts *layouts) noexcept nogil:
 
 
 cdef inline const uint8_t *skip_alike(Cursor *c, const uint8_t *p, int depth, Layouts *layouts) noexcept nogil:
-    """As `skip_struct`, for one of many structures at the same depth."""
+    """Skip a structure like `skip_struct`, using the layouts of similar structures at the same depth."""
     cdef const uint8_t *end
     cdef Layout *layout
     cdef int64_t elements = c.elements
@@ -64,7 +64,7 @@ cdef inline const uint8_t *skip_alike(Cursor *c, const uint8_t *p, int depth, La
 
 
 cdef inline bint has_layout(const Layout *layout, const uint8_t *p, const uint8_t *end) noexcept nogil:
-    """Whether the structure at `p` has this layout. Complete blocks are compared; later bytes do not count."""
+    """Return whether the structure at `p` has this layout. Complete blocks are compared; later bytes are ignored."""
     cdef uint64_t known[2]
     cdef uint64_t mask[2]
     cdef uint64_t found[2]
@@ -82,7 +82,7 @@ cdef inline bint has_layout(const Layout *layout, const uint8_t *p, const uint8_
 
 
 cdef inline void keep_layout(Layouts *layouts, const uint8_t *p, Py_ssize_t size, int64_t elements) noexcept nogil:
-    """Cache the layout of a skipped structure, replacing the oldest one."""
+    """Cache the layout of a skipped structure; it replaces the oldest layout."""
     cdef int at = layouts.count if layouts.count < KEPT else layouts.oldest
     cdef Layout *layout = &layouts.kept[at]
     memcpy(layout.bytes, p, size)
@@ -90,7 +90,7 @@ cdef inline void keep_layout(Layouts *layouts, const uint8_t *p, Py_ssize_t size
     memset(layout.mask, 0, sizeof(layout.mask))
     layout.size, layout.elements, layout.next = size, elements, at
     if mark(layout, 0, STRUCT) != size:
-        memset(layout.mask, 0xFF, size)  # only equal bytes are known to be of this size
+        memset(layout.mask, 0xFF, size)  # only structures with equal bytes are known to have this size
     if layouts.count < KEPT:
         layouts.count += 1
     else:
@@ -100,7 +100,7 @@ cdef inline void keep_layout(Layouts *layouts, const uint8_t *p, Py_ssize_t size
 
 
 cdef inline Py_ssize_t mark_integer(Layout *layout, Py_ssize_t at, uint8_t bits, uint64_t *value) noexcept nogil:
-    """Mark `bits` of each byte of a value, all within a tenth; returns its end, or -1 if they do not fit."""
+    """Mark `bits` in each byte of an integer of at most ten bytes. Return its end, or -1 if it does not fit."""
     cdef int i
     value[0] = 0
     for i in range(10):
@@ -115,7 +115,7 @@ cdef inline Py_ssize_t mark_integer(Layout *layout, Py_ssize_t at, uint8_t bits,
 
 
 cdef inline Py_ssize_t mark(Layout *layout, Py_ssize_t at, int wire) noexcept nogil:
-    """Mark the bytes that decide where the parts of a value begin; returns its end, or -1 if it is uncommon."""
+    """Mark the bytes that determine the positions of the parts of a value. Return its end, or -1 if it is unusual."""
     cdef uint64_t count = 0, i
     cdef int element
     if at < 0 or at >= layout.size:

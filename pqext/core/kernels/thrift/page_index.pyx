@@ -121,7 +121,7 @@ def placed_columns(list columns, list column_indexes, int64_t column_start, list
 
 
 cdef int put_place(Bytes *b, int id, int *last, bytes index, int64_t *at) except 1:
-    """Offset and length of an index, if there is one; the next one follows it."""
+    """Write the offset and length of an index, if there is one, and move `at` to its end."""
     cdef Py_ssize_t size
     cdef int status
     if index is None:
@@ -133,7 +133,7 @@ cdef int put_place(Bytes *b, int id, int *last, bytes index, int64_t *at) except
 
 
 cdef int read_page_location(Cursor *c, int64_t *place) noexcept nogil:
-    """One PageLocation with nothing but its three fields, in order; 0 on success."""
+    """Read a PageLocation that has only its three fields, in order. Return 0, or -1 if it is unusual."""
     cdef int wire = 0, id = 0, number
     cdef uint64_t value = 0
     for number in range(3):
@@ -146,10 +146,10 @@ cdef int read_page_location(Cursor *c, int64_t *place) noexcept nogil:
 
 
 def read_page_locations(const uint8_t[::1] data not None, int64_t start, int64_t stop, int64_t rows):
-    """Return lists of the pages' offsets, sizes and first rows, from a serialised OffsetIndex.
+    """Return lists of the offsets, sizes and first rows of pages in a serialised OffsetIndex.
 
-    None unless pages follow each other within the chunk from `start` to `stop` and its `rows`, and also if the index is
-    merely unusual: the general decoder then reports errors.
+    Return None if the pages do not follow each other within the chunk from `start` to `stop` and its `rows`, or if the
+    index is unusual: the general decoder then reports the error.
     """
     cdef Cursor c
     cdef int wire = 0, id = 0, element = 0, status = 0
@@ -177,7 +177,7 @@ def read_page_locations(const uint8_t[::1] data not None, int64_t start, int64_t
             status = read_page_location(&c, place)
             if status != 0:
                 break
-            # These keep `at` within the chunk, so that nothing overflows.
+            # These conditions keep `at` within the chunk, so nothing overflows.
             if place[0] < at or place[1] <= 0 or place[1] > INT32_MAX or place[0] > stop - place[1]:
                 status = -1
             elif place[2] < row or place[2] >= rows or (i == 0 and place[2] != 0):

@@ -1,4 +1,4 @@
-# The part of the reader that other kernels need: the buffer, and the offsets of a list's structures in it.
+# Classes of the reader for other kernels: the buffer, and the offsets of the structures of a list.
 from libc.stdint cimport int64_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -18,8 +18,8 @@ cdef class StructIndex:
     cdef Py_ssize_t count
     cdef int depth
     cdef int64_t *offsets
-    cdef Bytes inner           # of a list within each structure: where its elements begin, and where it ends, as int64
-    cdef Bytes inner_starts    # which of these is the first of each structure, and one more, as int64
+    cdef Bytes inner           # int64 starts of the elements of the inner lists, and ends of the lists
+    cdef Bytes inner_starts    # int64 index of the first offset of each structure, and the total
 
     cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Reading Thrift's compact protocol straight from a buffer, by the field tables of `pqext.core.format.thrift`.
+"""Read Thrift's compact protocol directly from a buffer, using the field tables of `pqext.core.format.thrift`.
 
-Nothing is allocated for a count from the input before it was compared with the bytes that are left.
+A count in the input is compared with the number of remaining bytes before memory is allocated for it.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -28,18 +28,18 @@ from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS
 
 cdef dict MESSAGES = {
-    TRUNCATED: "the structure goes on after the last byte",
+    TRUNCATED: "the structure is truncated",
     BAD_VARINT: "a variable-length integer is longer than 64 bits",
-    BAD_TYPE: "a wire type that the compact protocol does not have",
-    BAD_COUNT: "a list that claims more elements than there are bytes left",
-    BAD_ID: "a field id of more than 16 bits",
+    BAD_TYPE: "the compact protocol does not have this wire type",
+    BAD_COUNT: "a length or count exceeds the number of remaining bytes",
+    BAD_ID: "a field id exceeds 16 bits",
     TOO_DEEP: "structures nest deeper than metadata_depth",
     TOO_MANY: "the structure has more elements than metadata_elements",
-    TOO_MUCH: "the structure would become more objects than metadata_objects",
+    TOO_MUCH: "the structure has more objects than metadata_objects",
 }
 
 cdef class Data:
-    """Holds the buffer that a cursor moves in, and that lazy lists read from later."""
+    """Owner of the buffer of a cursor and of lazy lists."""
     def __cinit__(self, object source, object path):
         self.path = path
         PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
@@ -66,7 +66,7 @@ cdef int corrupt(Cursor *c, Plan plan, object field, str message) except -1:
 
 
 cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int depth):
-    """A value of the declared type, anything but a boolean outside of a list."""
+    """Return a value of the declared type, except a boolean outside a list."""
     cdef uint64_t raw = 0
     cdef int64_t value
     cdef Py_ssize_t size = 0
@@ -202,15 +202,16 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
 
 cdef enum:
     NO_MEMORY = -100
-    MOST_INNER = 1 << 25  # bytes of offsets within structures; beyond that they are found on access
+    MOST_INNER = 1 << 25  # maximum bytes of offsets within structures; further offsets are found on access
 
 
 cdef const uint8_t *skip_noting(
     Cursor *c, const uint8_t *p, int depth, int id, Py_ssize_t least, Bytes *places, Layouts *layouts
 ) noexcept nogil:
-    """As `skip_struct`; appends to `places` the start and end of the structures of list `id`, `least` bytes or more.
+    """Skip a structure like `skip_struct`, and append the offsets of the structures of its list `id` to `places`.
 
-    Appends nothing unless exactly one list has this id.
+    These are the start and the end of each structure. The list must have at least `least` bytes. Nothing is appended
+    unless exactly one list has this id.
     """
     cdef uint8_t byte, wire
     cdef int64_t fields = 0, at
@@ -235,7 +236,7 @@ cdef const uint8_t *skip_noting(
             p = skip_varint(c, p)
             if p == NULL:
                 return NULL
-            last = -(1 << 20)  # ids in the long form are for the reader
+            last = -(1 << 20)  # ids in the long format are left to the reader
             found = 2
         else:
             last += byte >> 4
@@ -272,7 +273,7 @@ cdef const uint8_t *skip_noting(
 
 
 cdef class StructIndex:
-    """Index the offsets of the structures of a list, and of a list in each, in one pass.
+    """Index of the offsets of the structures in a list, and of a list in each structure, built in one pass.
 
     Scanning the row groups also locates the column chunks of all row groups.
     """
@@ -312,9 +313,9 @@ cdef class StructIndex:
         return 0
 
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil:
-        """Find `count` structures from the cursor on, and in each the structures of its list `id`, unless that is 0.
+        """Find `count` structures from the cursor on and, if `id` is not 0, the structures of list `id` in each.
 
-        If that fails, the object's count is the index of the corrupt structure.
+        On failure, `count` of this object is the index of the corrupt structure.
         """
         cdef const uint8_t *p = c.p
         cdef Py_ssize_t i
@@ -354,7 +355,7 @@ cdef class StructIndex:
         return 0
 
     cdef Cursor at(self, Py_ssize_t position) noexcept nogil:
-        """A cursor on one element, which knows where the structures of its list lie."""
+        """Return a cursor at one element, which knows the offsets of the structures in its list."""
         cdef Cursor c = self.cursor
         cdef const int64_t *starts
         c.p = c.start + self.offsets[position]
@@ -368,13 +369,13 @@ cdef class StructIndex:
         return c
 
     def decode(self, Py_ssize_t position):
-        """Decode one element."""
+        """Decode and return one element."""
         self.check(position)
         cdef Cursor c = self.at(position)
         return read_struct(&c, self.plan, self.data, self.depth)
 
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
-        """The bytes of the elements from `start` up to `stop`."""
+        """Return the bytes of the elements from `start` up to `stop`."""
         if not 0 <= start <= stop <= self.count:
             raise IndexError(f"no elements {start} to {stop} in a list of {self.count}")
         if start == stop:

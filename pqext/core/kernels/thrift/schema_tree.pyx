@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""The schema as a tree, without an object an element: what a wide file needs before a column is asked for."""
+"""Read the schema as a tree without an object per element, so that wide files can be planned before columns are read.
+"""
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -25,7 +26,7 @@ cdef enum:
 cdef bint read_element(
     Cursor *c, int32_t *type, int32_t *repetition, int32_t *children, const uint8_t **name, Py_ssize_t *size
 ) noexcept nogil:
-    """Read the four fields that form the tree from the structure at the cursor; false if it is incomplete."""
+    """Read the four fields of the structure at the cursor that form the tree; return False if it is incomplete."""
     cdef int wire = 0, id = 0
     cdef uint64_t raw = 0
     cdef int64_t value
@@ -50,7 +51,7 @@ cdef bint read_element(
             if value != <int32_t> value:
                 return False
             if id == TYPE:
-                type[0] = 1  # which one does not matter here
+                type[0] = 1  # the specific type does not matter here
             elif id == REPETITION:
                 repetition[0] = <int32_t> value if 0 <= value <= 2 else -2
             else:
@@ -78,7 +79,7 @@ cdef bint is_ascii(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef class Names:
-    """The names of schema elements, in the footer's bytes."""
+    """Names of schema elements, in the bytes of the footer."""
     cdef Data data
     cdef const uint8_t **starts
     cdef Py_ssize_t *sizes
@@ -97,7 +98,7 @@ cdef class Names:
         return PyUnicode_DecodeUTF8(<const char *> self.starts[position], self.sizes[position], NULL)
 
     def find(self, const uint8_t[::1] name not None, Py_ssize_t start, Py_ssize_t stop):
-        """Return the first element from `start` to `stop` with this name, or -1."""
+        """Return the first element from `start` up to `stop` with this name, or -1."""
         cdef Py_ssize_t size = name.shape[0], i
         if not 0 <= start <= stop <= self.count:
             raise IndexError(f"no names {start} to {stop} among {self.count}")
@@ -133,7 +134,7 @@ def elements(StructIndex index not None):
         c.elements = c.max_elements
         if not read_element(&c, &type, &repetition, &children, &name, &size):
             index.decode(i)  # raises the error
-            raise CorruptFileError("a schema element is damaged", path=index.data.path)
+            raise CorruptFileError("a schema element is corrupt", path=index.data.path)
         children_view[i] = children
         repetition_view[i] = repetition
         typed_view[i] = type >= 0
@@ -152,10 +153,10 @@ def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint
     if repetition.shape[0] != count or typed.shape[0] != count or count >= 1 << 31:
         raise ValueError("the arrays differ in length")
     cap = min(max_depth, count) + 2
-    # An element a row: definition level, repetition level, first leaf, end of leaves, end of elements.
+    # A row per element: definition level, repetition level, first leaf, end of leaves, end of elements.
     table = np.zeros((5, count), np.int32)
     leaves = np.empty(count, np.int32)
-    stack = np.empty((2, cap), np.int32)  # open groups: their element, and how many children are to come
+    stack = np.empty((2, cap), np.int32)  # open groups: their element, and the number of remaining children
     cdef int32_t[:, ::1] out = table
     cdef int32_t[::1] leaf_elements = leaves
     cdef int32_t[:, ::1] opened = stack

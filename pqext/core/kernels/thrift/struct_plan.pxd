@@ -36,7 +36,7 @@ cdef struct FieldPlan:
     uint8_t bits
     bint is_list
     bint lazy
-    int position          # among the class's fields
+    int position          # in the fields of the class
     int names             # size of `members`
     PyObject *slot
     PyObject *child       # the Plan of a structure

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The field table of a structure, and the check that a structure can be written by it."""
+"""Field table of a structure, and checks that a structure can be written with it."""
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
@@ -32,7 +32,7 @@ def slot_of(object cls, str name):
 
 
 cdef class Plan:
-    """The field table of one structure in C."""
+    """Field table of one structure in C."""
     def __cinit__(self, object cls, object lazy):
         cdef FieldPlan *one
         cdef PyObject **members
@@ -101,7 +101,10 @@ cdef class Plan:
 
 
 cdef int64_t check_scalar(Plan plan, FieldPlan *field, object value) except? -1:
-    """The number, where the field is one; raises unless the value can be written as its field declares."""
+    """Return the number in a field, if it is numeric.
+
+    Raise an error if the value cannot be written as its field declares.
+    """
     cdef long long number
     cdef int overflow = 0
     cdef str name

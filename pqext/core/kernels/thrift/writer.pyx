@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Writing Thrift's compact protocol by the field tables of `pqext.core.format.thrift`."""
+"""Write Thrift's compact protocol, using the field tables of `pqext.core.format.thrift`."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 
@@ -30,7 +30,7 @@ cdef int write_bytes(Bytes *b, bytes value, bint sized) except -1:
 
 
 cdef int write_text(Bytes *b, Plan plan, FieldPlan *field, object value) except -1:
-    """UTF-8; what was none when it was read becomes the bytes that it was."""
+    """Write text as UTF-8. Surrogates that represent invalid bytes of the input become these bytes again."""
     cdef const char *data
     cdef Py_ssize_t size = 0
     if isinstance(value, bytes):
@@ -46,7 +46,7 @@ cdef int write_text(Bytes *b, Plan plan, FieldPlan *field, object value) except 
 
 
 cdef int write_value(Bytes *b, Plan plan, FieldPlan *field, object value) except -1:
-    """A value of the declared type, anything but a boolean outside of a list."""
+    """Write a value of the declared type, except a boolean outside a list."""
     cdef double number
     cdef int64_t integer
     if field.form == AS_STRUCT:
@@ -66,7 +66,7 @@ cdef int write_value(Bytes *b, Plan plan, FieldPlan *field, object value) except
 
 cdef int write_list(Bytes *b, Plan plan, FieldPlan *field, object value) except -1:
     cdef object element
-    # A list of booleans is announced as of the type that Thrift numbers 1 in the compact protocol.
+    # Lists of booleans have element type 1 in the compact protocol.
     written(put_list(b, field.wire, len(value)))
     if type(value) is list or type(value) is tuple:
         for element in value:
@@ -78,7 +78,7 @@ cdef int write_list(Bytes *b, Plan plan, FieldPlan *field, object value) except 
 
 
 def place(entry):
-    """Unknown fields in the order of their ids, extensions after all fields."""
+    """Sort key of unknown fields: by id, with extensions after all fields."""
     return (1, 0) if entry[0] in EXTENSION_IDS else (0, entry[0])
 
 
