@@ -425,7 +425,7 @@ ALP_PAGE = alp.encode(np.float64, np.array([1.5, np.nan, 2.25] * 5), 4, 2, 3)
         (16, 5, CorruptFileError, "exponent"),
         (17, 9, CorruptFileError, "exception"),
         (27, 65, CorruptFileError, "more bits"),
-        (27, 64, CorruptFileError, "leave"),
+        (27, 64, CorruptFileError, "extend beyond"),
     ],
 )
 def test_inconsistent_alp_page_is_rejected(at: int, value: int, error: type, message: str) -> None:
