@@ -73,9 +73,12 @@ def test_only_spark_literals_with_a_type_in_front_are_accepted(spark: Any, path:
         "time'01:00:00' = time'01:00:00'", "s = '7'", "s like '7' and id = bigint('7')", "id = '7'::bigint",
         "n = cast('7' as decimal)", "s in ('7', string(8))",
     ]  # fmt: skip
-    types = "bigint INT integer long smallint tinyint double float decimal numeric boolean string varchar char text "
+    types = "bigint INT tinyint double float decimal numeric boolean string varchar char text "
     types += "binary timestamptz uuid json bytes n"
     rejected = [f"id = {type}'7'" for type in types.split()]
     rejected += ["id = bigint  '7' and f", "f or id in (1, int'2')", "id between bigint'1' and 5"]
     rejected += ["s = text /* x */ '7'"]
+    rejected += [f"s = {type}'7'" for type in ("decimal(10,2)", "dec(/* ) */3)", "varchar(3)", "int(11)", "date(3)")]
+    rejected += ["f or id = double precision '7'", "s = character varying(3) '7'"]
+    rejected += [f"t = {type} '2024-01-01 00:00:00'" for type in ("timestamp(3)", "timestamp with time zone")]
     assert _assert_same(spark, path, accepted + rejected) == rejected

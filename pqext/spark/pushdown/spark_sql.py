@@ -51,6 +51,7 @@ from pqext.spark.pushdown.sql_clauses import (
     field_names,
     with_standard_quotes,
     without_brackets,
+    without_literal_types,
 )
 
 _COLUMN = r"(?!`|\s*(?:[=<>!]|(?:is|in|between|not|like|and|or)\b|$))"
@@ -165,7 +166,7 @@ class _Splitter:
                 trees.append(tree)
                 continue
             remainder.append(clause)
-            if not isinstance(tree, Expression):
+            if not isinstance(tree, Expression) and without_literal_types(clause) == clause:
                 error = error or tree
             bound = self._bound(clause) if self.bounded else None
             if bound is not None:
@@ -194,10 +195,11 @@ class _Splitter:
     def _is_supported(self, clause: str) -> bool:
         """Return whether Spark supports a clause.
 
-        Double-quoted names of pqext, which are strings in Spark, are not supported.
+        Double-quoted names of pqext, which are strings in Spark, are not supported. Types before strings are ignored,
+        so that Spark raises its error for those that it does not support.
         """
         try:
-            _analyse(self.df, F.expr(clause))
+            _analyse(self.df, F.expr(without_literal_types(clause)))
         except AnalysisException as error:
             return not _is_unknown(error)
         return '"' not in clause

@@ -6,6 +6,7 @@ Splitting recognises only quotes, comments, brackets and words, so clauses can b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pyspark.sql import types as T
@@ -28,8 +29,10 @@ _TIME_OF_PYTHON = re.compile(r":\d\d(,|\.\d{7})")
 _NAME_OF_DECIMAL = re.compile(r"\b(dec|decimal|numeric)\b", re.I)
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ")
-_LITERALS_OF_SPARK = ("date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "interval")
-"""Words before a string in literals that Spark supports."""
+_LITERALS_OF_SPARK = [["date"], ["time"], ["timestamp"], ["timestamp_ltz"], ["timestamp_ntz"], ["interval"]]
+"""Tokens before a string in literals that Spark supports."""
+_SUFFIXES = ("precision", "varying", "unsigned", "with", "without", "local", "zone")
+"""Words after the first word of types such as DOUBLE PRECISION and TIMESTAMP WITH TIME ZONE."""
 _OPENING, _CLOSING = "([{", ")]}"
 
 Word = Literal["and", "or"]
@@ -121,7 +124,7 @@ def differs_in_spark(text: str) -> bool:
     >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2"), differs_in_spark("n = bigint '5'")
     (True, False, True)
     """
-    if _has_unsupported_literal(text):
+    if without_literal_types(text) != text:
         return True
     try:
         tree = parse_tree(with_standard_quotes(text))
@@ -130,17 +133,44 @@ def differs_in_spark(text: str) -> bool:
     return any(_differs(node, text) for node in tree.walk())
 
 
-def _has_unsupported_literal(text: str) -> bool:
-    """Return whether a string follows a type that Spark supports only in casts, as in ``bigint '5'``."""
-    word = ""
-    for token in _TOKEN.finditer(text):
-        if token["quoted"] and token[0][0] == "'" and word not in _LITERALS_OF_SPARK:
-            type = Filter.Tokenizer.KEYWORDS.get(word.upper())
-            if type in Filter.Parser.TYPE_TOKENS:
-                return True
-        if token["comment"] is None and not token[0].isspace():
-            word = (token["word"] or "").lower()
-    return False
+def without_literal_types(text: str) -> str:
+    """Remove types before strings that Spark supports only in casts.
+
+    >>> without_literal_types("n = decimal(4, 2) '5' and d = date '2024-01-01' and x = double precision '7'")
+    "n = '5' and d = date '2024-01-01' and x = '7'"
+    """
+    tokens = [token for token in _TOKEN.finditer(text) if token["comment"] is None and not token[0].isspace()]
+    parts, end = [], 0
+    for index, token in enumerate(tokens):
+        if token["quoted"] and token[0][0] == "'":
+            first = _type_start(tokens, index)
+            if first < index and [part[0].lower() for part in tokens[first:index]] not in _LITERALS_OF_SPARK:
+                parts.append(text[end : tokens[first].start()])
+                end = token.start()
+    return "".join([*parts, text[end:]])
+
+
+def _type_start(tokens: Sequence[re.Match[str]], end: int) -> int:
+    """Return the index of the first token of the type before token ``end``, or ``end`` if there is no type."""
+    first = end
+    while first:
+        start = _bracket_start(tokens, first) if tokens[first - 1][0] == ")" else first
+        word = tokens[start - 1][0] if start else ""
+        is_type = Filter.Tokenizer.KEYWORDS.get(word.upper()) in Filter.Parser.TYPE_TOKENS
+        if not is_type and word.lower() not in _SUFFIXES:
+            break
+        first = start - 1
+    return first
+
+
+def _bracket_start(tokens: Sequence[re.Match[str]], end: int) -> int:
+    """Return the index of the opening bracket of the closing bracket before token ``end``; 0 if there is none."""
+    depth = 0
+    for index in range(end - 1, 0, -1):
+        depth += (tokens[index][0] == ")") - (tokens[index][0] == "(")
+        if not depth:
+            return index
+    return 0
 
 
 def field_names(type: T.DataType) -> list[str]:
