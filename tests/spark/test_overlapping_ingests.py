@@ -155,7 +155,7 @@ def test_job_overtaken_between_check_and_decision_is_void(
     def ingest() -> Any:
         return ingest_json(spark, str(source), dest[0], "id BIGINT", storage_options=dest[1])
 
-    def overtaken(self: StoreTarget) -> str:
+    def overtaken(self: StoreTarget) -> Any:
         last = last_job(self)
         if not jobs:
             jobs.append(None)  # only once
@@ -178,6 +178,10 @@ def test_file_is_identified_by_content_and_path(spark: Any, source: Path, tmp_pa
     for file in source.iterdir():
         os.utime(file, ns=(1, file.stat().st_mtime_ns + 10**9))
     assert (ingest().rows, ingest(f"{source}/./0.json").rows, ingest(f"{source}/../in/0.json").rows) == (0, 0, 0)
+    (tmp_path / "link").symlink_to(source)
+    assert (ingest(f"/{source}/1.json").rows, ingest(tmp_path / "link").rows) == (0, 0)
+    twice = ingest_json(spark, [f"/{source}/1.json", f"{tmp_path}/link/*.json"], str(tmp_path / "other"), None)
+    assert (len(twice.files), twice.rows) == (2, 2 * ROWS)
     changed = (source / "0.json").read_text().replace('"id": 0}', '"id": 9}', 1)
     (source / "0.json").write_text(changed)  # of the same size
     assert ingest().rows == ROWS

@@ -192,8 +192,65 @@ def test_late_completion_does_not_revert_newer_writes(
     monkeypatch.setattr(multipart.Bucket, "complete", slow)
     one.commit(first, overwrite=False, batch=Batch("query", 0, JOB))
     assert two.has(Batch("query", 1, "c" * 32))
-    assert one._last_job() == OTHER
+    assert one._last_job()[0] == OTHER
     assert rows(options) == [1, 2]
+
+
+@pytest.mark.spec("spark.store.late")
+@pytest.mark.parametrize("overwrite", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    """Another process ends the job and commits two others, while the publisher waits before one of its requests."""
+    client, call, bucket = multipart._client(options), multipart.Bucket.call, multipart.Bucket(URL, options)
+    monkeypatch.setattr(multipart, "_client", lambda _: client)
+    targets = [StoreTarget(URL, options) for _ in range(4)]
+
+    def publish(step: int) -> tuple[list[str], str]:
+        """Return the requests of the publisher after its journal, and the last job."""
+        for key in bucket.keys("data/"):
+            bucket.delete(key)
+        jobs = [f"{4 * step + number:032x}" for number in range(4)]
+        batches = [Batch("query", number, job) for number, job in enumerate(jobs)]
+        targets[0].commit(staged(targets[0], jobs[0], [0]), overwrite=False)
+        files = staged(targets[1], jobs[1], [1])
+        targets[1].put(f"_pqext_ingested-{jobs[1]}.json", note_of([{"path": "/in.json", "stamp": "1"}]))
+        requests: list[str] | None = None  # until the journal is written
+
+        def pause(self: Any, operation: str, key: str, **more: Any) -> Any:
+            nonlocal requests
+            if requests is not None:
+                requests.append(operation)
+                if len(requests) == step + 1:
+                    monkeypatch.setattr(multipart.Bucket, "call", call)
+                    clean(URL, storage_options=options)
+                    targets[2].commit(staged(targets[2], jobs[2], [2]), True, batch=batches[2])
+                    targets[3].commit(staged(targets[3], jobs[3], [3]), False, batch=batches[3])
+                    monkeypatch.setattr(multipart.Bucket, "call", pause)
+            waiting = [item.upload for item in bucket.iter_pending_files("")]
+            if operation == "complete_multipart_upload" and more["UploadId"] not in waiting:
+                raise FileNotFoundError(key)  # as S3 answers, where moto fails
+            response = call(self, operation, key, **more)
+            if key.endswith(NOTE) and "IfNoneMatch" in more:
+                requests = []
+            return response
+
+        monkeypatch.setattr(multipart.Bucket, "call", pause)
+        targets[1].commit(files, overwrite, batch=batches[1])
+        monkeypatch.setattr(multipart.Bucket, "call", call)
+        assert requests is not None
+        assert [*bucket.iter_pending_files("")] == []
+        assert not [key for key in bucket.keys("data/") if NOTE in key], requests
+        return requests, jobs[3]
+
+    for step in range(len(publish(100)[0])):
+        requests, last = publish(step)
+        assert rows(options) == [2, 3], (step, requests)
+        assert targets[0]._last_job()[0] == last, (step, requests)
+        assert targets[0].ingest_notes() == {}, (step, requests)
+        stream = json.loads(bucket.get("data/out/_pqext_streamed-query.json")[0])
+        assert (stream["batch"], stream["job"]) == (3, last), (step, requests)
+        assert len(bucket.keys("data/")) == 4, (step, requests)
 
 
 @pytest.mark.spec("spark.store.together")
@@ -348,13 +405,13 @@ def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]
         clean(URL, storage_options=options)
 
 
-SOUND = {"version": 1, "job": JOB, "uploads": {}, "small": {}, "old": [], "after": None, "batch": None}
+SOUND = {"version": 1, "job": JOB, "uploads": {}, "old": [], "after": None, "batch": None}
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"batch": ["query", float("inf")]}, {"batch": ["query", 1.5]}, {"small": {"a": "!"}}, {"small": {"../a": ""}},
+        {"batch": ["query", float("inf")]}, {"batch": ["query", 1.5]}, {"uploads": {"../a": ["1", []]}},
         {"old": ["k=1/../../other/x.parquet"]}, {"uploads": {"..": ["1", []]}}, {"job": "\ud800"}, {"job": None},
     ],
     ids=str,

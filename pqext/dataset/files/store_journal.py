@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +20,7 @@ _JOB = re.compile(r"[\w-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class StoreJournal:
-    """A committed job: its uploads and small new files, by name, and the names of the files that they replace.
+    """A committed job: its uploads by name, and the names of the files that they replace.
 
     ``after`` is the content of ``_SUCCESS`` when the old files were listed or the records of ingested files were read,
     or None if nothing depends on it. If another job has finished since then, the content differs, the journal is void,
@@ -31,7 +30,6 @@ class StoreJournal:
 
     job: str
     uploads: Mapping[str, tuple[str, tuple[str, ...]]]
-    small: Mapping[str, str]
     old: tuple[str, ...]
     after: str | None = None
     batch: tuple[str, int] | None = None
@@ -40,8 +38,8 @@ class StoreJournal:
         """Serialise the journal."""
         uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
         document = {
-            "version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old],
-            "after": self.after, "batch": self.batch and [*self.batch],
+            "version": 1, "job": self.job, "uploads": uploads, "old": [*self.old], "after": self.after,
+            "batch": self.batch and [*self.batch],
         }
         return json.dumps(document).encode()
 
@@ -53,16 +51,13 @@ class StoreJournal:
             if value["version"] != 1:
                 raise ValueError("unknown version")
             uploads = {_name(name): (str(item[0]), tuple(map(str, item[1]))) for name, item in value["uploads"].items()}
-            small = {_name(name): text for name, text in value["small"].items()}
-            for text in small.values():
-                base64.b64decode(text, validate=True)
             after = value.get("after")
             old = tuple(map(_name, value["old"]))
             batch = value.get("batch")
             if not _JOB.fullmatch(value["job"]):
                 raise ValueError("the job identifier is invalid")
             return StoreJournal(
-                value["job"], uploads, small, old, None if after is None else str(after),
+                value["job"], uploads, old, None if after is None else str(after),
                 None if batch is None else (str(batch[0]), parse_integer(batch[1])),
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
@@ -118,5 +113,5 @@ def _hidden_names(note: Location, data: bytes, names: Collection[str]) -> Collec
         return ()
     journal = StoreJournal.load(data, note.path)
     inside = note.key.removesuffix(NOTE)
-    new = {inside + name for name in (*journal.uploads, *journal.small)}
+    new = {inside + name for name in journal.uploads}
     return {inside + name for name in journal.old} if new <= set(names) else new

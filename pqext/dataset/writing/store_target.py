@@ -1,10 +1,10 @@
 """Atomic jobs that write into a folder of an object store.
 
 1. Tasks write hidden files (:mod:`pqext.core.io.sources.pending_files`): incomplete uploads on S3, files under hidden
-   keys elsewhere.
-2. The driver writes ``_pqext_commit.json``, which lists all hidden files of the job, its small files and the files that
-   they replace. *This is the commit*: a job that is killed before this step has no effect, and a job that is killed
-   after it is complete.
+   keys elsewhere. The driver does the same with its small files, such as records of ingested files.
+2. The driver writes ``_pqext_commit.json``, which lists all hidden files of the job and the files that they replace.
+   *This is the commit*: a job that is killed before this step has no effect, and a job that is killed after it is
+   complete.
 3. The files become visible, the old files are deleted, and the journal is deleted.
 
 The journal is only written if none exists. A job that detects the journal of another job finishes that job first. An
@@ -14,11 +14,14 @@ files of the other. In the same way, a job that ingests files reads the records 
 its journal. pqext's readers apply the journal (:mod:`pqext.dataset.files.store_journal`): they see the old files until
 all new files are visible. During step 3, other readers may see some of the new files together with old ones.
 :func:`pqext.spark.clean` and the next job finish step 3.
+
+Two processes may run step 3 of one job, and one of them may be paused while the other ends it and further jobs commit.
+The paused process must not undo these jobs: a hidden file becomes visible only once, old files have unique names, and
+``_SUCCESS`` and the record of a stream are replaced only if they have not changed since the journal was valid.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +45,7 @@ from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.staging import Token
 
-_OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
+_OURS = re.compile(rf"(?:part-\d+-|{LOG}|{BAD_LINES})([0-9a-f]{{32}})(?:-[\w-]+)?\.\w+")
 _ATTEMPTS = 20
 _TOGETHER = 16
 """Maximum number of concurrent requests of a commit."""
@@ -178,22 +181,21 @@ class StoreTarget:
         self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
-        if batch is not None:
-            self.put(batch.name, batch.dump())
-        uploads = {file.file.name: (file.token.upload, file.token.etags) for file in files}
-        small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
+        pending = {file.file.name: file.token for file in files}
+        pending |= {name: self._stage(name, data) for name, data in self._put.items()}
+        uploads = {name: (token.upload, token.etags) for name, token in pending.items()}
         for failed in range(_ATTEMPTS):
             finished = self._finish_decided_job()
-            was_done = self._job in finished or (failed and self._has_visible_files(uploads))
+            was_done = self._job in finished or (failed and self._is_published(uploads))
             if was_done or (batch is not None and self.has(batch)):
                 self._discard_attempts()
                 return
-            after = self._last_job() if overwrite or check is not None else None
+            after = self._last_job()[0] if overwrite or check is not None else None
             if check is not None:
                 check()
             old = self._replaced_files(folders) if overwrite else ()
             journal = StoreJournal(
-                self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)
+                self._job, uploads, old, after, None if batch is None else (batch.query, batch.number)
             )
             note = journal.dump()
             check_manifest_size(len(note), self._bucket.url(self._inside + NOTE))
@@ -202,7 +204,7 @@ class StoreTarget:
             except FileExistsError:
                 continue  # another job was faster, or this job's lost response was a success
             try:
-                is_done = self._finish(journal, version)
+                is_done = self._finish(journal, note, version)
             except BaseException as error:
                 error.add_note(
                     f"the job is committed, and pqext reads its rows; pqext.spark.clean({self.path!r}) completes it"
@@ -213,9 +215,21 @@ class StoreTarget:
                 return
         raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
 
-    def _has_visible_files(self, names: Collection[str]) -> bool:
-        """Return whether files of this job are visible, which means that another process has finished the job."""
-        return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
+    def _stage(self, name: str, data: bytes) -> Pending:
+        """Write a small file as a hidden file, which becomes visible only once."""
+        file = self._bucket.create(self._inside + name)
+        file.write(data)
+        return file.finish()
+
+    def _is_published(self, uploads: Mapping[str, tuple[str, tuple[str, ...]]]) -> bool:
+        """Return whether another process has finished the job with these uploads.
+
+        Its files are visible then, or a later job has deleted them.
+        """
+        keys = {self._inside + name for name in uploads}
+        if not keys.isdisjoint(self._bucket.keys(self._inside)):
+            return True
+        return bool(keys) and all(item.key not in keys for item in self._bucket.iter_pending_files(self._inside))
 
     def abort(self) -> None:
         if not self._is_possibly_decided():
@@ -225,7 +239,7 @@ class StoreTarget:
         """Delete the files of the job's failed attempts."""
         with suppress(Exception):
             for item in [*self._bucket.iter_pending_files(self._inside)]:
-                if f"-{self._job}-" in item.key:
+                if f"-{self._job}" in item.key:
                     self._bucket.abort(item.key, item.upload)
 
     def _is_possibly_decided(self) -> bool:
@@ -264,50 +278,78 @@ class StoreTarget:
         except FileNotFoundError:
             return ()
         journal = StoreJournal.load(data, self._bucket.url(self._inside + NOTE))
-        return (journal.job,) if self._finish(journal, version) else ()
+        return (journal.job,) if self._finish(journal, data, version) else ()
 
-    def _last_job(self) -> str:
-        """Return the identifier of the last job, which ``_SUCCESS`` contains; empty if there is none."""
+    def _last_job(self) -> tuple[str, str | None]:
+        """Return the content of ``_SUCCESS``, which is the identifier of the last job, and its version.
+
+        Return ``("", None)`` if it is missing.
+        """
+        data, version = self._get_or_none(commit.SUCCESS)
+        return data.decode("utf-8", "replace"), version
+
+    def _get_or_none(self, name: str) -> tuple[bytes, str | None]:
+        """Return the bytes and the version of a small file; no bytes and None if it is missing."""
         try:
-            return self._bucket.get(self._inside + commit.SUCCESS)[0].decode("utf-8", "replace")
+            return self._bucket.get(self._inside + name)
         except FileNotFoundError:
-            return ""
+            return b"", None
 
-    def _finish(self, journal: StoreJournal, version: str) -> bool:
+    def _finish(self, journal: StoreJournal, note: bytes, version: str) -> bool:
         """Run step 3 of a job, from any state; two processes may do so concurrently.
 
-        Return False if the journal is void.
+        ``note`` and ``version`` are the content and the version of the journal. Return False if the journal is void.
         """
-        last = self._last_job()
+        last, success = self._last_job()
+        batch = None if journal.batch is None else Batch(*journal.batch, journal.job)
+        streamed, stream = (b"", None) if batch is None else self._get_or_none(batch.name)
+        if not self._is_current(note):  # another process has ended the job, so the marks may be those of later jobs
+            return self._is_published(journal.uploads)
         is_void = journal.after is not None and last not in (journal.after, journal.job)
-        if journal.batch is not None and last != journal.job:
-            is_void = is_void or bool(self.has(Batch(*journal.batch, journal.job), is_foreign=True))
-        if last != journal.job and not is_void:
-            self._publish(journal)
+        if batch is not None and last != journal.job and streamed:
+            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), is_foreign=True)
+        if last != journal.job and not is_void and self._publish(journal, note):
+            if batch is not None:
+                self._replace(batch.name, batch.dump(), stream)
+            self._replace(commit.SUCCESS, journal.job.encode(), success)
         self._bucket.release(self._inside + NOTE, version)
         return not is_void
 
-    def _publish(self, journal: StoreJournal) -> None:
+    def _is_current(self, note: bytes) -> bool:
+        """Return whether a journal is still the journal of the folder."""
+        return self._get_or_none(NOTE)[0] == note
+
+    def _replace(self, name: str, data: bytes, version: str | None) -> None:
+        """Replace a small file, unless another process has changed it, which has then ended the job."""
+        with suppress(FileExistsError, FileNotFoundError):
+            self._bucket.replace(self._inside + name, data, version)
+
+    def _publish(self, journal: StoreJournal, note: bytes) -> bool:
+        """Make the files of a job visible and delete the old files. Return False if another process has done so."""
         there = self._bucket.keys(self._inside)
 
         def complete(name: str) -> None:
             upload, etags = journal.uploads[name]
+            if self._inside + name in there:
+                # Without the pending file, no process can publish it again after a later job has deleted it.
+                self._bucket.abort(self._inside + name, upload)
+                return
             try:
                 self._bucket.complete(self._inside + name, Pending(upload, tuple(etags)))
             except FileNotFoundError:
+                if not self._is_current(note):
+                    return
                 raise CorruptFileError(
                     f"job {journal.job} was committed but cannot be completed, because the store aborted its upload of "
                     f"{name}: remove this record and the files with the job number in their names",
                     path=self._bucket.url(self._inside + NOTE),
                 ) from None
 
-        _call_in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
-        if not self._is_committed(journal.job):
-            return  # another process has finished it; continuing could undo later commits
-        for name, text in journal.small.items():
-            self._bucket.put(self._inside + name, base64.b64decode(text))
+        _call_in_parallel(complete, [*journal.uploads])
+        if not self._is_current(note):
+            return False
         _call_in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
-        self._bucket.put(self._inside + commit.SUCCESS, journal.job.encode())
+        return True
 
 
 def _call_in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:

@@ -118,6 +118,13 @@ class Container:
                 raise
             return self._put(key, data, json.loads(version))
 
+    def replace(self, key: str, data: bytes, version: str | None) -> str:
+        """Replace a small file that still has this version, None for missing or empty files; return its new version.
+
+        Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
+        """
+        return self.claim(key, data) if version is None else self._put(key, data, json.loads(version))
+
     def release(self, key: str, version: str) -> None:
         """Replace a claimed file with an empty file if it still has this version.
 

@@ -113,6 +113,15 @@ class Bucket:
         """Store a small file and return its etag. Raises ``FileExistsError`` if the file exists."""
         return self.put(key, data, new=True)
 
+    def replace(self, key: str, data: bytes, version: str | None) -> str:
+        """Replace a small file that still has this version, None for missing files, and return its new version.
+
+        Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
+        """
+        if version is None:
+            return self.claim(key, data)
+        return self._field("ETag", "put_object", key, Body=data, IfMatch=version)
+
     def release(self, key: str, version: str) -> None:
         """Delete a claimed file if it still has this version."""
         with suppress(FileNotFoundError, FileExistsError):

@@ -105,13 +105,16 @@ class PendingStore(Protocol):
     def get(self, key: str) -> tuple[bytes, str]:
         """Return the bytes and the version of a small file."""
 
-    def put(self, key: str, data: bytes) -> str:
-        """Store a small file and return its version."""
-
     def claim(self, key: str, data: bytes) -> str:
         """Store a small file and return its version.
 
         Raises ``FileExistsError`` unless the file is missing or released.
+        """
+
+    def replace(self, key: str, data: bytes, version: str | None) -> str:
+        """Replace a small file that still has this version, None for missing files, and return its new version.
+
+        Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """
 
     def release(self, key: str, version: str) -> None:
