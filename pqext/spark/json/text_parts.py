@@ -30,7 +30,8 @@ _PACKED = 5
 class Part:
     """Input file, or its lines that begin at or after byte ``start`` and before ``stop``.
 
-    ``path`` opens the file, ``name`` is its name in messages, and ``stamp`` identifies its version.
+    ``path`` opens the file, ``name`` identifies it, whatever the spelling of its path, and ``stamp`` identifies its
+    version.
     """
 
     path: str
@@ -43,26 +44,25 @@ class Part:
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
     """Return one part for each file in ``paths``: paths or URLs of files and folders, or glob patterns."""
-    files: dict[str, str | Location] = {}
+    files: dict[str, tuple[str, str | Location]] = {}
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         name = os.fspath(path)
         source = name if is_remote(name) else local_path(name)
         storage = storage_options if is_remote(name) else None
         sources = list_sources([source], storage, ignore_table_format=True)  # tables do not contain text files
-        files |= {_normalize(file) if isinstance(location, str) else file: location for file, location in sources}
-    return parts_of((file, file if isinstance(location, str) else location) for file, location in files.items())
+        files |= {_identity(location): (file, location) for file, location in sources}
+    return parts_of(files.values())
 
 
-def _normalize(path: str) -> str:
-    """Return the path of a file without ``.`` and ``..``, which identifies the file."""
-    return os.path.realpath(path) if os.pardir in path.split(os.sep) else os.path.normpath(path)
+def _identity(location: str | Location) -> str:
+    """Return the only name of a file: its path without links, ``.`` and ``..``, or its URL without credentials."""
+    return os.path.realpath(location) if isinstance(location, str) else location.path
 
 
 def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
     """Create parts for complete files, given their paths or URLs and their locations."""
     return [
-        Part(file, location if isinstance(location, str) else location.path, *stamp_of(location))
-        for file, location in files
+        Part(file, _identity(location), *stamp_of(location)) for file, location in files
     ]
 
 
