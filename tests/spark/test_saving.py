@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -16,7 +17,8 @@ from pyspark.sql import types as T
 import pqext
 from pqext.dataset.files.folders import COMMIT, list_files
 from pqext.dataset.writing import commit
-from pqext.spark import explain_read, functions, layout, shred_variant, write
+from pqext.spark import explain_read, explain_write, functions, layout, shred_variant, write
+from pqext.spark.streams.sink import StreamSink
 from pqext.spark.writing.sink import Sink, read_summary
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
@@ -110,10 +112,40 @@ def test_rows_per_file_follow_the_spark_option(tmp_path: Path) -> None:
 def test_written_files_are_reported(tmp_path: Path) -> None:
     told = tmp_path / "summary.json"
     save(tmp_path / "out", {"k": ["a", "b", "a"], "n": [1, 2, 3]}, partition_by="k", summary_path=str(told))
-    done = read_summary(told)
+    done = read_summary(told, "")
     assert (done.path, done.rows, len(done.files), done.shredded) == (str(tmp_path / "out"), 3, 2, {})
     assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.parquet"))
     assert str(done) == f"3 rows, {done.bytes:,} bytes in 2 files in {tmp_path / 'out'}"
+
+
+def test_save_succeeds_if_its_summary_cannot_be_written(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path / "out", {"k": ["a"], "n": [1]}, summary_path=str(tmp_path / "absent" / "summary.json"))
+    assert saved_rows(tmp_path / "out") == {1: "a"}
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(tmp_path / "absent"))  # the driver is another machine
+    with pytest.warns(UserWarning, match="the save is committed, but the driver cannot report its files"):
+        saved = write(spark.range(3), str(tmp_path / "ids"))
+    assert (saved.path, saved.files) == (str(tmp_path / "ids"), ())
+    assert spark.read.parquet(str(tmp_path / "ids")).count() == 3
+
+
+def test_partition_columns_with_collations_are_rejected(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("select id, 'A' collate UTF8_LCASE as k, 'B' collate UTF8_BINARY as b from range(2)")
+    reason, ours = "INVALID_PARTITION_COLUMN_DATA_TYPE", str(tmp_path / "ours")
+    with pytest.raises(Exception, match=reason):
+        frame.write.partitionBy("k").parquet(str(tmp_path / "theirs"))
+    with pytest.raises(Exception, match=f"{reason}: column 'k' of type string collate UTF8_LCASE"):
+        write(frame, ours, partition_by="k")
+    with pytest.raises(Exception, match=reason):
+        frame.write.format("pqext").option("partition_by", "K").mode("append").save(ours)
+    with pytest.raises(TypeError, match=reason):
+        StreamSink({"path": ours, "partition_by": "k"}, frame.schema, False)
+    with pytest.raises(TypeError, match=reason):
+        explain_write(frame, partition_by="k")
+    assert not Path(ours).exists()
+    write(frame, ours, partition_by="b")
+    assert spark.read.parquet(ours).schema["k"] == frame.schema["k"]
 
 
 @pytest.mark.parametrize(

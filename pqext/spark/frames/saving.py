@@ -73,7 +73,8 @@ def write(
         options: Options of :class:`pqext.WriteOptions`.
 
     Returns:
-        A summary of the written files.
+        A summary of the written files. With a driver on another machine, which cannot report them, the summary lists no
+        files and a warning is emitted.
 
     Raises:
         ValueError: If an argument is invalid.
@@ -122,7 +123,7 @@ def write(
         writer = cast_to_months(df).write.format("pqext").options(**encoded)
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(path if is_remote(path) else target.path)
-        return read_summary(scratch / "summary.json")
+        return read_summary(scratch / "summary.json", target.path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

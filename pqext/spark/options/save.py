@@ -18,6 +18,7 @@ from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
+from pqext.spark.columns.recorded_schema import is_collated
 from pqext.spark.columns.shredding_choice import column_choices
 
 _PATHS = frozenset({"path", "paths"})
@@ -89,6 +90,7 @@ def save_options(
     columns = tuple(map(Names.from_schema(schema, is_case_sensitive).find, by))
     if len(set(columns)) < len(columns):
         by = columns  # an error, which names the column
+    _check_partition_types(schema, columns)
     is_by_option = "partition_overwrite" in of_save
     for name, value in settings.items():
         (of_save if name in _OF_SAVES else of_writer).setdefault(name, value)
@@ -114,6 +116,16 @@ def save_options(
         parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option,
         dict(zip(columns, by, strict=True)),
     )
+
+
+def _check_partition_types(schema: StructType, columns: tuple[str, ...]) -> None:
+    """Raise ``TypeError`` if a partition column has a collation, as Spark's writers do."""
+    for column in schema:
+        if column.name in columns and is_collated(column.dataType):
+            raise TypeError(
+                f"INVALID_PARTITION_COLUMN_DATA_TYPE: column {column.name!r} of type {column.dataType.simpleString()} "
+                'cannot name folders, which do not store its collation: cast it to "string collate UTF8_BINARY"'
+            )
 
 
 def _check_names(schema: StructType) -> None:

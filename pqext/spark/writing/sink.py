@@ -12,7 +12,9 @@ different tasks therefore overlap unless :func:`pqext.spark.layout` distributed 
 from __future__ import annotations
 
 import json
+import logging
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -45,6 +47,7 @@ from pqext.spark.columns.recorded_schema import with_recorded_schema
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.reading.request import Query
 
+_logger = logging.getLogger(__name__)
 _ADVICE = 'save to another folder or with mode("overwrite")'
 
 
@@ -159,8 +162,12 @@ class Sink(DataSourceArrowWriter):
         except BaseException:
             target.abort()
             raise
-        if self.writer.options.summary_path is not None:
-            write_summary(self.writer.options.summary_path, target.path, [staging.file for staging in files])
+        path = self.writer.options.summary_path
+        try:
+            if path is not None:
+                write_summary(path, target.path, [staging.file for staging in files])
+        except OSError as error:  # an exception would report a committed save as failed
+            _logger.warning("%s: the save is committed, but its summary cannot be written: %s", target.path, error)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staged files of all tasks."""
@@ -175,9 +182,17 @@ def write_summary(path: str, target: str, files: Sequence[WrittenFile]) -> None:
     partial.replace(summary)
 
 
-def read_summary(path: Path) -> SaveResult:
-    """Read the summary that :func:`write_summary` wrote."""
-    data = json.loads(path.read_text("utf-8"))
+def read_summary(path: Path, target: str) -> SaveResult:
+    """Read the summary that :func:`write_summary` wrote for ``target``.
+
+    Warns and returns a result without files if it is missing, because the driver cannot write to this machine.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        message = "the save is committed, but the driver cannot report its files to this machine: the result lists none"
+        warnings.warn(f"{target}: {message}", stacklevel=3)
+        return SaveResult(target, ())
     return SaveResult(data["path"], tuple(WrittenFile(**file) for file in data["files"]))
 
 
