@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
@@ -20,8 +21,8 @@ import pqext
 from pqext import col
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import KeyValue
-from pqext.core.schema.types.legacy_calendar import DATES, INT96, ZONE, LegacyCalendar, offsets_of
-from pqext.spark import read
+from pqext.core.schema.types.legacy_calendar import DATES, INT96, VERSION, ZONE, LegacyCalendar, offsets_of
+from pqext.spark import explain_write, ingest_json, read, write
 
 REBASE = "spark.sql.parquet."
 START = -62135596800000000
@@ -63,7 +64,11 @@ def written(spark: Any, path: Path, zone: str, timestamps: str) -> Path:
 
 
 def by_spark(spark: Any, path: Path) -> list[tuple[int, ...]]:
-    rows = spark.read.parquet(str(path)).selectExpr(
+    return values_of(spark.read.parquet(str(path)))
+
+
+def values_of(frame: Any) -> list[tuple[int, ...]]:
+    rows = frame.selectExpr(
         "id", "unix_date(day) d", "unix_micros(instant) t", "unix_micros(list[0].at) l"
     )
     return sorted(zip(*(column.to_pylist() for column in rows.toArrow().columns), strict=True))
@@ -218,6 +223,49 @@ def test_converted_values_are_not_converted_again(
     assert by_pqext(pqext.read_table(tmp_path / "both.parquet").slice(0, 450)) == legacy[1]
 
 
+@pytest.mark.spec("logical.legacy-calendar")
+@pytest.mark.parametrize("timestamps", ["TIMESTAMP_MICROS", "INT96"])
+def test_files_without_a_version_follow_the_rebase_modes_of_the_session(
+    spark: Any, tmp_path: Path, timestamps: str
+) -> None:
+    known = written(spark, tmp_path / "known", "Europe/Amsterdam", timestamps)
+    file = with_pairs(known, tmp_path / "t" / "x.parquet", {VERSION: None, DATES: None, INT96: None})
+    path, names = str(file), [f"{REBASE}{name}RebaseModeInRead" for name in ("datetime", "int96")]
+    condition = "day < date'0700-01-01' or instant > timestamp'1900-01-05 00:00:00'"
+    expected = by_spark(spark, known)
+    try:
+        for mode in ("CORRECTED", "LEGACY"):
+            for name in names:
+                spark.conf.set(name, mode)
+            theirs = by_spark(spark, file)
+            assert (theirs == expected) is (mode == "LEGACY")
+            filtered = values_of(spark.read.parquet(path).where(condition))
+            for engine in ("python", "native", "auto"):
+                assert values_of(read(spark, path, engine=engine)) == theirs, (mode, engine)
+                assert values_of(read(spark, path, engine=engine, where=condition)) == filtered, (mode, engine)
+                assert values_of(read(spark, str(known), engine=engine)) == expected, (mode, engine)
+        with pytest.raises(Exception, match=r"RebaseModeInRead=legacy is unknown.*rebase_mode=legacy"):
+            values_of(spark.read.format("pqext").load(path))
+        assert spark.read.format("pqext").load(path).schema == spark.read.parquet(path).schema
+        options = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+        theirs = values_of(spark.read.options(**options).parquet(path))
+        assert values_of(spark.read.format("pqext").options(**options).load(path)) == theirs != expected
+        assert values_of(read(spark, path, datetime_rebase_mode="corrected", int96_rebase_mode="corrected")) == theirs
+        for name in names:
+            spark.conf.set(name, "EXCEPTION")
+        for engine in ("python", "native", "auto"):
+            assert values_of(read(spark, str(known), engine=engine)) == expected
+            for column in ("day", "instant"):
+                frame = read(spark, path, [column], engine=engine)
+                for rows in (frame, spark.read.parquet(path).select(column)):
+                    with pytest.raises(Exception, match="READ_ANCIENT_DATETIME"):
+                        rows.collect()
+            assert read(spark, path, ["id"], engine=engine, where="id = 449").collect() == [(449,)]
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
 def test_verify_checks_stored_values(legacy: tuple[Path, Any]) -> None:
     assert pqext.verify(legacy[0]).ok
     types = [field.logical_type or "" for field in pqext.inspect(legacy[0]).schema]
@@ -235,3 +283,48 @@ def test_zones_match_the_table_of_spark(spark: Any) -> None:
         probes = np.array([second + apart for second in row["switches"] for apart in (0, 1, 40_000)], np.int64)
         places = np.searchsorted(row["switches"], probes, side="right") - 1
         assert (calendar.instants(probes, 1) - probes == np.array(row["diffs"])[places]).all(), row["tz"]
+
+
+def version_of(path: str) -> list[str | None]:
+    """The version of Spark in each file of a folder."""
+    files = sorted(Path(path).rglob("*.parquet"))
+    return [(pq.read_metadata(file).metadata or {}).get(VERSION.encode(), b"").decode() for file in files]
+
+
+def test_saves_record_the_version_and_follow_the_rebase_mode_of_the_session(spark: Any, tmp_path: Path) -> None:
+    ours, theirs, lines = (str(tmp_path / name) for name in ("ours", "theirs", "lines"))
+    frame = spark.sql(ROWS.format(start=START)).coalesce(1)
+    write(frame, ours)
+    frame.write.parquet(theirs)
+    (tmp_path / "in.json").write_text("{}")
+    ingest_json(spark, str(tmp_path / "in.json"), lines, None)
+    assert version_of(ours) == version_of(theirs) == version_of(lines) == [spark.version]
+    names = [f"{REBASE}datetimeRebaseModeIn{name}" for name in ("Read", "Write")]
+    nested = "array(named_struct('f', if(id = 0, date'1500-01-01', current_date()))) l", "map('k', now()) m"
+    later = spark.sql("select date'1582-10-15' d, timestamp'1900-01-02 00:00:00' t, timestamp_ntz'0001-01-01 00:00' n")
+    try:
+        spark.conf.set(names[0], "LEGACY")
+        spark.conf.set(names[1], "EXCEPTION")
+        expected = by_spark(spark, Path(theirs))
+        assert by_spark(spark, Path(ours)) == by_pqext(pqext.read_table(ours)) == expected
+        for rows in (frame.select("day"), frame.select("instant"), spark.range(2).selectExpr(*nested)):
+            for save in (
+                lambda rows=rows: rows.write.parquet(f"{theirs}-2"), lambda rows=rows: write(rows, f"{ours}-2"),
+                lambda rows=rows: rows.write.format("pqext").mode("append").save(f"{ours}-3"),
+            ):
+                with pytest.raises(Exception, match="WRITE_ANCIENT_DATETIME"):
+                    save()
+        write(later, f"{ours}-2")
+        assert read(spark, f"{ours}-2").collect() == later.collect()
+        spark.conf.set(names[1], "LEGACY")
+        for save in (
+            lambda: write(later, f"{ours}-4"), lambda: explain_write(later),
+            lambda: later.write.format("pqext").mode("append").save(f"{ours}-4"),
+        ):
+            with pytest.raises(Exception, match=r"column 'd' has dates.*InWrite is LEGACY: set it to CORRECTED"):
+                save()
+        assert not list(tmp_path.glob("ours-4/*.parquet"))
+        write(spark.range(2), f"{ours}-5")
+    finally:
+        for name in names:
+            spark.conf.unset(name)

@@ -16,7 +16,7 @@ from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
 from pqext.core.options.footer import Checkpoint, FooterFormat
 from pqext.core.options.indexes import SortKey
-from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
+from pqext.core.options.read_write import Compression, EncodingName, ReadOptions, RebaseMode
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -41,6 +41,8 @@ class ReadKeywords(TypedDict, total=False):
     invalid_utf8: Literal["raise", "replace", "binary"]
     legacy_calendar: Literal["rebase", "stored"]
     legacy_timezone: str | None
+    datetime_rebase_mode: RebaseMode
+    int96_rebase_mode: RebaseMode
     properties: Mapping[str, str]
 
 

@@ -38,6 +38,7 @@ EncodingName = Literal[
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
 StringForm = Literal["string", "view", "dictionary"]
+RebaseMode = Literal["corrected", "legacy", "exception"]
 InvalidUtf8 = Literal["raise", "replace", "binary"]
 
 
@@ -103,6 +104,12 @@ class ReadOptions:
     legacy_timezone: str | None = None
     """Time zone of the writer of a legacy-calendar file, if the file does not record it (Spark before 3.0). Without the
     time zone, instants before 1900 in the file are an error."""
+    datetime_rebase_mode: RebaseMode = "corrected"
+    """Calendar of dates and INT64 instants in files that do not record a version of Spark, as in Spark's option
+    ``datetimeRebaseMode``: ``"corrected"`` is the proleptic Gregorian calendar, ``"legacy"`` the legacy calendar, and
+    with ``"exception"``, dates before 15 October 1582 and instants before 1900 are an error."""
+    int96_rebase_mode: RebaseMode = "corrected"
+    """The same for INT96 timestamps, as in Spark's option ``int96RebaseMode``."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to. A CRS ``projjson:<property>`` is looked up in them. The file's
     own key-value metadata takes precedence."""
@@ -146,6 +153,7 @@ class ReadOptions:
 _READ_CHOICES = {
     "on_corrupt": ("raise", "skip"), "invalid_values": ("raise", "null"), "external_files": ("folder", "any", "reject"),
     "legacy_calendar": ("rebase", "stored"), "invalid_utf8": get_args(InvalidUtf8),
+    "datetime_rebase_mode": get_args(RebaseMode), "int96_rebase_mode": get_args(RebaseMode),
     "strings": get_args(StringForm), "int96": ("auto", *get_args(TimestampUnit)),
 }
 _TYPES: dict[str, tuple[type, ...]] = {

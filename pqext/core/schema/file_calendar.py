@@ -16,8 +16,9 @@ from pqext.core.format.metadata import FileMetaData, KeyValue, Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar
+from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar, UnknownCalendar
 
+_DEFAULT = ReadOptions()
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
@@ -42,18 +43,20 @@ class Calendars(NamedTuple):
 GREGORIAN = Calendars()
 
 
-def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Calendars:
-    """Return the calendars of a file with these key-value ``pairs``. ``timezone`` is used if the file records none.
+def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> Calendars:
+    """Return the calendars of a file with these key-value ``pairs``.
 
-    Spark supported only the legacy calendar before version 3.0, and for INT96 before version 3.1. Files of other
-    writers use the modern calendar.
+    Spark supported only the legacy calendar before version 3.0, and for INT96 before version 3.1. ``options`` define
+    the calendars of files of other writers, and the time zone of files that do not record it.
     """
     stated = {pair.key: pair.value or "" for pair in pairs if pair.key in KEYS}
     version = _VERSION.match(stated.get(VERSION, ""))
+    calendar = LegacyCalendar(stated.get(ZONE) or options.legacy_timezone)
     if version is None:
-        return GREGORIAN
+        modes = {name: getattr(options, name) for name in ("datetime_rebase_mode", "int96_rebase_mode")}
+        choices = {"corrected": None, "legacy": calendar}
+        return Calendars(*(choices.get(mode, UnknownCalendar(option=name)) for name, mode in modes.items()))
     number = int(version[1]), int(version[2])
-    calendar = LegacyCalendar(stated.get(ZONE) or timezone)
     return Calendars(
         calendar if DATES in stated or number < (3, 0) else None,
         calendar if INT96 in stated or number < (3, 1) else None,
@@ -70,7 +73,7 @@ def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptio
     """Return ``schema`` with the calendar of each leaf whose values are converted according to ``options``."""
     if options.legacy_calendar == "stored":
         return schema
-    calendars = calendars_of(pairs, options.legacy_timezone)
+    calendars = calendars_of(pairs, options)
     if calendars == GREGORIAN or not any(calendars.calendar_of(leaf) for leaf in schema.leaves):
         return schema
     return Schema.from_root(_with_calendars(schema.root, calendars))

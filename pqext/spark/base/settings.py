@@ -26,15 +26,21 @@ _MAX_RECORDS = "spark.sql.files.maxRecordsPerFile"
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 PARTITION_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_REBASE_IN_WRITE = "spark.sql.parquet.datetimeRebaseModeInWrite"
 _TIMEZONE = "spark.sql.session.timeZone"
-_OF_READS = {
-    CASE_SENSITIVE: ("true", "case_sensitive", "true"),
-    PARTITION_TYPES: ("false", "partition_types", '{"*": "string"}'),
-    "spark.sql.files.ignoreCorruptFiles": ("true", "on_invalid", "skip"),
-    "spark.sql.files.ignoreMissingFiles": ("true", "ignore_missing_files", "true"),
-    "spark.sql.parquet.mergeSchema": ("true", "schema", "union"),
+REBASE_MODES = {
+    "datetime_rebase_mode": "spark.sql.parquet.datetimeRebaseModeInRead",
+    "int96_rebase_mode": "spark.sql.parquet.int96RebaseModeInRead",
 }
-"""Values of settings that differ from the default, and the read option that each sets."""
+"""Settings for the calendar of files that do not record it, by pqext's options."""
+_OF_READS: dict[str, tuple[str, dict[str, str]]] = {
+    CASE_SENSITIVE: ("case_sensitive", {"true": "true"}),
+    PARTITION_TYPES: ("partition_types", {"false": '{"*": "string"}'}),
+    "spark.sql.files.ignoreCorruptFiles": ("on_invalid", {"true": "skip"}),
+    "spark.sql.files.ignoreMissingFiles": ("ignore_missing_files", {"true": "true"}),
+    "spark.sql.parquet.mergeSchema": ("schema", {"true": "union"}),
+} | {setting: (option, {mode: mode for mode in ("legacy", "exception")}) for option, setting in REBASE_MODES.items()}
+"""The read option that each setting sets, and its values by the values of the setting that differ from the default."""
 
 _JAVA_ZONES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
@@ -73,6 +79,8 @@ def save_settings(setting: Setting) -> dict[str, str]:
         options["compression"] = codec
     if records := setting(_MAX_RECORDS):
         options["max_records_per_file"] = str(max(0, int(records)))  # in Spark, values below 1 mean no limit
+    if rebase := setting(_REBASE_IN_WRITE):
+        options["datetime_rebase_mode"] = rebase.lower()
     if mode := setting(_OVERWRITE_MODE):
         options["partition_overwrite"] = mode.lower()
     options["case_sensitive"] = str(is_case_sensitive(setting)).lower()
@@ -82,7 +90,9 @@ def save_settings(setting: Setting) -> dict[str, str]:
 def read_settings(setting: Setting) -> dict[str, str]:
     """Return the read options that follow from the settings of a session, by pqext's names."""
     return {
-        option: value for name, (state, option, value) in _OF_READS.items() if (setting(name) or "").lower() == state
+        option: values[state]
+        for name, (option, values) in _OF_READS.items()
+        if (state := (setting(name) or "").lower()) in values
     }
 
 
@@ -106,8 +116,9 @@ def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
     """
     setting = task_setting()
     for name, value in assumed_settings:
-        if (setting(name) or value).lower() != value:
-            state, option, text = _OF_READS[name]
+        if (state := (setting(name) or value).lower()) != value:
+            option, values = _OF_READS[name]
+            text = values.get(state, value)
             raise ValueError(
                 f"{name}={state} is unknown when the data source plans a read: pass option {option}={text}, or read "
                 "with pqext.spark.read, which applies the settings of the session"

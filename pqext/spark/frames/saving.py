@@ -113,8 +113,9 @@ def write(
     encoded |= {name: str(value) for name, value in arguments.items() if value is not None}
     # Tasks apply the settings as well; here they are checked before any task runs.
     settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
-    for name in ("partition_overwrite", "case_sensitive") if by else ("case_sensitive",):
-        encoded.setdefault(name, settings[name])
+    for name in ("case_sensitive", "datetime_rebase_mode", *(["partition_overwrite"] if by else [])):
+        if name in settings:
+            encoded.setdefault(name, settings[name])
     if storage_options:
         encoded["storage_options"] = json.dumps(dict(storage_options))
     scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))

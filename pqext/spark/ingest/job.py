@@ -23,6 +23,7 @@ from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import job_group, report_progress
 from pqext.spark.base.settings import codec_of, save_settings, session_setting, session_timezone
+from pqext.spark.columns.calendars import reject_mode, with_version
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
     ConcurrentIngestError,
@@ -243,7 +244,10 @@ def ingest_json(
         on_error, error_column, computed, partitions, bad_lines_file, division, csv_format, storage_options,
         with_profile(options, "profile=None"), session_timezone(spark),
     )
-    check_division(division, config.schema(config.parsing()))  # raises for wrong arguments
+    stored = config.schema(config.parsing())
+    check_division(division, stored)  # raises for wrong arguments
+    if (mode_in_write := settings.get("datetime_rebase_mode", "corrected")) != "corrected":
+        reject_mode(mode_in_write, drop_columns(stored, division.partition_by))
     target = target_of(dest, storage_options)
     inputs = find_parts(paths, storage_options)
     arguments = encode_arguments(config, csv)
@@ -303,7 +307,8 @@ class Job:
         """Run the tasks and commit their files. Returns the attempts, and the path of the file of bad lines or None."""
         division = self.config.division
         schema = drop_columns(self.config.schema(self.config.parsing()), division.partition_by)
-        empty = empty_file(schema, self.config.options)  # raises for options that do not match the columns
+        # Writing an empty file rejects options that do not match the columns.
+        empty = empty_file(schema, with_version(self.config.options))
         self.target.check(self.overwrite, append_check(lambda: empty, division.partition_by, self.merge_schema))
         job = uuid.uuid4().hex
         staged = self.target.begin(job, os.getpid())

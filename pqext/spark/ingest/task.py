@@ -21,6 +21,7 @@ from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError
 from pqext.dataset.computed_columns import make, maker
 from pqext.dataset.writing.part_files import PartFiles, StagedFile
 from pqext.dataset.writing.staging import StagingArea
+from pqext.spark.columns.calendars import with_version
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.csv_documents import CsvRows
 from pqext.spark.json.text_parts import Part, count_preceding_lines, digest_of, form_hint, stamp_of
@@ -94,7 +95,8 @@ class IngestTask:
         parsing = self.config.parsing()
         schema = self.config.schema(parsing)
         results = [PartResult(part) for part in self.work[number]]
-        with PartFiles(self.staged, name, schema, self.config.options, self.config.division) as files:
+        options = with_version(self.config.options)
+        with PartFiles(self.staged, name, schema, options, self.config.division) as files:
             for result in results:
                 for batch in self._batches(result, parsing, schema):
                     if self.staged.has_failed:

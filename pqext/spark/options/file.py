@@ -17,7 +17,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.store_errors import redact_uri
-from pqext.core.options.read_write import InvalidUtf8, ReadOptions
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.folders import alternatives, matcher
 from pqext.dataset.files.sources import folder_of, source_name
@@ -27,7 +27,9 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
     "basepath": ("base_path", {}),
     "casesensitive": ("case_sensitive", {}),
     "ignorecorruptfiles": ("on_invalid", {"true": "skip", "false": None}),
+    "datetimerebasemode": ("datetime_rebase_mode", {}),
     "ignoremissingfiles": ("ignore_missing_files", {}),
+    "int96rebasemode": ("int96_rebase_mode", {}),
     "mergeschema": ("merge_schema", {}),
     "modifiedafter": ("modified_after", {}),
     "modifiedbefore": ("modified_before", {}),
@@ -48,6 +50,8 @@ class FileOptions(TypedDict, total=False):
     ignore_missing_files: bool
     invalid_utf8: InvalidUtf8
     legacy_timezone: str
+    datetime_rebase_mode: RebaseMode
+    int96_rebase_mode: RebaseMode
 
 
 def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast, get_args
 
-from pqext.core.options.read_write import InvalidUtf8, ReadOptions
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.dataset.notations.dnf import from_text
 from pqext.dataset.notations.json_text import value_of_tree
 from pqext.dataset.planning.projection import ComputedColumn
@@ -100,6 +100,13 @@ def _invalid_utf8(text: str) -> InvalidUtf8:
     return ReadOptions(invalid_utf8=text).invalid_utf8  # type: ignore[arg-type]
 
 
+def _rebase_mode(text: str) -> RebaseMode:
+    mode = text.lower()
+    if mode not in get_args(RebaseMode):
+        raise ValueError(f"expected one of {', '.join(get_args(RebaseMode))}, not {text!r}")
+    return cast("RebaseMode", mode)
+
+
 def _file_pattern(text: str) -> str:
     if not isinstance(text, str) or not text or "/" in text:
         raise ValueError(f"expected a pattern of file names without folders, such as '*.parquet', not {text!r}")
@@ -137,6 +144,8 @@ PARSERS: dict[str, Any] = {
     "settings_known": parse_flag,
     "invalid_utf8": _invalid_utf8,
     "legacy_timezone": str,
+    "datetime_rebase_mode": _rebase_mode,
+    "int96_rebase_mode": _rebase_mode,
     "interval_months": parse_flag,
 }
 """Functions that parse the options, by name."""

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, excerpt
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
-from pqext.core.options.read_write import WriteOptions
+from pqext.core.options.read_write import RebaseMode, WriteOptions
 from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
 from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
@@ -23,8 +23,8 @@ from pqext.spark.columns.shredding_choice import column_choices
 
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
-    "case_sensitive", "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options",
-    "summary_path", "target_file_bytes",
+    "case_sensitive", "datetime_rebase_mode", "max_records_per_file", "merge_schema", "partition_by",
+    "partition_overwrite", "storage_options", "summary_path", "target_file_bytes",
 )
 _SPARK_NAMES = {
     "casesensitive": "case_sensitive",
@@ -60,6 +60,8 @@ class SaveOptions:
     """Credentials and other options of an object store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
     """Shredding from option ``shredding``, without the shredding in the metadata of columns."""
+    rebase_mode: RebaseMode = "corrected"
+    """Spark's ``datetimeRebaseModeInWrite``."""
     folder_names: Mapping[str, str] = field(default_factory=dict)
     """Names of the partition columns in folders, by column."""
 
@@ -111,10 +113,13 @@ def save_options(
     merge_schema = of_save.get("merge_schema", "false").lower()
     if merge_schema not in ("true", "false"):
         raise ValueError(f"option merge_schema must be true or false, not {merge_schema!r}")
+    rebase_mode = of_save.get("datetime_rebase_mode", "corrected").lower()
+    if rebase_mode not in get_args(RebaseMode):
+        raise ValueError(f"option datetime_rebase_mode must be one of {get_args(RebaseMode)}, not {rebase_mode!r}")
     overwrite = cast("PartitionOverwrite | None", mode if by else "static")
     return SaveOptions(
         parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option,
-        dict(zip(columns, by, strict=True)),
+        cast("RebaseMode", rebase_mode), dict(zip(columns, by, strict=True)),
     )
 
 
@@ -198,7 +203,7 @@ def storage_options(text: str) -> dict[str, Any]:
 def is_save_option(name: str) -> bool:
     """Return whether ``name`` is an option of saves only."""
     plain = name.lower()
-    if plain in ("storage_options", "case_sensitive"):
+    if plain in ("storage_options", "case_sensitive", "datetime_rebase_mode"):
         return False
     return plain in _OF_SAVES or plain in _SPARK_NAMES or any(field.name == plain for field in fields(WriteOptions))
 

@@ -190,7 +190,9 @@ class NativeRead:
         schema = T.StructType([T.StructField(name, self._source_type(name)) for name in self.layouts])
         rows = _empty_frame(spark, schema)
         if self.files:
-            reader = _session(spark, self._settings(spark)).read.schema(schema).options(**_OPTIONS)
+            reader = _session(spark, self._settings(spark)).read.schema(schema)
+            reader = reader.option("datetimeRebaseMode", self.query.datetime_rebase_mode.upper())
+            reader = reader.option("int96RebaseMode", self.query.int96_rebase_mode.upper())
             reader = reader.option("ignoreCorruptFiles", self.query.on_invalid == "skip")
             reader = reader.option("ignoreMissingFiles", self.query.ignore_missing_files)
             if folders:
@@ -276,7 +278,6 @@ class NativeRead:
 
 
 _UPPER = "spark.sql.files.maxPartitionBytes"
-_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] = WeakKeyDictionary()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,9 +21,10 @@ from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import concise_errors, spark_option_names
 from pqext.spark.base.files import is_remote
-from pqext.spark.base.settings import check_settings
+from pqext.spark.base.settings import REBASE_MODES, check_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
+from pqext.spark.columns.calendars import depends_on_calendar
 from pqext.spark.columns.months import intervals_to_months, reject_months
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
@@ -78,6 +80,9 @@ class Reader(DataSourceReader):
     """
 
     def __init__(self, query: Query, schema: StructType) -> None:
+        if not any(depends_on_calendar(field.type) for field in query.arrow_schema()):
+            without = [(name, value) for name, value in query.assumed if name not in REBASE_MODES.values()]
+            query = replace(query, assumed=tuple(without))
         self.query = query
         self.name = uuid4().hex
         values = schema if query.aggregation is None else query.values_schema()

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean
 from pqext.core.io.sources.locations import Location, locate
-from pqext.core.options.read_write import InvalidUtf8, ReadOptions
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import python_hint
 from pqext.dataset.expressions.timezones import in_timezone
@@ -32,7 +32,7 @@ from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitio
 from pqext.dataset.table.unified_schema import check_case
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
-from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES
+from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
 from pqext.spark.columns.instants import read_schema, unify_schemas, with_instants
 from pqext.spark.columns.months import intervals_to_months
@@ -94,6 +94,8 @@ class Query:
     """Settings that the result depends on, with their values at planning time, which tasks verify."""
     invalid_utf8: InvalidUtf8 = "raise"
     legacy_timezone: str | None = None
+    datetime_rebase_mode: RebaseMode = "corrected"
+    int96_rebase_mode: RebaseMode = "corrected"
     interval_months: bool = False
     """Whether year-month intervals are returned as their numbers of months, as INT."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -147,8 +149,12 @@ class Query:
             check_base_path(roots, partitions.root, places)
         stated = types or {}
         is_inferred = any(item.type != pa.string() and item.name not in stated for item in partitions.schema)
-        if is_inferred and not values.get("settings_known"):
-            values["assumed"] = ((PARTITION_TYPES, "true"),)
+        if not values.get("settings_known"):
+            values["assumed"] = tuple(
+                (setting, "corrected") for option, setting in REBASE_MODES.items() if option not in values
+            )
+            if is_inferred:
+                values["assumed"] += ((PARTITION_TYPES, "true"),)
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
         if any(included):
             partitions = partitions.add_columns(*included)
@@ -191,6 +197,8 @@ class Query:
             arrow_schema=False,
             invalid_utf8=self.invalid_utf8,
             legacy_timezone=self.legacy_timezone,
+            datetime_rebase_mode=self.datetime_rebase_mode,
+            int96_rebase_mode=self.int96_rebase_mode,
         )
 
     @property

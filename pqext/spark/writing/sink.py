@@ -41,6 +41,7 @@ from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
 from pqext.spark.base.worker_process import prepare_worker
+from pqext.spark.columns.calendars import check_ancient, reject_mode, with_version
 from pqext.spark.columns.instants import read_schema, unify_schemas
 from pqext.spark.columns.months import AS_INT, months_to_intervals, reject_months
 from pqext.spark.columns.recorded_schema import with_recorded_schema
@@ -86,6 +87,7 @@ class SaveWriter:
         partition_fields = [field for field in schema if field.name in self.partition_by]
         reject_months(partition_fields, f"cast it to name folders: {AS_INT}")
         check_division(self.options.division, self.schema)
+        self._check_calendar(self.options)
         # Writing an empty file rejects options that do not match the columns before any task runs.
         self.empty = empty_file(drop_columns(self.schema, self.partition_by), self._writer_options(self.options))
 
@@ -93,11 +95,17 @@ class SaveWriter:
         """Return the options completed with the settings of the session, which only tasks can read."""
         options = save_options(self._frame_schema, self._unparsed_options, save_settings(task_setting()))
         check_division(options.division, file_schema(options.name_folders(self._frame_schema)))
+        self._check_calendar(options)
         return options
 
+    def _check_calendar(self, options: SaveOptions) -> None:
+        """Raise ``ValueError`` if dates or timestamps would have to be written in the legacy calendar."""
+        if options.rebase_mode == "legacy":
+            reject_mode(options.rebase_mode, drop_columns(self.schema, self.partition_by))
+
     def _writer_options(self, options: SaveOptions) -> Mapping[str, Any]:
-        """Return the options of the writer, including the recorded schema."""
-        return with_recorded_schema(options.writer, self._spark_schema, self.partition_by)
+        """Return the options of the writer, including the recorded schema and the version of Spark."""
+        return with_version(with_recorded_schema(options.writer, self._spark_schema, self.partition_by))
 
     def check(self, overwrite: bool) -> None:
         """Raise ``ValueError`` if the files cannot be added to the target."""
@@ -119,7 +127,10 @@ class SaveWriter:
         with PartFiles(staged, name, self.schema, self._writer_options(options), options.division) as files:
             for batch in chain([first], iterator):
                 if batch.num_rows:
-                    files.write(conform_batch(batch.rename_columns(self.schema.names), self.schema))
+                    batch = conform_batch(batch.rename_columns(self.schema.names), self.schema)
+                    if options.rebase_mode == "exception":
+                        check_ancient(batch, self.partition_by)
+                    files.write(batch)
             return files.close()
 
 

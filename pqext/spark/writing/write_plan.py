@@ -13,6 +13,7 @@ from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
+from pqext.spark.columns.calendars import reject_mode
 from pqext.spark.columns.shredding_choice import walk_fields
 from pqext.spark.options.save import as_text, save_options
 from pqext.variant.shredding.choice import shredding
@@ -100,6 +101,8 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     save = save_options(schema, encoded, save_settings(session_setting(df.sparkSession)))
     schema = save.name_folders(schema)
     writer_options = dict(save.writer)
+    if save.rebase_mode == "legacy":
+        reject_mode(save.rebase_mode, drop_columns(file_schema(schema), save.division.partition_by))
     stored = file_schema(schema)
     check_division(save.division, stored)
     empty_file(drop_columns(stored, save.division.partition_by), writer_options)

@@ -102,6 +102,45 @@ class LegacyCalendar:
         return offsets_of(self.zone)
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownCalendar(LegacyCalendar):
+    """Calendar of a file that does not record it: values that differ between the two calendars are an error.
+
+    ``option`` is the reader's option that chooses a calendar.
+    """
+
+    option: str = "datetime_rebase_mode"
+
+    def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return ``days``. Raises ``UnsupportedError`` for a day before 15 October 1582."""
+        if len(days) and days.min() < _GREGORIAN_DAY:
+            raise self._error("a date before 1582-10-15")
+        return days
+
+    def instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+        """Return ``instants``. Raises ``UnsupportedError`` for an instant before 1900."""
+        if len(instants) and instants.min() < _LATEST * per_second:
+            raise self._error("an instant before 1900")
+        return instants
+
+    def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Return bounds of days, None for bounds that are ambiguous."""
+        first, last = (None if day is None or day < _GREGORIAN_DAY else day for day in (low, high))
+        return first, last
+
+    def instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Return bounds of instants in nanoseconds, None for bounds that are ambiguous."""
+        first, last = (None if instant is None or instant < _LATEST * 10**9 else instant for instant in (low, high))
+        return first, last
+
+    def _error(self, value: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"READ_ANCIENT_DATETIME: {value} is ambiguous, because the file does not record its calendar; pass "
+            f'{self.option}="legacy" for files of Spark 2 or Hive, or "corrected" for values as stored',
+            feature="dates and instants of an unknown calendar",
+        )
+
+
 class _Offsets(NamedTuple):
     """Offsets of a zone. ``standard`` is the number of seconds east of UTC, which determines the days before 1582.
 
