@@ -80,17 +80,21 @@ def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transfor
     """Transform x, y and z in place, row by row; ``offsets`` is the number of coordinates before each row."""
     flat = np.isfinite(values[:, :2]).all(axis=1)
     high = flat & np.isfinite(values[:, 2])
+    failures = []
     for chosen, width in ((high, 3), (flat & ~high, 2)):
         if not chosen.any():
             continue
         result = np.stack(transformer.transform(*values[chosen, :width].T), axis=1)
-        bad = ~np.isfinite(result).all(axis=1)
-        if bad.any():
-            where = int(np.flatnonzero(chosen)[np.flatnonzero(bad)[0]])
-            row = int(np.searchsorted(offsets, where, side="right")) - 1
-            raise GeometryError(
-                f"{tuple(values[where, :width].tolist())} cannot be transformed to the target CRS",
-                rule="geo.transform",
-                row=first_row + row,
-            )
-        values[chosen, :width] = result
+        invalid = np.flatnonzero(chosen)[~np.isfinite(result).all(axis=1)]
+        if len(invalid):
+            failures.append((int(invalid[0]), width))
+        else:
+            values[chosen, :width] = result
+    if failures:
+        first, width = min(failures)
+        row = int(np.searchsorted(offsets, first, side="right")) - 1
+        raise GeometryError(
+            f"{tuple(values[first, :width].tolist())} cannot be transformed to the target CRS",
+            rule="geo.transform",
+            row=first_row + row,
+        )

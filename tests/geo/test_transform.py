@@ -95,6 +95,14 @@ def test_values_that_cannot_be_transformed_are_rejected() -> None:
         geo.transform(pa.array(["POINT (1 2)"]), None, 3857)
 
 
+def test_first_row_that_cannot_be_transformed_is_named_with_and_without_z() -> None:
+    points = [shapely.Point(1, 2), shapely.Point(0, 91), shapely.Point(0, 92, 5)]
+    for shapes in (points, [points[0], points[2], points[1]]):
+        with pytest.raises(GeometryError, match="cannot be transformed") as raised:
+            geo.transform(geo.from_shapely(shapes), "OGC:CRS84", "EPSG:3857")
+        assert raised.value.row == 1
+
+
 def test_crs_functions_are_public() -> None:
     assert geo.crs.equal("EPSG:4326", None)
     assert geo.crs.is_geographic("EPSG:3857") is False
