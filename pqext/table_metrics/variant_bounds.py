@@ -34,7 +34,7 @@ from pqext.variant.metadata import decode_metadata, encode_metadata
 from pqext.variant.pruning import VARIANT_NULL
 from pqext.variant.shredding.infer import infer_schema
 from pqext.variant.shredding.reconstruct import unshred
-from pqext.variant.shredding.schema import ShreddingSchema, Untyped, leaf_type
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, leaf_type, schema_of_storage
 from pqext.variant.types import variant_field
 from pqext.variant.value import Variant
 
@@ -271,6 +271,7 @@ def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
         for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
+            schema_of_storage(array.type)
             yield unshred(array)
 
 

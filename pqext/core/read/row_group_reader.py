@@ -197,7 +197,8 @@ class RowGroupReader:
             index = leaf.node.leaf_start
             other = self._chunk_ranges.overlapping_chunk(self._group.index, index)
             if other is not None:
-                name = self._group.schema.leaves[other[1]].dotted_path
+                leaves = self._group.schema.leaves  # the other row group may have more chunks
+                name = leaves[other[1]].dotted_path if other[1] < len(leaves) else f"chunk {other[1]}"
                 message = f"the column chunk shares bytes with {name} in row group {other[0]}"
                 losses.add(leaf.node.dotted_path, 0, max(self._group.num_rows, 0), CorruptFileError(message))
                 result = True
