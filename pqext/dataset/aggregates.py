@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
@@ -93,7 +95,9 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").null_count("id")
             1
         """
-        return sum(_partial_results(self._planner, column, _null_count, lambda array: int(array.null_count)))
+        return sum(_partial_results(
+            self._planner, column, _null_count, lambda array: int(array.null_count), accepts_dictionaries=True
+        ))  # fmt: skip
 
     def bounds(self, column: str | Column) -> BoundingBox | None:
         """Return the bounding box of all geometries of a column in the matching rows.
@@ -125,12 +129,13 @@ class Aggregates:
 
 def _partial_results(
     planner: ScanPlanner, column: str | Column,
-        from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
+        from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T], *,
+    accepts_dictionaries: bool = False,
 ) -> Iterator[T]:
     """Yield partial results of an aggregate of ``column``: one per row group or batch.
 
     If all rows of a row group match, the result of ``from_metadata`` is used unless it is None. Other rows are read and
-    passed to ``from_values``.
+    passed to ``from_values``, if it ``accepts_dictionaries`` without decoding the dictionary of strings and binary.
     """
     column = planner.exact.resolve(column)
     top = column.path[0] if isinstance(column, Column) else column
@@ -158,11 +163,15 @@ def _partial_results(
             group = file.row_groups[plan.index]
             condition = file_request.filter
             is_whole = condition is None or certain_rows(condition, group) == [range(group.num_rows)]
-            value = from_metadata(group.chunk(node)) if is_whole else None
-            if value is None:
-                rest.append(plan)
-            else:
+            chunk = group.chunk(node)
+            value = from_metadata(chunk) if is_whole else None
+            if value is not None:
                 yield value
+            elif accepts_dictionaries and condition is None and _is_encoded_text(chunk):
+                rows = file.iter_dictionary_batches(_ROWS, [top], plan.index, None, {top}, file.budget())
+                yield from (from_values(batch.column(0)) for batch in rows)
+            else:
+                rest.append(plan)
         with closing(matching(file, rest, (), _ROWS)) as parts:
             for batch, _ in parts:
                 yield from_values(value_of(Column(node.path), batch))
@@ -210,13 +219,22 @@ def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
     return (name,) if name in batch.schema.names else tuple(name.split("."))
 
 
+def _is_encoded_text(chunk: ColumnChunk) -> bool:
+    """Return whether a chunk of a top-level column of strings or binary has a dictionary."""
+    is_text = chunk.node.physical_type == Type.BYTE_ARRAY and len(chunk.node.path) == 1
+    return is_text and not DICTIONARY_ENCODINGS.isdisjoint(chunk.metadata.encodings)
+
+
 def _null_count(chunk: ColumnChunk) -> int | None:
+    if chunk.node.max_definition_level == 0 and chunk.counts_nulls:
+        return 0
     return chunk.bounds().null_count
 
 
 def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
     known, column = partial(_known_extreme, side=side), planner.exact.resolve(column)
-    results = [*_partial_results(planner, column, known, partial(extreme, side=side))]
+    of_values = partial(extreme, side=side)
+    results = [*_partial_results(planner, column, known, of_values, accepts_dictionaries=True)]
     top = column.path[0] if isinstance(column, Column) else column
     schema = ScanPlanner(replace(planner.request, result=(top,))).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -321,3 +321,34 @@ def test_rows_proven_to_match_are_included(batch: pa.RecordBatch, data: st.DataO
             assert all(truth[at + rows.start : at + rows.stop])
         at += group.num_rows
     assert pqext.scan(stored(table, page_rows=3), filter=condition).count() == sum(truth)
+
+
+@pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
+def test_extremes_of_dictionary_pages_match_pyarrow(strings: Any) -> None:
+    words = pa.array([None, "b", "aa", "c", "ä", "", None] * 50, pa.string())
+    table = pa.table({"s": words, "b": words.cast(pa.binary()), "n": pa.nulls(len(words), pa.string())})
+    pqext.write_table(table, sink := io.BytesIO(), statistics=False, row_group_rows=100)
+    scan = pqext.scan(sink, strings=strings)
+    for name in table.column_names:
+        assert scan.min(name).as_py() == pc.min(table[name]).as_py()
+        assert scan.max(name).as_py() == pc.max(table[name]).as_py()
+        assert scan.null_count(name) == table[name].null_count
+
+
+def test_aggregates_do_not_expand_repeated_values() -> None:
+    values = pa.array(["x" * (1 << 20), "y" * (1 << 20)])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(2_000_000) % 2, pa.int32()), values)
+    pq.write_table(pa.table({"s": column}), sink := io.BytesIO(), write_statistics=False, store_schema=False)
+    assert sink.tell() < 1 << 20
+    scan = pqext.scan(sink, limits=pqext.Limits.untrusted())  # two terabytes of text
+    assert (scan.min("s").as_py()[0], scan.max("s").as_py()[0], scan.null_count("s")) == ("x", "y", 0)
+
+
+def test_required_columns_have_no_nulls_without_being_read() -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    pqext.write_table(pa.table({"a": range(1000)}, schema), sink := io.BytesIO(), statistics=False)
+    damaged = bytearray(sink.getvalue())
+    damaged[4:200] = bytes(196)
+    assert pqext.scan(bytes(damaged)).null_count("a") == 0
+    with pytest.raises(pqext.ParquetError):
+        pqext.scan(bytes(damaged)).min("a")

@@ -18,8 +18,11 @@ _COMPARED = {
 def extreme(array: pa.Array, side: str) -> pa.Array:
     """Return an array with one value: the minimum of ``array`` if ``side`` is ``min``, otherwise its maximum.
 
-    Nulls and NaN are ignored; the result is null if no other values remain.
+    A dictionary array gives an array of its values' type. Nulls and NaN are ignored; the result is null if no other
+    values remain.
     """
+    if pa.types.is_dictionary(array.type):
+        return extreme(decode_dictionary(array.unique()), side)
     kind = array.type
     array = to_sortable(array)
     if pa.types.is_floating(array.type):

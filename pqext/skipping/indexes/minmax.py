@@ -87,7 +87,8 @@ class _Extremes:
     def add(self, values: pa.Array) -> None:
         self._has_nan |= has_nan(values)
         for side, end in self._ends.items():
-            self._ends[side] = extreme(pa.concat_arrays([end, extreme(values, side)]), side)
+            joined = pa.concat_arrays([end, extreme(values, side).cast(end.type)])
+            self._ends[side] = extreme(joined, side).cast(end.type)
 
     def cell(self) -> pa.Array:
         low, high = self._ends["min"], self._ends["max"]
