@@ -9,15 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.base.errors import GeometryError
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.schema.types.arrow_compute import decode_run_ends
+from pqext.core.schema.types.geometries import crs_label
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.expressions import col
 from pqext.dataset.reading import scan
 from pqext.dataset.scan import Scan
+from pqext.geo import crs as crs_
 from pqext.geo.frames import from_geopandas, geometry_columns
 from pqext.geo.joins.geometry_column import GeometryColumn
-from pqext.geo.types import GeospatialType
+from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import binary_chunks, holds_bytes
 from pqext.variant.views import without_views
 
@@ -32,6 +35,8 @@ class GeometryRows:
     rows: pa.Table | Scan
     name: str
     type: GeospatialType | None
+    has_stored_edges: bool = True
+    """Whether the geometries have the edges of the column, so that a scan can filter them."""
 
     @classmethod
     def from_input(cls, rows: Any, name: str | None, of: str, remedy: str) -> GeometryRows:
@@ -68,9 +73,25 @@ class GeometryRows:
         chosen = [name for name in self.schema.names if name in names or name == self.name]
         return replace(self, rows=self.rows.select(chosen))
 
+    def with_edges(self, edges: Edges) -> GeometryRows:
+        """Return the rows with ``edges`` between the vertices of their geometries.
+
+        Raises ``GeometryError`` if the edges are unknown, or are not planar although the CRS is projected.
+        """
+        type = self.type or GeospatialType(edges=edges)
+        if edges != "planar" and crs_.is_geographic(type.crs) is False:
+            raise GeometryError(
+                f"column {self.name!r}: edges={edges!r} need a geographic CRS, not {crs_label(type.crs or '')}; "
+                "transform it with geo.transform"
+            )
+        return replace(self, type=replace(type, edges=edges), has_stored_edges=edges == type.edges)
+
     def clip(self, box: tuple[float, float, float, float] | None) -> GeometryRows:
-        """Restrict a scan to rows that intersect ``box``. Tables and limited scans are returned unchanged."""
-        if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited:
+        """Restrict a scan to rows that intersect ``box``.
+
+        Tables, limited scans and geometries with other edges than their column are returned unchanged.
+        """
+        if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited or not self.has_stored_edges:
             return self
         return replace(self, rows=self.rows.filter(col([self.name]).intersects(box)))
 
@@ -80,7 +101,9 @@ class GeometryRows:
 
     def exceeds(self, size: int) -> bool:
         """Return whether boxes can select rows of a scan that has more than ``size`` stored bytes to read."""
-        if not isinstance(self.rows, Scan) or self.rows._is_limited or self.type is None or not self.type.planar:
+        if not isinstance(self.rows, Scan) or self.rows._is_limited or not self.has_stored_edges:
+            return False
+        if self.type is None or not self.type.planar:
             return False
         return sum(task.bytes_kept for task in self.rows.plan()) > size
 

@@ -17,7 +17,7 @@ from pqext.geo import crs as crs_
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, sides_of
 from pqext.geo.predicates.boxes import Operation
-from pqext.geo.types import GeospatialType
+from pqext.geo.types import Edges, GeospatialType
 
 How = Literal["inner", "left", "semi", "anti"]
 On = str | tuple[str, str] | None
@@ -64,6 +64,7 @@ def join(
     columns: Sequence[str] | None = None,
     how: How = "inner",
     suffix: str = "_right",
+    edges: Edges | None = None,
 ) -> pa.Table:
     """Join the rows of two tables, scans or files by a spatial predicate: ``left.geometry predicate right.geometry``.
 
@@ -84,13 +85,16 @@ def join(
         how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
             the rows of the left with or without a match, once each and without columns of the right.
         suffix: Added to names of the right side that the left side has too.
+        edges: Edges of the geometries of both sides, such as ``"planar"`` or ``"spherical"``, to join GEOMETRY with
+            GEOGRAPHY; by default those of the columns. Boxes do not prune a file whose column has other edges.
 
     Returns:
         The matching pairs in the order of the left side, without duplicates. Null and empty geometries match nothing.
 
     Raises:
         ValueError: If a name or option is unknown, or the CRSs differ.
-        TypeError: If a column does not contain geometries, or only one side is GEOGRAPHY.
+        TypeError: If a column does not contain geometries, or only one side is GEOGRAPHY and ``edges`` is
+            not passed.
         GeometryError: With the row, if WKB is invalid or GEOS cannot evaluate a pair.
 
     Example:
@@ -105,7 +109,7 @@ def join(
     if how not in get_args(How):
         choices = get_args(How)
         raise ValueError(f"how must be one of {', '.join(choices)}, not {how!r}{did_you_mean(str(how), choices)}")
-    left_side, right_side = _sides(left, right, on)
+    left_side, right_side = _sides(left, right, on, edges)
     names = _Names.from_sides(left_side, right_side if how in ("inner", "left") else None, suffix, columns)
     left_side, right_side = names.select_columns(left_side, right_side)
     if isinstance(left_side.rows, pa.Table):
@@ -139,6 +143,7 @@ def nearest(
     columns: Sequence[str] | None = None,
     distance_column: str = "distance",
     suffix: str = "_right",
+    edges: Edges | None = None,
 ) -> pa.Table:
     """Join each row of ``left`` with its ``k`` nearest rows of ``right``, and return the distances.
 
@@ -151,13 +156,15 @@ def nearest(
         columns: Columns of the result, as for :func:`join`.
         distance_column: Name of the column with the minimum distance of both geometries in units of the CRS.
         suffix: Added to names of the right side that the left side has too.
+        edges: ``"planar"`` for the planar distance of GEOGRAPHY in degrees, as for :func:`join`.
 
     Returns:
         The pairs in the order of the left side, the nearest first.
 
     Raises:
         ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
-        TypeError: If a column does not contain geometries, or contains GEOGRAPHY: project it with ``geo.transform``.
+        TypeError: If a column does not contain geometries, or contains GEOGRAPHY: project it with ``geo.transform``, or pass
+            ``edges``.
 
     Example:
         >>> import pyarrow as pa
@@ -172,9 +179,9 @@ def nearest(
     if not isinstance(distance_column, str):
         raise TypeError(f"distance_column must be the name of a column, not {distance_column!r}")
     limit = _max_distance(max_distance)
-    left_side, right_side = _sides(left, right, on)
+    left_side, right_side = _sides(left, right, on, edges)
     if left_side.type is not None and not left_side.type.planar:
-        raise TypeError("nearest needs planar geometries: project both sides with geo.transform")
+        raise TypeError('nearest needs planar geometries: project both sides with geo.transform, or pass edges="planar" for degrees')
     names = _Names.from_sides(left_side, right_side, suffix, columns, distance_column)
     left_side, right_side = names.select_columns(left_side, right_side)
     reach = Condition("dwithin", limit)
@@ -207,7 +214,7 @@ def _max_distance(value: Any) -> float | None:
     return result
 
 
-def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
+def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[GeometryRows, GeometryRows]:
     """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns are incompatible."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
@@ -216,6 +223,8 @@ def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
         GeometryRows.from_input(rows, name, f"the {side} side", "on=(left, right)")
         for rows, name, side in ((left, names[0], "left"), (right, names[1], "right"))
     )
+    if edges is not None:
+        first, second = first.with_edges(edges), second.with_edges(edges)
     if first.type is None and second.type is None:
         return replace(first, type=GeospatialType()), replace(second, type=GeospatialType())
     if first.type is None:
@@ -225,8 +234,8 @@ def _sides(left: Any, right: Any, on: On) -> tuple[GeometryRows, GeometryRows]:
     if first.type.planar != second.type.planar:
         kinds = ["GEOMETRY" if side.type is not None and side.type.planar else "GEOGRAPHY" for side in (first, second)]
         raise TypeError(
-            f"{first.name!r} on the left is {kinds[0]}, but {second.name!r} on the right is {kinds[1]}; remove "
-            "the geometry metadata of one field, so that its WKB is read with the edges of the other"
+            f"{first.name!r} on the left is {kinds[0]}, but {second.name!r} on the right is {kinds[1]}; "
+            'pass edges="spherical" to join both on the globe, or edges="planar" for straight lines between coordinates'
         )
     if not crs_.equal(first.type.crs, second.type.crs):
         systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]

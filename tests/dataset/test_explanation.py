@@ -83,6 +83,9 @@ def test_explanation_lists_the_first_of_many_files_and_row_groups(tmp_path: Path
     assert "reads 30 of 30 row groups" in text
     assert scan.explain(max_entries=None).count(".parquet: 1 of 1 row group") == 30
     assert (len(explained(scan)["files"]), explained(scan)["files_not_shown"]) == (20, 10)
+    totals = scan.explain(max_entries=0)
+    assert totals == text.split("\n" + str(tmp_path))[0]
+    assert totals.splitlines()[-1].startswith("  reads 30 of 30 row groups")
     groups = stored(NUMBERS, row_group_rows=10)
     told = pqext.scan(groups).filter(col("a") < 0).explain()
     assert told.count("skipped: a < 0") == 20

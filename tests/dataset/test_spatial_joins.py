@@ -188,6 +188,30 @@ def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
             assert len(geo.nearest(rows, RIGHT)) == 0
 
 
+@pytest.mark.parametrize(("edges", "expected"), [("planar", [(0, 0)]), ("spherical", [(0, 1)])])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: bool, tmp_path: Path) -> None:
+    # By spherical trigonometry, the great circle is at latitude atan(tan(50) / cos(60)) = 67.2 in the middle.
+    line = table("row", [shapely.LineString([(-60, 50), (60, 50)])], edges="spherical")
+    boxes = table("zone", [shapely.box(-1, 49, 1, 51), shapely.box(-1, 66.5, 1, 68)])
+    with pytest.raises(TypeError, match='pass edges="spherical" to join both on the globe'):
+        geo.join(line, boxes)
+    sides: list[Any] = [line, boxes]
+    if is_file:
+        sides = [tmp_path / "left.parquet", tmp_path / "right.parquet"]
+        for side, path in zip((line, boxes), sides, strict=True):
+            pqext.write_table(side, path)
+    assert pairs(geo.join(*sides, edges=edges)) == expected
+    assert pairs(geo.join(*sides[::-1], edges=edges)) == expected
+    if edges == "planar":
+        assert geo.nearest(*sides, edges=edges)["distance"].to_pylist() == [0]
+    else:
+        with pytest.raises(TypeError, match='pass edges="planar" for degrees'):
+            geo.nearest(*sides, edges=edges)
+        with pytest.raises(GeometryError, match="edges='spherical' need a geographic CRS, not EPSG:3857"):
+            geo.join(line, table("zone", ZONES, crs="EPSG:3857"), edges="spherical")
+
+
 @pytest.mark.parametrize(("arguments", "options", "error", "message"), [
     ((LEFT, RIGHT, "disjoint"), {}, ValueError, "how='anti' returns the rows"),
     ((LEFT, RIGHT, "intersect"), {}, ValueError, "did you mean"),
