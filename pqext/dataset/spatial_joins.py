@@ -163,8 +163,8 @@ def nearest(
 
     Raises:
         ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
-        TypeError: If a column does not contain geometries, or contains GEOGRAPHY: project it with ``geo.transform``, or pass
-            ``edges``.
+        TypeError: If a column does not contain geometries, or contains GEOGRAPHY: project it with
+            ``geo.transform``, or pass ``edges="planar"``.
 
     Example:
         >>> import pyarrow as pa
@@ -181,7 +181,9 @@ def nearest(
     limit = _max_distance(max_distance)
     left_side, right_side = _sides(left, right, on, edges)
     if left_side.type is not None and not left_side.type.planar:
-        raise TypeError('nearest needs planar geometries: project both sides with geo.transform, or pass edges="planar" for degrees')
+        raise TypeError(
+            'nearest needs planar geometries: project both sides with geo.transform, or pass edges="planar" for degrees'
+        )
     names = _Names.from_sides(left_side, right_side, suffix, columns, distance_column)
     left_side, right_side = names.select_columns(left_side, right_side)
     reach = Condition("dwithin", limit)

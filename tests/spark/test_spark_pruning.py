@@ -59,6 +59,23 @@ def pushed(plan: str) -> str:
 CONDITIONS = ["id = 5", "x > 1000", "id < 120 AND x >= 3", "x IN (1, 2)", "NOT (x <= 1000)", "x IS NULL OR id = 7"]
 
 
+def test_explain_read_states_the_condition_that_spark_evaluates(spark: Any, table: str) -> None:
+    whole = read(spark, table)
+    mixed = where(whole, "id < 60 and crc32(name) > 0")
+    plan = explain_read(mixed)
+    assert (plan.row_groups, plan.filter, plan.spark_filter) == (2, "id < 60", "crc32(name) > 0")
+    assert str(plan).endswith("\n  Spark evaluates: crc32(name) > 0")
+    again = explain_read(where(mixed, col("x") > 1))
+    assert (again.row_groups, again.spark_filter) == (2, "(crc32(name) > 0) AND (x > 1)")
+    every = explain_read(where(whole, F.crc32("name") > 0))
+    assert (every.row_groups, every.filter) == (10, None)
+    assert "crc32(name)" in str(every.spark_filter)
+    assert explain_read(where(whole, col("id") < 60)).spark_filter is None
+    with pytest.raises(TypeError, match="a data frame from read"):
+        explain_read(whole.where("id < 60"))
+
+
+
 @pytest.mark.spec("spark.engines")
 def test_filters_on_exact_bounds_apply_next_to_inexact_bounds(
     spark: Any, exact_spark: None, table: str, capsys: pytest.CaptureFixture[str]

@@ -71,6 +71,8 @@ class _Read:
 _TIME_TYPE = "spark.sql.timeType.enabled"
 
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
+_filtered_reads: WeakKeyDictionary[DataFrame, tuple[_Read, str]] = WeakKeyDictionary()
+"""Reads whose rows Spark filters, with the condition as text."""
 
 
 @suggest_arguments_of("spark")
@@ -288,11 +290,8 @@ def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
             result = _filter(narrowed, requested.remainder)
             result.schema  # noqa: B018  Connect analyses no sooner
         except AnalysisException:  # an error of a column that is bound to df
-            return _filter(df, expression)
-        known = _reads.get(narrowed)
-        if known is not None and known.is_found_here:
-            replace_explain(result, partial(_explain, df.sparkSession, known.query, known.engine))
-        return result
+            return _with_spark_filter(_filter(df, expression), df, str(expression))
+        return _with_spark_filter(result, narrowed, requested.text)
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
     return df if tree is None else _where_tree(df, resolve_case(tree, df))
 
@@ -306,11 +305,22 @@ def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
                 tree = known.query().with_instants(tree)
     filter = condition(df, tree).column
     if known is None or is_cached(df) or not is_equivalent_in_read(tree, df.schema):
-        return _filter(df, filter)
-    if not known.computed.isdisjoint(visitors.columns(tree)):
-        return _filter(df, filter)
+        return _with_spark_filter(_filter(df, filter), df, str(tree))
     both = all_of([tree] if known.where is None else [known.where, tree])
-    return _filter(df, filter) if both.depth >= MAX_DEPTH else known.again(where=both)
+    if both.depth >= MAX_DEPTH or not known.computed.isdisjoint(visitors.columns(tree)):
+        return _with_spark_filter(_filter(df, filter), df, str(tree))
+    return known.again(where=both)
+
+
+def _with_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
+    """Record that ``result`` is the read ``source``, which Spark filters by the condition ``text``."""
+    known, earlier = _filtered_reads.get(source) or (_reads.get(source), "")
+    if known is not None and not is_cached(source):
+        text = f"({earlier}) AND ({text})" if earlier else text
+        _filtered_reads[result] = known, text
+        if known.is_found_here:
+            replace_explain(result, lambda: _explain(source.sparkSession, known.query, known.engine, spark_filter=text))
+    return result
 
 
 def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
@@ -364,7 +374,8 @@ def explain_read(
 
     Args:
         path: Paths as in :func:`read`, or a result of :func:`read` or :func:`where`. With a data frame, only
-            ``all_indexes`` applies in addition.
+            ``all_indexes`` applies in addition. ``spark_filter`` of the plan is the part of the conditions that Spark
+            evaluates.
         spark: The session of the read, whose settings apply. Required for ``engine="auto"`` and for conditions that
             Spark evaluates in part.
         all_indexes: Read all page indexes and Bloom filters. By default, they are read for a few hundred row groups.
@@ -377,12 +388,12 @@ def explain_read(
         >>> print(explain_read("events", where=col("id") > 5))  # doctest: +SKIP
     """
     if isinstance(path, DataFrame):
-        known = _reads.get(path)
+        known, spark_filter = _filtered_reads.get(path) or (_reads.get(path), None)
         if known is None:
             raise TypeError("explain_read accepts paths, or a data frame from read() or where() of pqext.spark")
         if columns is not None or where is not None or bbox is not None:
             raise TypeError("explain_read of a data frame accepts no columns, where or bbox; call pqext.spark.where")
-        return _explain(path.sparkSession, known.query, known.engine, all_indexes)
+        return _explain(path.sparkSession, known.query, known.engine, all_indexes, spark_filter)
     check_engine(engine)
     if spark is not None and needs_schema(where):
         unfiltered = read(
@@ -409,13 +420,14 @@ def explain_read(
 
 
 def _explain(
-    spark: SparkSession | None, query: Callable[[], Query], engine: Engine, all_indexes: bool = False
+    spark: SparkSession | None, query: Callable[[], Query], engine: Engine, all_indexes: bool = False,
+    spark_filter: str | None = None,
 ) -> ReadPlan:
     requested = query()
     choice = choose(requested, engine, spark)
     limit = None if all_indexes else MAX_INDEXED_ROW_GROUPS
     plan = plan_read(requested, requested.values_schema().names, max_indexed=limit, with_reasons=True)
-    return replace(plan, engine=choice.engine, reasons=choice.reasons)
+    return replace(plan, engine=choice.engine, reasons=choice.reasons, spark_filter=spark_filter)
 
 
 def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:

@@ -86,6 +86,8 @@ class SparkCondition:
     """Part that pqext evaluates."""
     remainder: Column | None
     """Part that Spark evaluates afterwards."""
+    text: str = ""
+    """``remainder`` as SQL text."""
 
 
 def is_spark_sql(where: Any) -> bool:
@@ -113,9 +115,9 @@ def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True)
     if isinstance(where, Column):
         text = column_text(where, field_names(df.schema))
         if text is None:
-            return SparkCondition(None, where)
+            return SparkCondition(None, where, str(where))
         split = _Splitter(df, is_bounded, is_column=True).split(text)
-        return SparkCondition(split.tree, where if split.clauses else None)
+        return SparkCondition(split.tree, where if split.clauses else None, " AND ".join(split.clauses))
     split = _Splitter(df, is_bounded).split(where)
     if not split.clauses:
         return SparkCondition(split.tree, None)
@@ -126,7 +128,7 @@ def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True)
         if _is_unknown(error) and split.error is not None:
             raise split.error from None
         raise
-    return SparkCondition(split.tree, remainder)
+    return SparkCondition(split.tree, remainder, " AND ".join(split.clauses))
 
 
 @dataclass

@@ -51,6 +51,8 @@ class ReadPlan:
     columns: tuple[str, ...] = ()
     filter: str | None = None
     """Condition of the read, as text."""
+    spark_filter: str | None = None
+    """Condition that Spark evaluates on the rows of the read, as text; it does not skip data."""
 
     @property
     def files(self) -> int:
@@ -125,7 +127,10 @@ class ReadPlan:
             text += f"; tasks check page indexes and Bloom filters of {deferred} row groups, and may read less"
         if skipped := self.files_skipped:
             text += f"; {skipped} of {len(self.tasks)} files are pruned by the {EVIDENCE}"
-        return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
+        lines = [text, *(f"  {self.engine}: {reason}" for reason in self.reasons)]
+        if self.spark_filter is not None:
+            lines.append(f"  Spark evaluates: {escape_text(self.spark_filter)}")
+        return "\n".join(lines)
 
     def describe(self) -> str:
         """Return the plan as text with its files, columns and filter."""
