@@ -52,8 +52,8 @@ def demo(
 ) -> None:
     """Run a complete workflow on real data: JSON to shredded Parquet on Spark, queries, other readers, a report.
 
-    Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the Java that
-    pqext[spark] includes.
+    Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the Java of
+    the extra spark.
 
     Example: pqext demo --input stations.ndjson --variant station --geometry lon,lat --open
     """

@@ -30,7 +30,7 @@ def require_pyogrio() -> ModuleType:
     try:
         import pyogrio
     except ImportError as error:
-        raise ImportError(f"pyogrio is needed: pip install 'pqext[gdal]' ({error})") from error
+        raise ImportError(f"pyogrio is needed: pip install pyogrio ({error})") from error
     result: ModuleType = pyogrio
     return result
 

@@ -1,7 +1,7 @@
 """pqext in PySpark: parse JSON into VARIANT, shred by your own schema, and read and write with data source ``pqext``.
 
-Start with :func:`local_session`, or call :func:`register` for an existing session. Requires ``pip install
-'pqext[spark]'``.
+Start with :func:`local_session`, or call :func:`register` for an existing session. Requires the extra
+``spark``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
         value = _get(name)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] == "pyspark":
-            raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
+            raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'") from error
         raise
     if isinstance(value, FunctionType):
         from pqext.spark.base.arguments import check_arguments

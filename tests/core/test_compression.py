@@ -243,7 +243,7 @@ def test_lzo_file_is_read_and_a_missing_library_is_named(monkeypatch: pytest.Mon
     assert pqext.open(data).read()["lzo"].to_pylist() == list(range(1000))
     monkeypatch.setitem(sys.modules, "lzallright", None)
     with pqext.open(data) as file:
-        with pytest.raises(UnsupportedError, match=r"pip install 'pqext\[lzo\]'.*column lzo"):
+        with pytest.raises(UnsupportedError, match=r"pip install lzallright.*column lzo"):
             file.read()
         assert file.read(["plain"]).num_rows == 1000
 

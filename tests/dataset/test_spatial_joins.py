@@ -223,7 +223,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     ((LEFT, RIGHT), {"suffix": ""}, ValueError, "several columns have the name shape"),
     ((LEFT.select(["row"]), RIGHT), {}, ValueError, "the left side has no geometry column"),
     ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform one of them with geo.transform"),
-    ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "is GEOMETRY and 'shape' on the right GEOGRAPHY"),
+    ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "GEOMETRY, but 'shape' on the right is GEOGRAPHY"),
 ])  # fmt: skip
 def test_invalid_arguments_are_typed_errors(arguments: Any, options: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):

@@ -310,7 +310,7 @@ def _lzo(data: Any, size: int) -> Any:
         from lzallright import LZOCompressor, LZOError
     except ImportError:
         raise UnsupportedError(
-            "LZO pages need the package lzallright: pip install 'pqext[lzo]'",
+            "LZO pages need the package lzallright: pip install lzallright",
             feature="codec LZO",
         ) from None
 
