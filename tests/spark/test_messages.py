@@ -95,6 +95,25 @@ def test_error_for_multiline_documents_names_the_formats(spark: Any, tmp_path: P
         assert 'line 1, byte 1: the text ends within a value; an array or a document that spans lines needs' in told
         assert 'ingest_json(format="array") or format="documents"' in told
     assert ingest_json(spark, str(path), target, format="array").rows == 5
-    packed = tmp_path / "lines.ndjson.xz"
-    packed.write_bytes(lzma.compress("".join(json.dumps(one) + "\n" for one in documents).encode()))
-    assert read_json(spark, str(packed)).count() == 5
+
+
+@pytest.mark.spec("spark.messages")
+def test_xz_files_are_read_and_errors_name_the_codec(spark: Any, tmp_path: Path) -> None:
+    data = lzma.compress("".join(json.dumps({"a": number}) + "\n" for number in range(5)).encode())
+    packed, target = tmp_path / "lines.ndjson.xz", str(tmp_path / "out")
+    packed.write_bytes(data)
+    assert read_json(spark, str(packed)).count() == ingest_json(spark, str(packed), target).rows == 5
+    short, unnamed = tmp_path / "short.ndjson.xz", tmp_path / "lines.ndjson"
+    short.write_bytes(data[:-20])
+    unnamed.write_bytes(data)
+    for path, size, reason in (
+        (short, None, "xz: Compressed file ended before the end-of-stream marker was reached"),
+        (unnamed, 20, "the file is compressed with xz, but its name does not end in .xz: rename it"),
+    ):
+        for call in (
+            lambda path=path, size=size: read_json(spark, str(path), partition_bytes=size).collect(),
+            lambda path=path, size=size: ingest_json(spark, str(path), target, task_bytes=size),
+        ):
+            message = _message(call)
+            assert reason in message
+            assert path.name in message

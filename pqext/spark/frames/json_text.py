@@ -32,8 +32,8 @@ def read_json(
     ``path`` is a file, a folder, a pattern, a URL (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...)
     or a list of these. Local files must be on a file system that driver and executors share. ``storage_options`` are
     credentials and other settings for URLs, as for :func:`pqext.scan`; by default Spark's Hadoop settings for the store
-    apply, otherwise the environment. One task decompresses each file whose name ends in ``.gz``, ``.bz2`` or ``.zst``.
-    ``partition_bytes`` is the maximum number of bytes of text that a task reads.
+    apply, otherwise the environment. One task decompresses each file whose name ends in ``.gz``, ``.bz2``, ``.zst``,
+    ``.lz4``, ``.br`` or ``.xz``. ``partition_bytes`` is the maximum number of bytes of text that a task reads.
 
     A line that is not JSON (in UTF-8) fails the job with an error that states file, line and reason. With
     ``on_error="null"``, it becomes a null row. ``error_column`` is the name of a STRING column for file, line and

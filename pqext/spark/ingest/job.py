@@ -138,7 +138,8 @@ def ingest_json(
     Args:
         spark: The session.
         paths: Files, folders, patterns or URLs (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...).
-            Files with suffix ``.gz``, ``.bz2`` or ``.zst`` are decompressed, each by one task.
+            Files with suffix ``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br`` or ``.xz`` are decompressed, each by one
+            task.
         dest: A folder that the executors share, or a URL of ``s3://`` (needs boto3), ``gs://`` or ``abfss://`` (need
             obstore).
         schema: The shredding of the column, as in the writer's option ``shredding``. ``"infer"`` infers a schema for
