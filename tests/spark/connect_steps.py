@@ -9,8 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import pqext.spark as on_spark
 from pqext import variant
+from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.shredding_choice import KEY, column_choices
 from pqext.spark.pushdown.spark_sql import spark_condition
 from pqext.spark.sources.session import _defaults, _worker_environment, java_environment
@@ -70,6 +74,14 @@ def main() -> None:
     bad = df.select(F.col("v").alias("v", metadata={KEY: "{"}))
     found["explained"] = failure(lambda: on_spark.explain_write(bad))
     found["saved"] = failure(lambda: bad.write.format("pqext").mode("append").save(str(folder / "bad")))
+    udt = {"type": "udt", "pyClass": "no_module.Y", "serializedClass": "", "sqlType": "long"}
+    types = {"n": "long", "u": udt}
+    fields = [{"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in types.items()]
+    note = {NOTE: json.dumps({"type": "struct", "fields": fields})}
+    pq.write_table(pa.table({"n": [1, 2], "u": [3, 4]}).replace_schema_metadata(note), folder / "udt.parquet")
+    frame = on_spark.read(spark, str(folder / "udt.parquet"), ["n"], "upper(string(n)) = '2'")
+    found["unselected"] = [row.n for row in frame.collect()]
+    found["unknown"] = failure(lambda: on_spark.where(spark.read.parquet(str(folder / "udt.parquet")), "n = 1"))
     print(json.dumps(found))
     spark.stop()
 

@@ -29,6 +29,8 @@ def test_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     for message in (found.pop("explained"), found.pop("saved")):
         assert "the metadata 'pqext:shredding' of column 'v' is invalid: '{' is not JSON" in message
     assert "cannot read this: on Spark Connect the client does not plan reads" in found.pop("native")
+    unknown = found.pop("unknown")
+    assert "the user-defined type of a column cannot be imported (No module named 'no_module')" in unknown
     assert found == {
         "unregistered": 2,
         "kept": {"w": "STRUCT<a: INT>", "l.list.element": "None"},
@@ -45,4 +47,5 @@ def test_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
         "pushed": ["id > 2", "id in (1, 2)", "id == 4", "(v[$.a: int] > 2 and not (id == 3))", "v[$.a: int] == 1"],
         "structs": [0, 1, 2, 3, 4],
         "removed": [],
+        "unselected": [2],
     }

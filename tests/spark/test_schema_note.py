@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
@@ -211,6 +213,56 @@ def test_spark_metadata_imports_no_module(spark: Any, noted: tuple[str, Any], tm
     with pytest.raises(Exception, match=r"the user-defined type x\.Y is not known"):
         read(spark, path)
     assert read(spark, path, columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])
+
+
+def _with_unknown_type(source: str, target: Path) -> str:
+    """Copy the file of a folder with a user-defined type of a missing module for column ``s``, as Spark records it."""
+    udt = {"type": "udt", "pyClass": "no_module.Y", "serializedClass": "", "sqlType": "string"}
+    (file,) = Path(source).glob("*.parquet")
+    note = json.loads(pq.read_schema(file).metadata[KEY.encode()])
+    next(field for field in note["fields"] if field["name"] == "s")["type"] = udt
+    return write_note(source, json.dumps(note), target)
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_unselected_user_defined_types_are_ignored(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    path, condition = _with_unknown_type(noted[0], tmp_path / "t.parquet"), "upper(string(id)) = '1'"
+    expected = spark.read.parquet(path).where(condition).select("id").collect()
+    for engine in ("python", "auto"):
+        assert read(spark, path, ["id"], condition, engine=engine).collect() == expected != []  # type: ignore[arg-type]
+    assert explain_read(path, ["id"], condition, spark=spark).columns == ("id",)
+    for columns, where_text in ((["id"], "upper(s) = 'ABC'"), (None, condition)):
+        with pytest.raises(Exception, match=r"the user-defined type no_module\.Y is not known.* \[column s\]"):
+            read(spark, path, columns, where_text).collect()
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_unselected_columns_may_have_types_that_spark_does_not_support(spark: Any, tmp_path: Path) -> None:
+    path, condition = str(tmp_path / "t.parquet"), "upper(string(id)) = '1'"
+    pq.write_table(pa.table({"id": [0, 1], "w": pa.array([Decimal(7)] * 2, pa.decimal256(50))}), path)
+    for engine in ("python", "auto"):
+        frame = read(spark, path, ["id"], condition, engine=engine)  # type: ignore[arg-type]
+        assert [row.id for row in frame.collect()] == [1]
+    with pytest.raises(pqext.UnsupportedError, match=r"Spark does not support decimal256\(50, 0\) in column w"):
+        read(spark, path, ["id"], engine="native")
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_unknown_user_defined_types_of_a_data_frame_are_named(
+    spark: Any, noted: tuple[str, Any], tmp_path: Path
+) -> None:
+    frame = spark.read.parquet(_with_unknown_type(noted[0], tmp_path / "t.parquet"))
+    target, advice = str(tmp_path / "copy"), r"type no_module\.Y cannot be imported .*: .* df\.drop\('s'\)"
+    for call in (
+        lambda: where(frame, "id = 1"), lambda: where(frame, col("id") == 1), lambda: where(frame, F.col("id") == 1),
+        lambda: write(frame, target),
+    ):  # fmt: skip
+        with pytest.raises(pqext.UnsupportedError, match=advice) as caught:
+            call()
+        assert caught.value.column == "s"
+    known = frame.drop("s")
+    assert where(known, "id = 1").count() == 1
+    assert write(known, target).rows == spark.read.parquet(target).count() == 6
 
 
 DAY_TIME = [

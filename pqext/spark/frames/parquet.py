@@ -28,6 +28,7 @@ from pqext.spark.base.settings import filter_in_timezone, session_setting, sessi
 from pqext.spark.columns.instants import compares_local_times
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
+from pqext.spark.columns.user_types import named_user_types
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
@@ -38,6 +39,7 @@ from pqext.spark.pushdown.spark_sql import (
     needs_schema,
     read_in_two_steps,
     spark_condition,
+    with_condition_columns,
 )
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
@@ -171,20 +173,22 @@ def read(
         include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, engine=engine, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
     )
-    if needs_schema(where) or names_column(where, include_row_numbers):
-        return read_in_two_steps(again, columns, where, _filter_rows)
-    values, where = where, filter_in_timezone(where, timezone)
-    expression = as_expression(where)
-    options = encode_options(
-        columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning, trust_statistics,
-        memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
+    encode = partial(
+        encode_options, bbox=bbox, bbox_column=bbox_column, shredded=shredded, metrics_path=metrics_path,
+        partition_bytes=partition_bytes, partitioning=partitioning, trust_statistics=trust_statistics,
+        memory_bytes=memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
         include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format,
         file_options=as_options(file_options, timezone),
     )
-    options = with_settings(options, session_setting(spark))
+    names = partial(_stored_names, spark, paths, encode)
+    if needs_schema(where) or names_column(where, include_row_numbers):
+        return read_in_two_steps(again, columns, where, _filter_rows, names)
+    values, where = where, filter_in_timezone(where, timezone)
+    expression = as_expression(where)
+    options = with_settings(encode(columns, where), session_setting(spark))
     if is_spark_sql(values) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
-        return read_in_two_steps(again, columns, values, _filter_rows)
+        return read_in_two_steps(again, columns, values, _filter_rows, names)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -206,6 +210,15 @@ def read(
     if not _is_on_connect(df):
         replace_explain(df, partial(_explain, spark, query, engine))
     return df
+
+
+def _stored_names(
+    spark: SparkSession, paths: str | list[str], encode: Callable[[], Mapping[str, str]]
+) -> Sequence[str]:
+    """Return the names of all columns, including columns whose type is not supported."""
+    ensure_registered(spark)
+    options = with_settings(encode(), session_setting(spark)) | {"names_only": "true"}
+    return spark.read.format("pqext").options(**options).load(paths).schema.names
 
 
 def _counter_of(
@@ -273,11 +286,13 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Raises:
         ValueError: If a column does not exist.
         TypeError: If a literal cannot be compared with a column.
+        UnsupportedError: If a user-defined type of a column cannot be imported.
 
     Example:
         >>> where(read(spark, "events"), col("event").variant("$.mag", "double") > 5)  # doctest: +SKIP
     """
-    return _filter_rows(df, expression)
+    with named_user_types(df):
+        return _filter_rows(df, expression)
 
 
 def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
@@ -395,24 +410,24 @@ def explain_read(
             raise TypeError("explain_read of a data frame accepts no columns, where or bbox; call pqext.spark.where")
         return _explain(path.sparkSession, known.query, known.engine, all_indexes, spark_filter)
     check_engine(engine)
+    timezone = DEFAULT if spark is None else session_timezone(spark)
+    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
+    encode = partial(
+        encode_options, bbox=bbox, bbox_column=bbox_column, shredded=shredded, partitioning=partitioning,
+        trust_statistics=trust_statistics, storage_options=storage_options, schema=schema,
+        path_glob_filter=path_glob_filter, skipping=skipping, partition_types=partition_types,
+        ignore_table_format=ignore_table_format, file_options=as_options(file_options, timezone),
+    )
     if spark is not None and needs_schema(where):
+        names = partial(_stored_names, spark, absolute_paths(path), encode)
         unfiltered = read(
-            spark, path, shredded=shredded, partitioning=partitioning, storage_options=storage_options, schema=schema,
+            spark, path, with_condition_columns(columns, where, names), shredded=shredded, partitioning=partitioning,
+            storage_options=storage_options, schema=schema,
             path_glob_filter=path_glob_filter, partition_types=partition_types,
             ignore_table_format=ignore_table_format, **file_options,
         )
         where = spark_condition(unfiltered, where).tree
-    timezone = DEFAULT
-    if spark is not None:
-        timezone = session_timezone(spark)
-        where = filter_in_timezone(where, timezone)
-        columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
-    options = encode_options(
-        columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
-        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
-        partition_types=partition_types, ignore_table_format=ignore_table_format,
-        file_options=as_options(file_options, timezone),
-    )
+    options = encode(columns, where if spark is None else filter_in_timezone(where, timezone))
     if spark is not None:
         options = with_settings(options, session_setting(spark))
     query = _query_of(options, [path] if isinstance(path, str) else list(path))

@@ -23,6 +23,7 @@ from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
 from pqext.spark.columns.shredding_choice import column_choices, variant_paths
+from pqext.spark.columns.user_types import named_user_types
 from pqext.spark.options.save import PartitionOverwrite, as_text
 from pqext.spark.sources.registration import ensure_registered
 from pqext.spark.writing.sink import read_summary
@@ -79,6 +80,7 @@ def write(
     Raises:
         ValueError: If an argument is invalid.
         TypeError: If an argument has the wrong type.
+        UnsupportedError: If a user-defined type of a column cannot be imported.
         FileExistsError: If ``mode`` is ``"error"`` and the folder contains files.
         Exception: Spark's error with the message of pqext if the driver or a task fails, such as a
             ``SchemaMismatchError`` if appended columns or types differ.
@@ -100,6 +102,8 @@ def write(
             errno.EEXIST, 'the folder contains files: use mode="append", "overwrite" or "ignore"', target.path
         )
     ensure_registered(df.sparkSession)
+    with named_user_types(df):
+        exchanged = cast_to_months(df)
     if mode == "append" and "shredding" not in options:
         options["shredding"] = _inherited_shredding(target, df.schema)
     encoded = {name: as_text(value) for name, value in options.items()}
@@ -121,7 +125,7 @@ def write(
     scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))
     try:
         encoded["summary_path"] = str(scratch / "summary.json")
-        writer = cast_to_months(df).write.format("pqext").options(**encoded)
+        writer = exchanged.write.format("pqext").options(**encoded)
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(path if is_remote(path) else target.path)
         return read_summary(scratch / "summary.json", target.path)

@@ -147,5 +147,6 @@ PARSERS: dict[str, Any] = {
     "datetime_rebase_mode": _rebase_mode,
     "int96_rebase_mode": _rebase_mode,
     "interval_months": parse_flag,
+    "names_only": parse_flag,
 }
 """Functions that parse the options, by name."""

@@ -353,14 +353,21 @@ def read_in_two_steps(
     columns: Sequence[Any] | None,
     condition: str | Column,
     where: Callable[[DataFrame, str | Column], DataFrame],
+    stored_columns: Callable[[], Sequence[str]],
 ) -> DataFrame:
     """Read ``columns`` and the columns of ``condition`` with ``read``, and filter the result with ``where``."""
-    if columns is None:
-        return where(read(), condition)
-    added = condition_columns(columns, condition, read().schema.names)
-    filtered = where(read([*columns, *added]), condition)
-    names = [column if isinstance(column, str) else column.name for column in columns]
-    return filtered.select(*map(quote, names)) if added else filtered
+    needed = with_condition_columns(columns, condition, stored_columns)
+    filtered = where(read(needed), condition)
+    if columns is None or needed == [*columns]:
+        return filtered
+    return filtered.select(*(quote(column if isinstance(column, str) else column.name) for column in columns))
+
+
+def with_condition_columns(
+    columns: Sequence[Any] | None, condition: str | Column, stored_columns: Callable[[], Sequence[str]]
+) -> list[Any] | None:
+    """Return ``columns`` and the stored columns that ``condition`` may refer to; None if ``columns`` is None."""
+    return None if columns is None else [*columns, *condition_columns(columns, condition, stored_columns())]
 
 
 def condition_columns(

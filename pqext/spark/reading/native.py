@@ -72,8 +72,11 @@ def _choice(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
     if not obstacles:
         target = query.values_schema()
         plan = plan_read(query, target.names, pages=False)
-        reading = NativeRead.plan(query, target, plan)
-        obstacles = reading.obstacles()
+        try:
+            reading = NativeRead.plan(query, target, plan)
+            obstacles = reading.obstacles()
+        except UnsupportedError as error:  # of a column that is not read
+            obstacles = [f"Spark does not support {error.feature} in column {escape_text(str(error.column))}"]
     if obstacles and engine == "native":
         raise UnsupportedError(
             f"Spark's own reader cannot read this: {'; '.join(obstacles)}. Omit engine, or pass engine=\"auto\"",

@@ -98,6 +98,8 @@ class Query:
     int96_rebase_mode: RebaseMode = "corrected"
     interval_months: bool = False
     """Whether year-month intervals are returned as their numbers of months, as INT."""
+    names_only: bool = False
+    """Whether only the names of the columns are requested. Their types are VOID."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Metadata of listed objects, which a data-skipping store compares with its records."""
 
@@ -248,6 +250,8 @@ class Query:
 
     def schema(self) -> T.StructType:
         """Return the Spark schema of the rows that tasks return. Raises the errors of :meth:`values_schema`."""
+        if self.names_only:
+            return T.StructType([T.StructField(name, T.NullType()) for name in self.arrow_schema().names])
         values = self.values_schema()
         if self.aggregation is not None:
             reject_collated(self.aggregation.compared_fields(values), "group and aggregate it with Spark")
