@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(CORE_LAYERS)
     },
     "pqext.variant": CORE,
-    "pqext.geo": CORE,
+    "pqext.geo": CORE | {"pqext.report"},
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
     "pqext.table_metrics": BELOW,

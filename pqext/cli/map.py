@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,11 @@ from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, format_size, with_noun
 
 if TYPE_CHECKING:
+    from pqext.geo.box import BoundingBox
     from pqext.geo.layout.explain import BoxLayout, Layout, Part
     from pqext.report.boxes import BoxMap, DrawnBox
+    from pqext.report.model import Box
+    from pqext.report.shapes import Shapes
 
 
 @command("map")
@@ -28,15 +31,25 @@ if TYPE_CHECKING:
     "--query", type=click.FloatRange(0.0, 1.0), metavar="N", default=0.001,
     help="Area of the simulated query, as a fraction of the extent.",
 )
+@option(
+    "--bbox", type=float, nargs=4, multiple=True, metavar="XMIN YMIN XMAX YMAX",
+    help="Box of a query to draw, in the CRS of the column; repeatable.",
+)
+@option(
+    "--vertices", type=click.IntRange(0), metavar="N", default=20_000,
+    help="Draw the geometries if they have at most N vertices; 0 draws only boxes.",
+)
 @force_option
 @reading_options
 @storage_options
 def map_(
-    file: str, column: str | None, output: str | None, query: float, force: bool, reading: Reading, storage: Storage
+    file: str, column: str | None, output: str | None, query: float,
+    bbox: tuple[tuple[float, float, float, float], ...], vertices: int, force: bool, reading: Reading, storage: Storage,
 ) -> None:
     """Draw the bounding boxes of row groups and pages, with their overlap and the expected cost of queries.
 
-    The row groups of all files in a folder are numbered consecutively.
+    The page zooms by buttons, keys and touch, and loads nothing. The row groups of all files in a folder are numbered
+    consecutively. If the geometries are few, they are read and drawn too.
 
     Example: pqext map quakes.parquet --output quakes.png
     """
@@ -50,7 +63,7 @@ def map_(
             raise ValueError(f"--output must end in .html or .png, not {file_name(out)}")
         check_overwrite(out, force)
     try:
-        boxes = _map(paths, title, column, query, reading)
+        boxes = _map(paths, title, column, query, reading, bbox, vertices)
     except KeyError as error:
         raise click.BadParameter(escape_text(str(error.args[0]))) from None
     from pqext.core.io.sink import Sink
@@ -71,49 +84,94 @@ def map_(
     )
 
 
-def _map(paths: list[Place], title: str, column: str | None, query: float, reading: Reading) -> BoxMap:
+def _map(
+    paths: list[Place], title: str, column: str | None, query: float, reading: Reading,
+    queries: tuple[tuple[float, float, float, float], ...], vertices: int,
+) -> BoxMap:  # fmt: skip
     from pqext.core.read.reader import ParquetFile
+    from pqext.geo.box import BoundingBox
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
-    from pqext.report.boxes import BoxMap
+    from pqext.geo.layout.map_content import column_crs, join_shapes, read_shapes
+    from pqext.geo.summary import union
+    from pqext.report.boxes import BoxMap, DrawnBox
+    from pqext.report.model import Box
 
     groups: list[Part] = []
     pages: list[Part] = []
+    names: list[str] = []
+    drawn_files: list[DrawnBox] = []
+    crs: list[Any] = []
+    shapes: list[Shapes | None] = []
 
     def files() -> Generator[ParquetFile, None, None]:
         """Yield the files; each is closed before the next one is opened."""
         for path in paths:
             with ParquetFile(path, reading.options, limits=reading.limits) as file:
-                file_groups, file_pages = parts_of(file, geometry_leaf(file, column), len(groups))
+                node = geometry_leaf(file, column)
+                file_groups, file_pages = parts_of(file, node, len(groups))
+                crs.append(column_crs(file, node))
+                if len(paths) > 1:
+                    name, geographic = file_name(path), crs[-1] is not None and crs[-1].is_geographic
+                    boxes = [part.box for part in file_groups if part.box is not None]
+                    is_known = all(part.box or part.has_no_coordinates for part in file_groups)
+                    whole = union(boxes, geographic) if is_known else None
+                    rows, size = (sum(getattr(part, key) for part in file_groups) for key in ("rows", "bytes"))
+                    drawn_files.append(DrawnBox(None, rows, size, _draw_box(whole), file=name))
+                    names.extend([name] * len(file_groups))
+                if None not in shapes:
+                    used = sum(part.vertices for part in shapes if part is not None)
+                    shapes.append(read_shapes(file, node, vertices - used))
                 groups.extend(file_groups)
                 pages.extend(file_pages)
                 yield file
 
     layout = explain_layout(files(), column, query)
+    the_crs = crs[0] if all(each == crs[0] for each in crs) else None
+    notes = [
+        f"Expected: the amount that a query of {layout.query_width:,.4g} by {layout.query_height:,.4g} at "
+        "a random location in the extent reads. Bytes are those of this column."
+    ]
+    for number, (xmin, ymin, xmax, ymax) in enumerate(queries, 1):
+        box = BoundingBox(xmin, xmax, ymin, ymax)
+        reads = [
+            f"{sum(_is_read(part, box) for part in parts):,} of {with_noun(len(parts), noun)}"
+            for parts, noun in ((groups, "row group"), (pages, "page"))
+        ]
+        notes.append(f"Query {number} reads {' and '.join(reads)}.")
     return BoxMap(
         title=title,
         column=layout.column,
         facts=_facts(layout),
-        row_groups=tuple(_draw_part(part, None) for part in groups),
-        pages=_draw_pages(pages),
+        row_groups=tuple(_draw_part(part, None, names) for part in groups),
+        pages=_draw_pages(pages, names),
         figures=(
             ("", "boxes over a point", "covered", "overlap", "expected", "rows", "bytes"),
             _figures("row groups", layout.row_groups),
             _figures("pages", layout.pages),
         ),
-        notes=(
-            f"Expected: the amount that a query of {layout.query_width:.4g} by {layout.query_height:.4g} at "
-            "a random location in the extent reads. Bytes are those of this column.",
-            *layout.suggestions,
-        ),
+        notes=(*notes, *layout.suggestions),
+        files=tuple(drawn_files),
+        crs=the_crs,
+        queries=tuple(Box(xmin, xmax, ymin, ymax) for xmin, ymin, xmax, ymax in queries),
+        shapes=join_shapes(shapes),
     )
 
 
+def _is_read(part: Part, query: BoundingBox) -> bool:
+    return not part.has_no_coordinates and (part.box is None or part.box.intersects(query))
+
+
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
+    from pqext.report.map import coordinate
+
     extent = layout.extent
     extent_text = "none"
     if extent is not None:
         wraps = " (wraps around)" if extent.wraps else ""
-        extent_text = f"{extent.xmin:g} to {extent.xmax:g}{wraps}, {extent.ymin:g} to {extent.ymax:g}"
+        step = max(extent.width, extent.ymax - extent.ymin) / 1e4
+        x, y = ((coordinate(low, step), coordinate(high, step)) for low, high in (
+            (extent.xmin, extent.xmax), (extent.ymin, extent.ymax)))
+        extent_text = f"{x[0]} to {x[1]}{wraps}, {y[0]} to {y[1]}"
     return (
         ("rows", f"{layout.rows:,}"),
         ("row groups", f"{layout.row_groups.count:,}"),
@@ -135,20 +193,24 @@ def _figures(name: str, boxes: BoxLayout) -> tuple[str, ...]:
     )
 
 
-def _draw_part(part: Part, page: int | None) -> DrawnBox:
-    from pqext.report.boxes import DrawnBox
+def _draw_box(box: BoundingBox | None) -> Box | None:
     from pqext.report.model import Box
 
-    box = part.box
-    drawn = None if box is None else Box(box.xmin, box.xmax, box.ymin, box.ymax)
-    return DrawnBox(part.row_group, part.rows, part.bytes, drawn, page)
+    return None if box is None else Box(box.xmin, box.xmax, box.ymin, box.ymax)
 
 
-def _draw_pages(pages: list[Part]) -> tuple[DrawnBox, ...]:
+def _draw_part(part: Part, page: int | None, names: list[str]) -> DrawnBox:
+    from pqext.report.boxes import DrawnBox
+
+    file = names[part.row_group] if names else ""
+    return DrawnBox(part.row_group, part.rows, part.bytes, _draw_box(part.box), page, file)
+
+
+def _draw_pages(pages: list[Part], names: list[str]) -> tuple[DrawnBox, ...]:
     numbered = []
     first = 0
     for index, part in enumerate(pages):
         if index and part.row_group != pages[index - 1].row_group:
             first = index
-        numbered.append(_draw_part(part, index - first))
+        numbered.append(_draw_part(part, index - first, names))
     return tuple(numbered)

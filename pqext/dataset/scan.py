@@ -14,7 +14,7 @@ from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, su
 from pqext.core.base.text import escape_text, html_details, html_summary, html_table
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.column_names import expand_columns, order_keys, restrict_columns, substitute_computed
-from pqext.dataset.execution.metrics import Metrics
+from pqext.dataset.execution.metrics import Metrics, Run
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
@@ -322,14 +322,16 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     def _repr_html_(self) -> str:
         """Return a summary as HTML: the request, its columns and the amount of data read.
 
-        The columns are shown if they are known, or for a single local file. The first rows of such a file are shown if
+        The columns are shown if they are known, or for a single local file, with a map of the row groups if there is a
+        geometry column. The first rows of such a file are shown if
         only few rows must be read for them.
         """
-        request, plan, schema, rows = self._request, [], self._planner.known_schema, []
+        request, plan, schema, rows, maps = self._request, [], self._planner.known_schema, [], []
         if request.is_local_file:
             with suppress(OSError, TypeError, ValueError):  # the error is raised again when the scan runs
                 tasks = self._planner.plan()
                 plan, schema = [("reads", summary(tasks))], self._planner.schema
+                maps = self._maps(tasks[0].kept_row_groups if tasks else (), schema)
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
                 if is_short or (request.filter is None and not self._request.order):
                     rows = self._preview(schema)
@@ -339,7 +341,17 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
         columns = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
-        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *columns)
+        return html_summary("pqext.Scan", [*self._facts(), *plan], *maps, *rows, *columns)
+
+    def _maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:
+        """Return a map of the row groups by the boxes of the first geometry column of a single file, as HTML."""
+        from pqext.geo.layout.map_content import row_group_map
+        from pqext.geo.types import type_of
+
+        for name in (field.name for field in schema if type_of(field) is not None):
+            for _, file in self._planner.open_files(Run(), [0]):
+                return [row_group_map(file, name, read)] if name in file.arrow_schema.names else []
+        return []
 
     def _preview(self, schema: pa.Schema) -> list[str]:
         """Return the first rows as lines of HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""

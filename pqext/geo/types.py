@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError
+from pqext.core.base.lazy_imports import load_object
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_table
@@ -172,6 +173,15 @@ def array_type(type: pa.DataType) -> GeospatialType | None:
     return GeospatialType.from_extension_metadata(serialize() if serialize else None)
 
 
+class _WkbArray(pa.ExtensionArray):  # type: ignore[misc]
+    """Geometry array that notebooks display with a small map."""
+
+    def _repr_html_(self) -> str:
+        array_html = load_object("pqext.geo.layout.map_content:array_html")
+        html: str = array_html(self, GeospatialType.from_extension_metadata(self.type.__arrow_ext_serialize__()))
+        return html
+
+
 class _WkbType(pa.ExtensionType):  # type: ignore[misc]
     """Extension type ``geoarrow.wkb`` that is not registered with Arrow, where a name can be registered only once."""
 
@@ -181,6 +191,9 @@ class _WkbType(pa.ExtensionType):  # type: ignore[misc]
 
     def __arrow_ext_serialize__(self) -> bytes:
         return self._metadata.encode()
+
+    def __arrow_ext_class__(self) -> type[_WkbArray]:
+        return _WkbArray
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _WkbType:

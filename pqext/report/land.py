@@ -1,47 +1,92 @@
-"""Coarse outline of the land, drawn by hand as a background for maps; it is not data."""
+"""Outline of the land as a background for maps, in the CRS of the map. It is coarse: about 50 km."""
 
 from __future__ import annotations
 
-_OUTLINES = """
--168 66 -162 70 -156 71 -141 70 -128 70 -115 68 -108 68 -95 68 -94 72 -85 69 -82 67 -87 64 -94 61 -94 58 -88 57 -82 55
--80 51 -79 54 -77 57 -78 62 -72 62 -68 59 -65 59 -62 57 -57 53 -60 50 -66 50 -65 47 -61 46 -66 44 -70 43 -70 41 -74 40
--76 36 -81 31 -80 26 -82 28 -84 30 -89 29 -94 29 -97 27 -97 22 -94 18 -91 19 -90 21 -87 21 -88 16 -83 15 -83 10 -79 9
--77 8 -80 7 -83 8 -87 12 -92 14 -96 16 -102 18 -105 20 -106 23 -109 26 -113 31 -114 31 -111 26 -110 23 -115 28 -117 33
--121 35 -124 40 -124 47 -123 49 -128 51 -134 57 -140 60 -147 61 -152 59 -158 56 -164 54.5 -158 58 -162 59 -166 61
--161 64;
--77 8 -72 12 -64 10.5 -60 8 -52 5 -50 0 -44 -3 -37 -5 -35 -8 -39 -13 -39 -18 -42 -23 -48 -26 -53 -33 -58 -35 -57 -38
--62 -39 -65 -43 -66 -47 -69 -51 -69 -55 -74 -52 -75 -46 -73 -40 -71 -30 -70 -18 -76 -14 -81 -6 -80 -2 -80 1 -77 4;
--73 78 -60 82 -32 83 -18 80 -20 73 -25 70 -40 65 -44 60 -51 64 -54 69 -58 75;
--6 36 10 37 11 34 20 31 25 32 32 31 35 28 37 22 43 12 51 12 48 5 40 -3 40 -11 36 -18 35 -24 32 -28 26 -34 18 -34 12 -17
-13 -8 9 -1 9 4 4 6 -8 4 -13 8 -17 13 -17 21 -10 30;
--9 37 -9 43 -2 43 -1 46 -5 48 2 51 8 54 8 57 11 56 12 54 20 55 24 59 30 60 22 60 21 63 25 65 22 66 17 61 16 56 13 55.5
-11 59 5 59 5 62 12 66 19 70 28 71 41 67 34 66 40 64 44 66 54 68 68 69 70 73 80 73 104 78 114 74 130 71 140 73 160 70
-180 69 180 65 178 62 170 60 163 59 162 56 157 51 156 57 163 62 155 59 143 59 135 55 141 53 140 48 132 43 128 40 129 36
-126 35 125 39 121 39 122 37 119 35 122 30 117 24 110 20 106 20 109 12 105 9 101 13 103 4 104 1 101 3 98 9 98 16 94 16
-91 22 87 21 80 15 80 11 77 8 73 17 70 21 66 25 57 26 52 28 48 30 52 24 56 26 60 22 55 17 45 13 43 14 39 21 35 28 34 31
-36 36 27 37 27 40 41 41 37 45 31 46 28 42 23 40 24 37 20 40 19 42 13 45.5 12.5 44 18 40 16 38 12 42 9 44 3 43 -1 37;
--180 69 -170 66 -175 64.5 -180 65;
-114 -22 122 -18 130 -12 136 -12 136 -15 141 -17 142 -11 146 -19 153 -26 150 -37 144 -38.5 138 -35 131 -31 124 -33
-115 -34;
--180 -78 -150 -77 -120 -73 -75 -73 -60 -63 -62 -74 -30 -78 0 -70 40 -69 90 -66 140 -66 170 -72 165 -78 180 -78 180 -90
--180 -90;
-130 31 131 34 137 35 141 36 142 40 145 43 142 45.5 140 42 140 39 136 37 130 33;
-173 -34.5 178.5 -38 175 -41.5 174 -39; 173 -40.7 174 -42 171 -44 169 -46.6 166.5 -46 170 -43;
-145 -41 148 -41 147 -43.5; 49 -12 50 -16 47 -25 44 -24 44 -17; -5 50 1 51 0 53 -2 56 -4 58.5 -6 57 -3 54 -5 52;
--10 52 -6 52 -6 55 -9 54; -24 65 -22 66 -15 66 -14 65 -19 63.5; 109 1 117 7 119 5 116 -4 110 -3;
-95 6 104 -2 106 -6 98 1; 105 -7 114 -8.6 111 -6.5; 131 -1 141 -3 148 -10 143 -9 138 -8; 119 1 125 1.5 121 -1 123 -5
-120 -5; 120 18 122 18 124 13 120 14; 122 7 126 9 126 6; 120 23 122 25 121 22; 80 9 82 7 80 6; -85 22 -75 20 -80 23;
--74 20 -68 18.5 -74 18; -80 73 -65 67 -64 63 -72 66 -88 71; -90 77 -65 82 -80 83 -95 80; -117 73 -105 73 -102 69
--115 69; -125 75 -115 73 -125 71; 142 54 144 50 142 46; 52 71 68 77 56 73; 12 79 25 80 17 77; -156 20 -155 19.5 -156 19;
-166 -15 167 -16 167 -15; 177.3 -17.6 178.6 -17.6 178 -18.2; 178.6 -16.6 180 -16.4 179.5 -16.9; 160 -8.5 162 -10 159 -8;
-164 -20 167 -22.3 165 -21.5
-"""
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import shapely
+
+    from pqext.report.projection import Projection
+
+_NARROWEST = 3.0
+"""Width in degrees below which a map has no land, because the outline is too coarse."""
+_SAMPLES = 33
 
 
-def outlines() -> list[list[tuple[float, float]]]:
-    """Return closed rings of longitude and latitude in degrees, without repeating the first point."""
-    rings = []
-    for outline in _OUTLINES.split(";"):
-        numbers = [float(word) for word in outline.split()]
-        rings.append(list(zip(numbers[::2], numbers[1::2], strict=True)))
-    return rings
+@cache
+def _world() -> Any:
+    """Return the land in longitudes and latitudes."""
+    import shapely
+
+    rings = json.loads(Path(__file__).with_name("land.json").read_text("utf-8"))["rings"]
+    outlines = [np.cumsum(np.array(ring).reshape(-1, 2), axis=0) / 10 for ring in rings]
+    return shapely.make_valid(shapely.multipolygons(shapely.polygons([shapely.linearrings(ring) for ring in outlines])))
+
+
+def land(projection: Projection) -> shapely.Geometry | None:
+    """Return the land on the map in the map's coordinates; None if there is none or the CRS is unknown."""
+    import shapely
+    from shapely import affinity
+
+    extent, crs = projection.extent, projection.crs
+    bounds = extent.xmin, extent.ymin, extent.xmax, extent.ymax
+    if crs is None or (crs.is_geographic and extent.xmax - extent.xmin < _NARROWEST):
+        return None
+    origin = 0.0 if crs.is_geographic else _central_meridian(crs)
+    window = bounds if crs.is_geographic else _degrees(bounds, crs, origin)
+    if window is None:
+        return None
+    # Three copies of the world: the window can contain meridians beyond 180 degrees.
+    copies = [affinity.translate(_world(), turn - origin) for turn in (-360, 0, 360)]
+    result: Any = shapely.union_all([shapely.clip_by_rect(copy, *window) for copy in copies])
+    if not crs.is_geographic:
+        result = shapely.segmentize(result, max(window[2] - window[0], window[3] - window[1]) / 100)
+        parts = shapely.get_parts(result)
+        result = [_transform(part, crs, origin) for part in parts]
+        result = shapely.clip_by_rect(shapely.union_all([part for part in result if part is not None]), *bounds)
+    result = shapely.simplify(result, 0.5 / projection.scale)
+    return None if result.is_empty else result
+
+
+def _central_meridian(crs: Any) -> float:
+    parameters = crs.coordinate_operation.params if crs.coordinate_operation is not None else []
+    return next((part.value for part in parameters if part.name.startswith("Longitude of")), 0.0)
+
+
+def _degrees(
+    bounds: tuple[float, float, float, float], crs: Any, origin: float
+) -> tuple[float, float, float, float] | None:
+    """Return the longitudes, from the meridian ``origin``, and latitudes of an extent; None if it is too small."""
+    x, y = np.meshgrid(np.linspace(bounds[0], bounds[2], _SAMPLES), np.linspace(bounds[1], bounds[3], _SAMPLES))
+    points = np.array(_transformer(crs).transform(x.ravel(), y.ravel(), direction="INVERSE"))
+    points = points[:, np.isfinite(points).all(axis=0)]
+    if not points.size:
+        return None
+    longitudes = np.mod(points[0] - origin + 180, 360) - 180
+    if max(np.ptp(longitudes), np.ptp(points[1])) < _NARROWEST:
+        return None
+    edge = 179.9999  # the antimeridian of the projection itself belongs to both sides
+    west, east = max(longitudes.min() - 5, -edge), min(longitudes.max() + 5, edge)
+    return west, max(points[1].min() - 5, -90.0), east, min(points[1].max() + 5, 90.0)
+
+
+def _transform(part: Any, crs: Any, origin: float) -> Any:
+    import shapely
+
+    coordinates = shapely.get_coordinates(part)
+    points = np.column_stack(_transformer(crs).transform(coordinates[:, 0] + origin, coordinates[:, 1]))
+    points = points[np.isfinite(points).all(axis=1)]
+    return shapely.make_valid(shapely.polygons(points)) if len(points) > 3 and part.geom_type == "Polygon" else None
+
+
+@cache
+def _transformer(crs: Any) -> Any:
+    import pyproj
+
+    return pyproj.Transformer.from_crs("OGC:CRS84", crs, always_xy=True)

@@ -1,67 +1,26 @@
-"""Draw a map of the row groups' boxes as inline SVG, in longitude and latitude (or x and y) without a projection."""
+"""Draw boxes and geometries on a map as inline SVG, in the coordinates of their CRS."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from pqext.core.base.text import format_size
-from pqext.report.land import outlines
+from pqext.report.land import land
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
-
-WIDTH = 1000.0
-_MAX_HEIGHT = 620.0
-_CORNER = 34.0
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """Projection of coordinates to the drawing, whose y axis points downwards."""
-
-    extent: Box
-    scale: float
-
-    @classmethod
-    def from_boxes(cls, boxes: Iterable[Box]) -> Projection:
-        """Return a projection that shows all boxes: the world if they span more than half of it."""
-        spans = [(x, box) for box in boxes for x in box.spans()]
-        if not spans:
-            return cls(Box(-180, 180, -90, 90), WIDTH / 360)
-        xmin, xmax = min(x[0] for x, _ in spans), max(x[1] for x, _ in spans)
-        ymin, ymax = min(box.ymin for _, box in spans), max(box.ymax for _, box in spans)
-        if xmin >= -180 and xmax <= 180 and ymin >= -90 and ymax <= 90 and xmax - xmin > 180:
-            return cls(Box(-180, 180, -90, 90), WIDTH / 360)
-        margin = 0.06 * max(xmax - xmin, ymax - ymin) or 1.0
-        extent = Box(xmin - margin, xmax + margin, ymin - margin, ymax + margin)
-        return cls(extent, min(WIDTH / (extent.xmax - extent.xmin), _MAX_HEIGHT / (extent.ymax - extent.ymin)))
-
-    @property
-    def width(self) -> float:
-        """Width of the drawing."""
-        return (self.extent.xmax - self.extent.xmin) * self.scale
-
-    @property
-    def height(self) -> float:
-        """Height of the drawing."""
-        return (self.extent.ymax - self.extent.ymin) * self.scale
-
-    def x(self, x: float) -> float:
-        """Return the horizontal position of a coordinate in the drawing."""
-        return (x - self.extent.xmin) * self.scale
-
-    def y(self, y: float) -> float:
-        """Return the vertical position of a coordinate in the drawing."""
-        return (self.extent.ymax - y) * self.scale
+from pqext.report.projection import Projection, is_drawable
 
 
 def draw(report: DemoReport) -> Markup:
     """Draw the map with one layer for each query and file; the page's controls show one layer at a time."""
+    import pyproj
+
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
-    projection = Projection.from_boxes(box for box in boxes if is_drawable(box))
+    projection = Projection.from_boxes(boxes, pyproj.CRS("OGC:CRS84"))
     layers = [
         _layer(projection, question, q, picture, f, _reading(question, picture))
         for f, picture in enumerate(report.files)
@@ -71,9 +30,9 @@ def draw(report: DemoReport) -> Markup:
         "svg",
         tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
         coast(projection),
-        graticule(projection),
         tag("path", class_="rows", d=_dots(projection, report.points)),
         *layers,
+        graticule(projection),
         class_="map",
         viewBox=f"0 0 {number(projection.width)} {number(projection.height)}",
         role="img",
@@ -109,7 +68,7 @@ def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> M
     """Draw a box with an SVG class, in two halves if it wraps around; ``text`` is the tooltip."""
     title = tag("title", *_lines(text))
     parts = []
-    for xmin, xmax in box.spans():
+    for xmin, xmax in projection.spans(box):
         # A box with only one point must be visible.
         width = max((xmax - xmin) * projection.scale, 2.0)
         height = max((box.ymax - box.ymin) * projection.scale, 2.0)
@@ -140,40 +99,64 @@ def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
 
 
 def coast(projection: Projection) -> Markup:
-    """Draw the coastlines if :func:`has_land` is true; otherwise return empty markup."""
-    if not has_land(projection):
-        return Markup("")
-    rings = (
-        "M" + "L".join(f"{number(projection.x(x))} {number(projection.y(y))}" for x, y in ring) + "Z"
-        for ring in outlines()
-    )
-    return tag("path", class_="land", d="".join(rings))
+    """Draw the land; empty markup if the CRS is unknown or the map is too small for its coarse outline."""
+    area = land(projection)
+    return Markup("") if area is None else tag("path", class_="land", d=path(projection, area))
 
 
-def has_land(projection: Projection) -> bool:
-    """Return whether the coordinates seem to be degrees, and the map is large enough for the coarse outlines."""
+def path(projection: Projection, geometries: Any) -> str:
+    """Return the path of an SVG for shapely geometries: points are lines without a length."""
+    import shapely
+
+    parts = shapely.get_parts(shapely.get_parts(geometries))
+    polygons = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
+    drawn = []
+    for part in [*parts[~polygons], *shapely.get_rings(parts[polygons])]:
+        points = [f"{number(projection.x(x))} {number(projection.y(y))}" for x, y in shapely.get_coordinates(part)]
+        if points:
+            ring = part.geom_type == "LinearRing"
+            drawn.append("M" + ("L".join(points[:-1]) + "Z" if ring else "L".join(points) + "h0" * (len(points) == 1)))
+    return "".join(drawn)
+
+
+def graticule(projection: Projection, font: float = 12.0) -> Markup:
+    """Draw grid lines at round x and y values, with labels that fit on the map; ``font`` is the size of their text."""
     extent = projection.extent
-    if extent.xmax - extent.xmin < 60:
-        return False
-    return extent.xmin >= -200 and extent.xmax <= 200 and extent.ymin >= -100 and extent.ymax <= 100
-
-
-def graticule(projection: Projection) -> Markup:
-    """Draw grid lines at round x and y values, with labels."""
-    extent = projection.extent
-    step = _step(max(extent.xmax - extent.xmin, extent.ymax - extent.ymin))
-    parts = []
+    step = _step((extent.xmax - extent.xmin) * font / 12)
+    lines, labels = [], []
     for k in range(math.ceil(extent.xmin / step), math.floor(extent.xmax / step) + 1):
-        x = projection.x(k * step)
-        parts.append(tag("path", d=f"M{number(x)} 0V{number(projection.height)}"))
-        if _CORNER <= x <= projection.width - _CORNER:  # the corners belong to neither axis
-            parts.append(tag("text", f"{k * step:g}", x=number(x + 2), y=number(projection.height - 4)))
+        x, text = projection.x(k * step), coordinate(_longitude(k * step, projection), step)
+        lines.append(f"M{number(x)} 0V{number(projection.height)}")
+        if 4 * font <= x <= projection.width - font * len(text) * 0.6 - 4:  # the corner belongs to neither axis
+            labels.append(tag("text", text, x=number(x + 2), y=number(projection.height - 4)))
     for k in range(math.ceil(extent.ymin / step), math.floor(extent.ymax / step) + 1):
         y = projection.y(k * step)
-        parts.append(tag("path", d=f"M0 {number(y)}H{number(projection.width)}"))
-        if _CORNER <= y <= projection.height - _CORNER:
-            parts.append(tag("text", f"{k * step:g}", x=3, y=number(y - 2)))
-    return tag("g", *parts, class_="graticule")
+        lines.append(f"M0 {number(y)}H{number(projection.width)}")
+        if 2 * font <= y <= projection.height - 2.5 * font:
+            labels.append(tag("text", coordinate(k * step, step), x=3, y=number(y - 2)))
+    return tag("g", tag("path", d="".join(lines)), *labels, class_="graticule")
+
+
+def _longitude(x: float, projection: Projection) -> float:
+    """Return ``x``; beyond the antimeridian, the longitude on its other side."""
+    if projection.crs is None or not projection.crs.is_geographic or -180 <= x <= 180:
+        return x
+    return (x + 180) % 360 - 180
+
+
+def coordinate(value: float, step: float) -> str:
+    """Format a coordinate with thousands separators and as many decimals as ``step`` has."""
+    if not abs(value) < 1e15 or step <= 1e-9:
+        return f"{value:.6g}"
+    decimals = max(0, -math.floor(math.log10(step * 1.0001)))
+    text = f"{value + 0.0:,.{decimals}f}"  # not -0
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def ranges(box: Box, step: float) -> str:
+    """Format the ranges of a box; see :func:`coordinate`."""
+    xmin, xmax, ymin, ymax = (coordinate(value, step) for value in (box.xmin, box.xmax, box.ymin, box.ymax))
+    return f"x {xmin} to {xmax}, y {ymin} to {ymax}"
 
 
 def _step(extent: float) -> float:
@@ -182,8 +165,3 @@ def _step(extent: float) -> float:
     rough = extent / 8
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
-
-
-def is_drawable(box: Box) -> bool:
-    """Return whether the coordinates of the box are small enough to be drawn."""
-    return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

@@ -7,13 +7,15 @@ import io
 from typing import Any
 
 from pqext.core.base.text import escape_text, with_noun
-from pqext.report.boxes import HUES, LEGEND, BoxMap, DrawnBox, hues, select_boxes
-from pqext.report.land import outlines
-from pqext.report.map import Projection, has_land
+from pqext.report.boxes import HUES, LEGEND, BoxMap, hues, select_boxes
+from pqext.report.land import land
+from pqext.report.model import Box
+from pqext.report.projection import Projection
 
 _SCALE = 1.6
 _MARGIN = 12
 _LINE = 22
+_QUERY = (210, 84, 27)
 _PAPER, _SEA, _LAND, _INK, _FAINT = "#fbfbf9", "#eef3f6", "#dfe3dc", "#22262b", "#6c747d"
 
 
@@ -42,9 +44,11 @@ def render(boxes: BoxMap) -> bytes:
         veil = Image.new("RGBA", drawing.size, (0, 0, 0, 0))
         brush = ImageDraw.Draw(veil)
         for part in select_boxes(parts):
-            outline = _colour(hue_of.get(part.row_group, part.row_group % len(HUES)))
-            _draw_box(brush, projection, part, level, outline)
+            outline = _colour(hue_of.get(part.row_group or 0, (part.row_group or 0) % len(HUES)))
+            _draw_box(brush, projection, part.box, level, outline)
         drawing.paste(veil, (0, 0), veil)
+    for query in boxes.queries:
+        _draw_box(ImageDraw.Draw(drawing, "RGBA"), projection, query, 0, _QUERY)
     image.paste(drawing, (_MARGIN, _MARGIN + _LINE * len(lines) + 6))
     out = io.BytesIO()
     image.save(out, "PNG", optimize=True)
@@ -56,16 +60,21 @@ def _lines(boxes: BoxMap) -> list[tuple[str, str]]:
     head, *rows = boxes.figures
     figures = ["  ".join(f"{name} {value}" for name, value in zip(head[1:], row[1:], strict=True)) for row in rows]
     return [
-        (escape_text(f"{boxes.title}, column {boxes.column}: {counts}"), _INK),
+        (escape_text(f"{boxes.title}: {counts}"), _INK),
+        (escape_text(boxes.caption), _FAINT),
         *((escape_text(f"{row[0]}: {text}"), _FAINT) for row, text in zip(rows, figures, strict=True)),
         ("", _FAINT),  # the legend
     ]
 
 
 def _draw_land(pen: Any, projection: Projection) -> None:
-    if has_land(projection):
-        for ring in outlines():
-            pen.polygon([(projection.x(x) * _SCALE, projection.y(y) * _SCALE) for x, y in ring], fill=_LAND)
+    import shapely
+
+    area = land(projection)
+    for ring in [] if area is None else shapely.get_exterior_ring(shapely.get_parts(area)):
+        points = [] if ring is None else [(projection.x(x) * _SCALE, projection.y(y) * _SCALE) for x, y in ring.coords]
+        if points:
+            pen.polygon(points, fill=_LAND)
 
 
 def _colour(hue: int) -> tuple[int, int, int]:
@@ -83,12 +92,12 @@ def _draw_legend(pen: Any, font: Any, y: int) -> None:
 
 
 def _draw_box(
-    pen: Any, projection: Projection, part: DrawnBox, level: int, colour: tuple[int, int, int]
+    pen: Any, projection: Projection, box: Box | None, level: int, colour: tuple[int, int, int]
 ) -> None:
-    if part.box is None:
+    if box is None:
         return
-    y0, y1 = projection.y(part.box.ymax) * _SCALE, projection.y(part.box.ymin) * _SCALE
-    for xmin, xmax in part.box.spans():
+    y0, y1 = projection.y(box.ymax) * _SCALE, projection.y(box.ymin) * _SCALE
+    for xmin, xmax in projection.spans(box):
         x0, x1 = projection.x(xmin) * _SCALE, projection.x(xmax) * _SCALE
         # A box with only one point must be visible.
         corners = (x0, y0, max(x1, x0 + 1), max(y1, y0 + 1))

@@ -50,7 +50,10 @@ input:focus-visible~nav{outline:2px solid var(--read)}
 svg{display:block;width:100%;height:auto}
 .map{border:1px solid var(--line);border-radius:8px}
 .sea{fill:var(--sea)}.land{fill:var(--land)}
-.graticule path{stroke:var(--line);stroke-width:.6}.graticule text{fill:var(--faint);font-size:9px}
+.graticule{pointer-events:none;font-size:12px}.graticule path{fill:none;stroke:var(--line);stroke-width:1;
+vector-effect:non-scaling-stroke}
+.graticule text{fill:var(--ink);paint-order:stroke;stroke:var(--sea);
+stroke-width:.25em;stroke-linejoin:round}
 .rows{stroke:var(--faint);stroke-width:1.8;stroke-linecap:round;opacity:.45}
 .layer,.answer,.file{display:none}
 .read rect{fill:var(--read);fill-opacity:.28;stroke:var(--read);stroke-width:1.4}
@@ -68,4 +71,5 @@ svg{display:block;width:100%;height:auto}
 .veil rect{fill:var(--veil);opacity:.66;pointer-events:none}
 """
 
-SHEET += "@media (max-width:640px){main{padding:16px 12px 40px}code{overflow-wrap:anywhere}" + rows_as_lists() + "}\n"
+SHEET += "@media (max-width:640px){.graticule{font-size:22px}main{padding:16px 12px 40px}"
+SHEET += "code{overflow-wrap:anywhere}" + rows_as_lists() + "}\n"

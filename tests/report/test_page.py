@@ -7,10 +7,12 @@ from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
+import pyproj
 import pytest
 
 from pqext.report import Agreement, Box, Chunk, DemoReport, FilePicture, Question, Reading, RowGroup, render
-from pqext.report.map import Projection, graticule
+from pqext.report.map import graticule
+from pqext.report.projection import Projection
 
 VOID = {"meta", "input", "br", "link", "img"}
 
@@ -92,16 +94,20 @@ def test_name_from_a_file_is_escaped(name: str) -> None:
         assert r"a\x00\x1b[31m\u202eb\n" in hostile.text
 
 
-def test_wrapping_box_is_drawn_on_both_sides_of_the_map() -> None:
+def test_wrapping_box_is_drawn_across_the_antimeridian() -> None:
     assert Box(165, -170, -30, -10).spans() == ((-180, -170), (165, 180))
-    projection = Projection.from_boxes([Box(165, -170, -30, -10)])
-    assert (projection.width, projection.height) == (1000, 500)
+    projection = Projection.from_boxes([Box(165, -170, -30, -10)], pyproj.CRS("OGC:CRS84"))
+    assert (projection.extent.xmin, projection.extent.xmax) == pytest.approx((163.125, 191.875))
+    spans = [*projection.spans(Box(165, -170, 0, 1)), *projection.spans(Box(-175, -172, 0, 1))]
+    assert spans == [(165, 190), (185, 188)]
+    assert Projection.from_boxes([Box(-150, 100, 0, 1), Box(165, -170, -30, -10)], projection.crs).width == 1000
     wrapping = replace(report().files[0].row_groups[0], box=Box(165, -170, -30, -10))
     base = report()
     page = Page(render(replace(base, files=(replace(base.files[0], row_groups=(wrapping,)),))))
     drawn = [(attrs["x"], attrs["width"]) for tag, attrs in page.elements if tag == "rect" and "class" not in attrs]
     # First the row group's box, then the question's, which reaches from 170 to -170.
-    assert drawn[:4] == [("0", "27.78"), ("958.33", "41.67"), ("0", "27.78"), ("972.22", "27.78")]
+    assert [width for _, width in drawn[:2]] == ["869.57", "695.65"]
+    assert float(drawn[1][0] or 0) - float(drawn[0][0] or 0) == pytest.approx(5 * 869.57 / 25, abs=0.01)
 
 
 def test_row_groups_are_marked_as_read_or_skipped_for_each_query() -> None:

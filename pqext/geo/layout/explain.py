@@ -191,15 +191,17 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
 
 def parts_of(file: ParquetFile, node: SchemaNode, first_index: int = 0) -> tuple[list[Part], list[Part]]:
     """Return the row groups of a file, numbered from ``first_index``, and the pages of its geometry column ``node``."""
-    groups: list[Part] = []
+    groups = [replace(part, row_group=first_index + part.row_group) for part in row_group_parts(file, node)]
     pages: list[Part] = []
-    type = _type(file, node)
-    for group in file.row_groups:
-        chunk = group.chunk(node)
-        group_part = replace(_row_group_part(chunk, group, type), row_group=first_index + group.index)
-        groups.append(group_part)
-        pages += _pages(chunk, group_part)
+    for group, part in zip(file.row_groups, groups, strict=True):
+        pages += _pages(group.chunk(node), part)
     return groups, pages
+
+
+def row_group_parts(file: ParquetFile, node: SchemaNode) -> list[Part]:
+    """Return the row groups of a file with the boxes of its geometry column ``node``."""
+    type = _type(file, node)
+    return [_row_group_part(group.chunk(node), group, type) for group in file.row_groups]
 
 
 def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
