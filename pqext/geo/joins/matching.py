@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.threads import PerThread
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
-from pqext.geo.predicates.planar import points_of
+from pqext.geo.predicates.planar import POINT_FUNCTIONS, points_of
 from pqext.geo.predicates.query import as_distance
 from pqext.geo.summary import bounds
 
@@ -34,7 +34,6 @@ INVERSE = {
     "crosses": "crosses", "overlaps": "overlaps", "covers": "covered_by", "covered_by": "covers", "equals": "equals",
 }  # fmt: skip
 """Shapely predicate to evaluate with the sides swapped, because the prepared right side must be the first argument."""
-_OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
 _MAX_CELLS = 1 << 20
 _PAIRS = 1 << 20
 """Number of candidates evaluated in one call."""
@@ -144,7 +143,7 @@ class Matcher:
 
         Returns None if they are not all points or the grid cannot be used.
         """
-        if not self.right.type.planar or self.condition.operation not in _OF_POINTS:
+        if not self.right.type.planar or self.condition.operation not in POINT_FUNCTIONS:
             return None
         retained = np.flatnonzero(~left.missing)
         result = points_of(left.wkb.take(pa.array(retained)) if len(retained) < len(left.wkb) else left.wkb)
@@ -158,7 +157,7 @@ class Matcher:
         import shapely
 
         assert self._grid is not None
-        holds = getattr(shapely, _OF_POINTS[self.condition.operation])
+        holds = getattr(shapely, POINT_FUNCTIONS[self.condition.operation])
         left_rows, right_rows = self._grid.candidates(x, y)
         held = np.zeros(len(left_rows), np.bool_)
         for part in np.split(_sort_order(right_rows), range(_PAIRS, len(left_rows), _PAIRS)):

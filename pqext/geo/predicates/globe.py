@@ -101,7 +101,11 @@ def decide(
         def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
             return exact(predicate, type, clamp_shapes(geos_shapes(values, rows)))
 
-        answers[numbers] = evaluate_distinct(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
+        candidates = chunk.take(pa.array(numbers))
+        of_points = _evaluate_points(predicate, type, candidates)
+        if of_points is None:
+            of_points = evaluate_distinct(candidates, numbers + row, decide_exactly)
+        answers[numbers] = of_points
     return answers, null
 
 
@@ -120,7 +124,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
         requested = predicate.private_geometry
-        query = unroll_query(requested, geod)
+        query = _unrolled_query(predicate, type)
         if query.is_empty or not len(left):
             return answers
         if not isinstance(requested, BoundingBox) and np.isnan(shapely.get_coordinates(requested)).any():
@@ -140,6 +144,34 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         return answers
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot evaluate the predicate: {error}") from error
+
+
+def _evaluate_points(predicate: SpatialQuestion, type: GeospatialType, chunk: pa.Array) -> _Flags | None:
+    """Evaluate the predicate for points by their coordinates.
+
+    Returns None if a row is not a point, and for operations and queries that need shapes.
+    """
+    import shapely
+
+    function = planar.POINT_FUNCTIONS.get(predicate.operation)
+    points = None if function is None or isinstance(predicate.geometry, BoundingBox) else planar.points_of(chunk)
+    if function is None or points is None or np.isnan(shapely.get_coordinates(predicate.private_geometry)).any():
+        return None
+    query = _unrolled_query(predicate, type)
+    west, south, east, north = shapely.bounds(query).tolist()
+    if not (east - west < 359 and max(abs(west), abs(east)) <= _FARTHEST and south > -90 and north < 90):
+        return None  # the query may repeat, or meet a pole, which has every longitude
+    x, y = (np.clip(values, *limits) for values, limits in zip(points, (crs_.LONGITUDES, crs_.LATITUDES), strict=True))
+    x = x - 360.0 * np.round((x - (west + east) / 2) / 360)
+    shapely.prepare(query)
+    answers: _Flags = getattr(shapely, function)(query, x, y)
+    return answers
+
+
+def _unrolled_query(predicate: SpatialQuestion, type: GeospatialType) -> Any:
+    """Return the unrolled query, which the calling thread may prepare."""
+    geod = None if type.edges == "spherical" else geod_of(type)
+    return predicate.unrolled(type, lambda query: unroll_query(query, geod))
 
 
 def _unroll_rows(operation: Operation, rows: _Shapes, query: Any, geod: Geod | None) -> _Shapes:

@@ -42,7 +42,8 @@ _TURNED = {
     "equals": "equals",
 }
 _POINTS = 0x02020202  # in the kernel's mask of type codes, with bit 8 * dims + type
-_OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
+# By operation, shapely's function of a query and the coordinates of points.
+POINT_FUNCTIONS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
 
 # Result for a row inside the query's box, or in its interior if the boundary matters.
 HELD = {
@@ -90,9 +91,9 @@ def _evaluate_exactly(
     import shapely
 
     points = points_of(chunk)
-    if points is not None and operation in _OF_POINTS and not isinstance(query, BoundingBox):
+    if points is not None and operation in POINT_FUNCTIONS and not isinstance(query, BoundingBox):
         shapely.prepare(query)
-        return _call(getattr(shapely, _OF_POINTS[operation]), query, *points)
+        return _call(getattr(shapely, POINT_FUNCTIONS[operation]), query, *points)
     if points is not None:
         return _evaluate_shapes(operation, query, distance, shapely.points(*points), rows)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
 from pqext.geo.wkb import copy_geometry, without_empty_parts
 
+T = TypeVar("T")
 Query: TypeAlias = Any
 """Box, as a :class:`BoundingBox` or a sequence ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
 
@@ -63,6 +65,7 @@ class SpatialQuestion:
     box: BoundingBox | None = field(init=False, repr=False, compare=False)
     """Box around the query's coordinates; None if the query is an empty geometry."""
     _private: PerThread[Query] = field(init=False, repr=False, compare=False)
+    _unrolled: PerThread[dict[Any, Any]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
@@ -82,11 +85,20 @@ class SpatialQuestion:
             box = None if box.is_empty else as_box(box.bounds)
         object.__setattr__(self, "box", box)
         object.__setattr__(self, "_private", PerThread(partial(copy_geometry, self.geometry)))
+        object.__setattr__(self, "_unrolled", PerThread(dict))
 
     @property
     def private_geometry(self) -> Query:
         """Query as an object that only the calling thread uses, and which it may prepare."""
         return self._private.get()
+
+    def unrolled(self, key: Any, unroll: Callable[[Query], T]) -> T:
+        """Return ``unroll(private_geometry)``, which each thread computes once for each ``key``."""
+        known = self._unrolled.get()
+        if key not in known:
+            known[key] = unroll(self.private_geometry)
+        result: T = known[key]
+        return result
 
 
 def as_distance(operation: str, distance: Any) -> float | None:
