@@ -10,6 +10,7 @@ import pystac
 
 import pqext.core.options.keywords
 import pqext.geo.predicates.boxes
+import pqext.geo.types
 import pyarrow
 
 from . import crs as crs
@@ -112,6 +113,7 @@ def join(
     columns: collections.abc.Sequence[str] | None = None,
     how: typing.Literal["inner", "left", "semi", "anti"] = "inner",
     suffix: str = "_right",
+    edges: pqext.geo.types.Edges | None = None,
 ) -> pyarrow.Table: ...
 def nearest(
     left: typing.Any,
@@ -123,6 +125,7 @@ def nearest(
     columns: collections.abc.Sequence[str] | None = None,
     distance_column: str = "distance",
     suffix: str = "_right",
+    edges: pqext.geo.types.Edges | None = None,
 ) -> pyarrow.Table: ...
 def read_geopandas(
     sources: typing.Any,

@@ -204,6 +204,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     assert pairs(geo.join(*sides, edges=edges)) == expected
     assert pairs(geo.join(*sides[::-1], edges=edges)) == expected
     if edges == "planar":
+        assert pairs(geo.join(sides[0], boxes.slice(0, 1), edges=edges)) == expected  # the route misses its box
         assert geo.nearest(*sides, edges=edges)["distance"].to_pylist() == [0]
     else:
         with pytest.raises(TypeError, match='pass edges="planar" for degrees'):
