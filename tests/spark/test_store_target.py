@@ -560,6 +560,21 @@ def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S
     assert not [plan for plan in (*told, str(refused.value)) if SECRET in plan or KEY in plan]
 
 
+@pytest.mark.spec("spark.store.secrets")
+def test_views_with_secret_storage_options_show_no_secret(spark: Any, s3: S3, options: dict[str, Any]) -> None:
+    azure, account = "abfss://container@account.dfs.core.windows.net/x", '{"account_key": "dGVsbC10YWxl"}'
+    pairs = f"path '{azure}', secret_storage_options '{account}'"
+    spark.sql(f"create or replace temp view stored (id int) using pqext options ({pairs})")
+    plans = spark._jsparkSession.sharedState().statusStore().executionsList()
+    texts = [plans.apply(at).physicalPlanDescription() for at in range(plans.size())]
+    assert any("`stored`" in text and "secret_storage_options" in text for text in texts)
+    assert not [text for text in texts if "dGVsbC10YWxl" in text]
+    frame = spark.range(3).selectExpr("id x", "id k").write.format("pqext").mode("append")
+    frame.option("secret_storage_options", json.dumps(options)).save(URL)
+    stored = spark.read.format("pqext").option("secret_storage_options", json.dumps(options)).load(URL)
+    assert rows(options) == sorted(row.x for row in stored.collect()) == [0, 1, 2]
+
+
 def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp_path: Path) -> None:
     source = tmp_path / "in.json"
     source.write_text("".join(json.dumps({"kind": "ab"[n % 2], "n": n}) + "\n" for n in range(300)) + "{\n")

@@ -35,6 +35,7 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
     "modifiedbefore": ("modified_before", {}),
     "pathglobfilter": ("path_glob_filter", {}),
     "recursivefilelookup": ("partitioning", {"true": "none", "false": None}),
+    "secret_storage_options": ("storage_options", {}),
     "timezone": ("timezone", {}),
 }
 """Options of Spark's file sources, each with pqext's option, and its values if they differ."""

@@ -32,8 +32,9 @@ _SPARK_NAMES = {
     "mergeschema": "merge_schema",
     "parquet.compression": "compression",
     "partitionoverwritemode": "partition_overwrite",
+    "secret_storage_options": "storage_options",
 }
-"""Options of Spark's own sources, with the equivalent options of pqext."""
+"""Options of Spark's own sources, with the equivalent options of pqext, and the name that Spark redacts."""
 
 
 _JSON_EXAMPLES = {
