@@ -299,17 +299,20 @@ def test_saves_record_the_version_and_follow_the_rebase_mode_of_the_session(spar
     (tmp_path / "in.json").write_text("{}")
     ingest_json(spark, str(tmp_path / "in.json"), lines, None)
     assert version_of(ours) == version_of(theirs) == version_of(lines) == [spark.version]
-    names = [f"{REBASE}datetimeRebaseModeIn{name}" for name in ("Read", "Write")]
+    names = [f"{REBASE}{name}" for name in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite")]
+    names.append(f"{REBASE}outputTimestampType")
     nested = "array(named_struct('f', if(id = 0, date'1500-01-01', current_date()))) l", "map('k', now()) m"
     later = spark.sql("select date'1582-10-15' d, timestamp'1900-01-02 00:00:00' t, timestamp_ntz'0001-01-01 00:00' n")
     try:
         spark.conf.set(names[0], "LEGACY")
         spark.conf.set(names[1], "EXCEPTION")
+        spark.conf.set(names[2], "TIMESTAMP_MICROS")
         expected = by_spark(spark, Path(theirs))
         assert by_spark(spark, Path(ours)) == by_pqext(pqext.read_table(ours)) == expected
         for rows in (frame.select("day"), frame.select("instant"), spark.range(2).selectExpr(*nested)):
             for save in (
-                lambda rows=rows: rows.write.parquet(f"{theirs}-2"), lambda rows=rows: write(rows, f"{ours}-2"),
+                lambda rows=rows: rows.write.mode("append").parquet(f"{theirs}-2"),
+                lambda rows=rows: write(rows, f"{ours}-2"),
                 lambda rows=rows: rows.write.format("pqext").mode("append").save(f"{ours}-3"),
             ):
                 with pytest.raises(Exception, match="WRITE_ANCIENT_DATETIME"):

@@ -20,6 +20,7 @@ from pqext.core.base.text import escape_text
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import ComputedColumn
+from pqext.spark.base.settings import CASE_SENSITIVE
 from pqext.spark.base.types import marked_struct
 from pqext.spark.columns.names import quote
 from pqext.spark.functions.variant_paths import get_in_timezone
@@ -231,6 +232,7 @@ class NativeRead:
         size = self.query.partition_bytes
         upper = spark.conf.get(_UPPER) if size == PARTITION_BYTES else str(size)
         return {
+            CASE_SENSITIVE: str(self.query.case_sensitive).lower(),
             "spark.sql.parquet.ignoreVariantAnnotation": str(as_struct).lower(),
             "spark.sql.parquet.filterPushdown": str(self._is_pushed).lower(),
             _UPPER: str(upper),

@@ -21,7 +21,7 @@ from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import concise_errors, spark_option_names
 from pqext.spark.base.files import is_remote
-from pqext.spark.base.settings import REBASE_MODES, check_settings
+from pqext.spark.base.settings import CASE_SENSITIVE, REBASE_MODES, check_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.calendars import depends_on_calendar
@@ -83,6 +83,8 @@ class Reader(DataSourceReader):
         if not any(depends_on_calendar(field.type) for field in query.arrow_schema()):
             without = [(name, value) for name, value in query.assumed if name not in REBASE_MODES.values()]
             query = replace(query, assumed=tuple(without))
+        if query.replaces_columns and not query.settings_known:
+            query = replace(query, assumed=(*query.assumed, (CASE_SENSITIVE, "false")))
         self.query = query
         self.name = uuid4().hex
         values = schema if query.aggregation is None else query.values_schema()

@@ -34,6 +34,7 @@ from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
+from pqext.spark.columns.char_padding import char_lengths, pad_literals
 from pqext.spark.columns.instants import read_schema, unify_schemas, with_instants
 from pqext.spark.columns.months import intervals_to_months
 from pqext.spark.columns.names import Names
@@ -209,11 +210,33 @@ class Query:
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:
-        """Return the Arrow schema of the first file, or the unified schema of all files, with partition columns."""
+        """Return the Arrow schema of the first file, or the unified schema of all files, with partition columns.
+
+        A partition column replaces a column of the files whose name differs from it in case only, as in Spark.
+        """
+        schema = self._file_schema()
+        for position, name in self._renamed_columns(schema).items():
+            schema = schema.set(position, schema.field(position).with_name(name))
+        return self.partitions.complete_schema(schema)
+
+    def _file_schema(self) -> pa.Schema:
         if self.unified is not None:
-            return self.partitions.complete_schema(self.unified)
-        first = read_schema(self.locate(self.files[0]), self.options, self.limits)
-        return self.partitions.complete_schema(first)
+            return self.unified
+        return read_schema(self.locate(self.files[0]), self.options, self.limits)
+
+    def _renamed_columns(self, schema: pa.Schema) -> dict[int, str]:
+        """Return the partition columns by the position of a column whose name differs from theirs in case only."""
+        if self.case_sensitive:
+            return {}
+        excluded = {self.partitions.paths, self.partitions.rows, *schema.names}
+        folders = {name.lower(): name for name in self.partitions.schema.names if name not in excluded}
+        columns = enumerate(map(str.lower, schema.names))
+        return {position: folders[name] for position, name in columns if name in folders}
+
+    @property
+    def replaces_columns(self) -> bool:
+        """Whether partition columns replace columns of the files whose names differ from theirs in case only."""
+        return bool(self.partitions) and bool(self._renamed_columns(self._file_schema()))
 
     def values_schema(self) -> T.StructType:
         """Return the Spark schema of the rows that are read. Raises ``ValueError`` if a column does not exist."""
@@ -276,7 +299,7 @@ class Query:
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """Return the scan of all files. The data-skipping store, if any, prunes files before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
-        if self.columns is None and not self.has_user_schema:
+        if self.columns is None and not self.has_user_schema and not self.replaces_columns:
             query = replace(query, result=None)  # a column that exists only in later files is an error
         if self.skipping is None:
             return query
@@ -307,7 +330,9 @@ class Query:
         names = Names.from_schema(self.arrow_schema(), self.case_sensitive)
         where = names.resolve(self.where)
         if where is not None:
-            where = self.with_instants(where)
+            recorded = recorded_fields(self._recorded_text(self.arrow_schema()))
+            lengths = char_lengths(T.StructType([record.field for record in recorded.values()]))
+            where = pad_literals(self.with_instants(where), lengths)
         box, by_folders = self.bbox_column, self.partitions.schema.names
         columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
         query = replace(
