@@ -3,13 +3,14 @@
 All blocks of a page share one namespace and one folder. A ``python`` block must print what the ``text`` block behind it
 shows, or nothing where there is none. In a ``console`` block, commands of pqext run after ``$``, and the lines below
 each are its output, in which ``...`` stands for any text; ``echo $?`` prints the exit status of the last.
-Their paths that begin with ``pqext/examples/`` are files of the clone. Blocks in other languages are not run. A cell
-of a notebook must print what it stores as its output.
+Their paths that begin with ``pqext/examples/`` are files of the clone. Blocks in other languages are not run, nor
+blocks that import a missing library of ``OPTIONAL``. A cell of a notebook must print what it stores as its output.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import logging
@@ -30,6 +31,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S)
 WIDTH = "110"
+OPTIONAL = ("folium", "lonboard", "mapclassify", "matplotlib")
+"""Libraries that pages show at work and that pqext does not need."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,19 @@ def steps(page: Path) -> Iterator[Step]:
         return
     found = blocks(page.read_text("utf-8"))
     for block, following in zip_longest(found, found[1:]):
-        if block.language == "python":
+        if block.language == "python" and is_runnable(block.code):
             shown = following.code if following is not None and following.language == "text" else ""
             yield Step(block.line, shown, code=block.code)
         elif block.language == "console":
             for match in re.finditer(r"^\$ ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", block.code, re.M):
                 line = block.line + block.code.count("\n", 0, match.start())
                 yield Step(line, match[2], command=match[1])
+
+
+def is_runnable(code: str) -> bool:
+    """Whether the optional libraries that the code imports are installed."""
+    imports = set(re.findall(r"^(?:import|from) (\w+)", code, re.M))
+    return all(importlib.util.find_spec(name) is not None for name in imports & {*OPTIONAL})
 
 
 def cells(notebook: Path) -> Iterator[Step]:

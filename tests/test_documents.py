@@ -35,6 +35,14 @@ def test_page_examples_print_the_documented_output(page: Path, tmp_path: Path) -
     documents.run(page, tmp_path)
 
 
+def test_blocks_of_missing_optional_libraries_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nimport some_library_of_maps\n```\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    assert len([*documents.steps(page)]) == 2
+    monkeypatch.setattr(documents, "OPTIONAL", ("some_library_of_maps",))
+    assert [step.code for step in documents.steps(page)] == ["print(1)\n"]
+
+
 def test_examples_are_found_with_output_and_line_numbers(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("One:\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```console\n$ pqext a\nb\n$ pqext c\n```\n")
