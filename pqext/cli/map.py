@@ -94,6 +94,7 @@ def _map(
     from pqext.geo.layout.map_content import column_crs, join_shapes, read_shapes
     from pqext.geo.summary import union
     from pqext.report.boxes import BoxMap, DrawnBox
+    from pqext.report.map import coordinate
     from pqext.report.model import Box
 
     groups: list[Part] = []
@@ -127,9 +128,10 @@ def _map(
 
     layout = explain_layout(files(), column, query)
     the_crs = crs[0] if all(each == crs[0] for each in crs) else None
+    width, height = layout.query_width, layout.query_height
     notes = [
-        f"Expected: the amount that a query of {layout.query_width:,.4g} by {layout.query_height:,.4g} at "
-        "a random location in the extent reads. Bytes are those of this column."
+        f"Expected: the amount that a query of {coordinate(width, width / 1e3)} by {coordinate(height, height / 1e3)} "
+        "at a random location in the extent reads. Bytes are those of this column."
     ]
     for number, (xmin, ymin, xmax, ymax) in enumerate(queries, 1):
         box = BoundingBox(xmin, xmax, ymin, ymax)

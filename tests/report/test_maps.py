@@ -49,6 +49,7 @@ def test_map_names_crs_and_unit_and_formats_projected_coordinates(tmp_path: Path
     text = drawn(written(tmp_path / "utm.parquet", [GERMANY], "EPSG:25832"))
     assert "in ETRS89 / UTM zone 32N (EPSG:25832), metres" in text
     assert "280,000 to 920,000, 5,300,000 to 6,100,000" in text
+    assert "a query of 20,239 by 25,298 at a random" in text
     assert ">5,600,000</text>" in text
     assert not re.search(r">[^<]*\d{7}[^<]*<", text.partition("<script>")[0].partition("</style>")[2])
     assert "in an unknown CRS and unit" in drawn(written(tmp_path / "unknown.parquet", [GERMANY], "srid:0"))
