@@ -1,4 +1,4 @@
-"""The command ``pqext``: its subcommands, and error messages of one line."""
+"""The ``pqext`` command: its subcommands and one-line error messages."""
 
 from __future__ import annotations
 

@@ -134,7 +134,9 @@ _VARIANT = "value"
     "--encodings", metavar="[COLUMN=]NAME", multiple=True, panel=_FILE, show_default="plain",
     help="Encoding of values that are not dictionary-encoded; auto tries suitable encodings.",
 )
-@option("--row-group-rows", metavar="N", default=ROW_GROUP_ROWS, panel=_FILE, help="Maximum rows of a row group.")
+@option(
+    "--row-group-rows", metavar="N", default=ROW_GROUP_ROWS, panel=_FILE, help="Maximum number of rows per row group."
+)
 @option(
     "--sorting", metavar="KEY", multiple=True, panel=_FILE,
     help="Declare that rows are sorted, as in 'time desc nulls first'; rows out of order raise an error.",
@@ -343,8 +345,9 @@ class _Input:
         if self.document_column is not None:
             schema = self.schema
             if isinstance(schema, Mapping):
-                if set(schema) - {self.document_column}:
-                    raise ValueError(f"--shredding: the only VARIANT column is {self.document_column!r}")
+                if others := sorted(set(schema) - {self.document_column}):
+                    column = self.document_column
+                    raise ValueError(f"--shredding: {others[0]!r} is not a VARIANT column; the only one is {column!r}")
                 schema = schema.get(self.document_column, "infer")
             return json_documents(self.sources, self.document_column, schema, on_error, losses, **self.parsing)
         if self.format == "csv":

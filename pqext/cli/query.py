@@ -90,7 +90,7 @@ def write_rows(
         print_table(schema, batches, formats)
         return
     if formats is not None:
-        batches, schema = map(formats.batch, batches, repeat(schema)), formats.schema(schema)
+        batches, schema = map(formats.convert_batch, batches, repeat(schema)), formats.schema(schema)
     if format == "parquet":
         from pqext.core.write.writer import ParquetWriter
 

@@ -29,7 +29,8 @@ CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 @flag("--null-columns", help="Replace lost chunks of optional columns with nulls.")
 @option(
     "--row-group-rows", type=click.IntRange(min=1), metavar="N",
-    help="Maximum rows of a row group, if pages can be grouped in several ways.",
+    help="Maximum number of rows per row group in FILE; used only if the pages alone do not determine the row "
+    "groups.",
 )
 @option("--format", type=click.Choice(REPORT_FORMATS), default="text", help="Report format.")
 @force_option

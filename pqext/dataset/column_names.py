@@ -93,7 +93,7 @@ class _FileNames:
 
 
 def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
-    """Replace text that is not the name of a column or a struct field with the columns that :func:`selection` parses.
+    """Expand each string that is not a column or field name into the columns that :func:`selection` parses from it.
 
     ``schema`` returns the schema that has the names. It is only called if there is text other than a plain name. Text
     that cannot be parsed but resembles a name is returned unchanged. Raises ``ValueError`` for other invalid text.

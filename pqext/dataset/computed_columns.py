@@ -17,7 +17,7 @@ Kind = Literal["points", "wkt", "geojson", "json"]
 
 @dataclass(frozen=True)
 class ColumnRecipe:
-    """Definition of a computed column: its type, its name and its input ``paths``.
+    """Definition of a computed column: the format of its input (``kind``), its name and its input ``paths``.
 
     The paths are paths within a VARIANT column, or column names if there is no VARIANT column.
     """

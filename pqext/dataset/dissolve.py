@@ -48,7 +48,7 @@ def dissolve(
 
     Raises:
         ValueError: If a column or method is unknown.
-        TypeError: If the geometry column is GEOGRAPHY, or groups cannot be formed of a column's type.
+        TypeError: If the geometry column is GEOGRAPHY, or Arrow cannot dictionary-encode a column of ``by``.
         GeometryError: If WKB is invalid or GEOS cannot unite the geometries.
 
     Example:
@@ -119,7 +119,10 @@ class _Groups:
             try:
                 encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
             except pa.ArrowNotImplementedError:
-                raise TypeError(f"groups cannot be formed by column {name!r} of type {column.type}") from None
+                raise TypeError(
+                    f"cannot group by column {name!r} of type {column.type}; cast it to a type that Arrow can "
+                    "dictionary-encode, such as string"
+                ) from None
             codes.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64))
             values.append([*map(_hash_key, encoded.dictionary.to_pylist()), None])
         rows, which = np.unique(np.stack(codes), axis=1, return_inverse=True)
@@ -156,7 +159,7 @@ class _Unions(_Groups):
 
 
 class _Envelopes(_Groups):
-    """Smallest rectangles around the geometries of groups."""
+    """Bounding rectangle of each group's geometries."""
 
     def __init__(self) -> None:
         super().__init__()

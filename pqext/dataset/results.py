@@ -180,7 +180,7 @@ class Results:
         """
         formats = Formats(variants, geometry)
         formats.check_arrow("to_pandas and to_polars return them")
-        return formats.table(self._table())
+        return formats.convert_table(self._table())
 
     def _table(self) -> pa.Table:
         batches, held, request = [], 0, self._request

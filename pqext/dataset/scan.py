@@ -297,7 +297,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         formats = Formats(variants, geometry)
         formats.check_arrow("limit(rows).to_pandas and to_polars return them")
         first = self.limit(rows)
-        return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
+        return formats.convert_table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
     def _facts(self) -> list[tuple[str, str]]:
         """Describe the request as pairs of a label and a text, without opening a file."""

@@ -106,7 +106,7 @@ class ScanExecutor:
     def planned_batches(
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the matching rows of ``file``, the only file of the request, by ``plans`` from a larger request."""
+        """Yield the matching rows of ``file``, the only file of the request, using ``plans`` from a larger request."""
         with ErrorLocation(file):
             file_request = self.planner.request_file(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
@@ -116,7 +116,10 @@ class ScanExecutor:
         self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
         row_target: RowTarget | None = None, *, with_prefetch: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the matching rows of one file until ``row_target`` rows have been returned, by ``plans`` if passed."""
+        """Yield batches of the matching rows of one file until ``row_target`` is reached.
+
+        If ``plans`` is passed, it is used instead of planning the file again.
+        """
         file.check_rows()
         of_file = row_target if file_request.is_exact else None  # some rows of the file are dropped later
         if plans is None:

@@ -158,25 +158,28 @@ class ScanPlanner:
                 return mistake_warnings_of(fields, places, file)
         return []
 
-    def open_files(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
-        """Open the sources at positions ``rows`` in order, check the filter against each, and count them in ``run``."""
+    def open_files(self, run: Run, positions: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+        """Yield the position and the open file of each source in ``positions``, in order.
+
+        The filter is checked against each file, and ``run`` counts the files.
+        """
         at = 0
         summaries = self.request.files.summaries
-        with closing(self.request.files.iter_open(rows)) as files:
-            while at < len(rows):
-                before = counts_of(self.request.sources[rows[at]])
+        with closing(self.request.files.iter_open(positions)) as files:
+            while at < len(positions):
+                previous_counts = counts_of(self.request.sources[positions[at]])
                 with run.planning():
                     result = next(files, None)
                 if summaries is not None and summaries.usages:
                     run.count_usages(summaries.pop_usages())
                 if result is None:
                     return
-                row, file = result
-                at = rows.index(row, at) + 1
-                with ErrorLocation(file), run.track_file(file, before):
+                position, file = result
+                at = positions.index(position, at) + 1
+                with ErrorLocation(file), run.track_file(file, previous_counts):
                     self.exact.record_names(file)
                     self._strategy.check_filter(file)
-                    yield row, file
+                    yield position, file
 
     @cached_property
     def partition_values(self) -> pa.RecordBatch:
@@ -185,7 +188,7 @@ class ScanPlanner:
 
     @cached_property
     def _remaining_filters(self) -> list[RemainingFilter]:
-        """The part of the filter that remains for each source after its partition values have been evaluated.
+        """Remaining filter of each source after partition values and the data-skipping store have been evaluated.
 
         Raises ``UnsupportedError`` if a file contains a column that its folders do not name, but the folders of other
         files do.

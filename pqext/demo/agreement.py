@@ -57,7 +57,7 @@ def agreements(
     readers = [
         Reader(
             own,
-            lambda path: compare.by_spark(spark, path, columns),
+            lambda path: compare.read_with_spark(spark, path, columns),
             lambda path, item: compare.spark_count(spark, path, columns, item.box, _lower_limit(item)),
         )
     ]
@@ -66,7 +66,7 @@ def agreements(
         readers.append(
             Reader(
                 f"DuckDB {version}",
-                lambda path: compare.by_duckdb(path, columns),
+                lambda path: compare.read_with_duckdb(path, columns),
                 lambda path, item: compare.duckdb_count(path, columns, item.box, _lower_limit(item)),
                 distinguishes_nulls=False,
             )

@@ -61,7 +61,7 @@ def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:
             yield from zip(map(canonical, texts), batch.column(columns.geometry).to_pylist(), strict=True)
 
 
-def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]:
+def read_with_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]:
     """Yield the rows as Spark's own Parquet reader returns them."""
     from pyspark.sql import functions as F
 
@@ -85,7 +85,7 @@ def spark_reads(spark: SparkSession, path: Path) -> bool:
     return True
 
 
-def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
+def read_with_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
     """Yield the rows as DuckDB returns them."""
     import duckdb
 

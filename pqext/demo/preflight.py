@@ -85,7 +85,7 @@ def _advice(path: str, examples: list[Any]) -> str:
     """Describe the value at the path or suggest a similar path, and list the paths of numbers."""
     if examples and not any(isinstance(example, dict | list) for example in examples):
         return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
-    values = [value for element in examples if (value := _at(element, parse(path))) is not None]
+    values = [value for element in examples if (value := _value_at(element, parse(path))) is not None]
     if values:
         return f"; the value there is {shorten(json.dumps(values[0], ensure_ascii=False), 60)}"
     paths: dict[str, None] = {}
@@ -103,7 +103,7 @@ def _advice(path: str, examples: list[Any]) -> str:
     return f"{meant or ';'} {'T' if meant else 't'}here are numbers at {join_names(names)}{'.' if lines else ''}{lines}"
 
 
-def _at(value: Any, steps: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         if isinstance(step, str) and isinstance(value, dict):
             value = value.get(step)

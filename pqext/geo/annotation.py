@@ -156,7 +156,7 @@ class GeospatialHandler(OrdersRows):
         if not stored.is_declared:
             geoparquet.check_dimensions(summary)
         _check_srid(summary, stored.type, options.key_value_metadata)
-        if not _in_range(summary, plain, stored.check_range):
+        if not _is_in_range(summary, plain, stored.check_range):
             plain = coordinate_range.clamp(plain)
             coordinate_range.check(plain)  # infinities are not clamped
         elif summary.extended:
@@ -177,7 +177,7 @@ class GeospatialHandler(OrdersRows):
             default = {"type": "float"}
             if existing is not None:
                 default = {"name": existing.name, "type": str(existing.type[0].type)}
-        covering = Covering.of_option(option.get("covering", default), field.name)
+        covering = Covering.from_option(option.get("covering", default), field.name)
         if covering is None:
             return None
         type = _type_to_write(field, field.name, option, options.key_value_metadata)
@@ -206,13 +206,13 @@ class GeospatialHandler(OrdersRows):
         """Return the types that GeoParquet metadata assigns to columns."""
         return geoparquet_types.assigned_types(value, find, properties)
 
-    def of_other_rows(
+    def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
         """Return the metadata without facts about the rows; see :func:`pqext.geo.geoparquet.filter_columns`."""
         return geoparquet.filter_columns(value, find, is_subset=is_subset)
 
-    def of_all_rows(self, values: Sequence[str | None]) -> str:
+    def merge_values(self, values: Sequence[str | None]) -> str:
         """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""
         return geoparquet.merge_metadata(values)
 
@@ -233,7 +233,7 @@ class GeospatialHandler(OrdersRows):
             return ChunkFacts()
         option = _option(options.geometry.get(node.dotted_path))
         has_boxes = has_index and len(starts) > 2 and option.get("page_boxes", True)
-        payload = page_boxes.encode(page_boxes.of_pages(pages, statistics, edges)) if has_boxes else None
+        payload = page_boxes.encode(page_boxes.build_boxes(pages, statistics, edges)) if has_boxes else None
         return ChunkFacts(statistics, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
@@ -430,7 +430,7 @@ def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str,
             )
 
 
-def _in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
+def _is_in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
     """Return whether no coordinate must be clamped.
 
     Raises GeometryError if coordinates are out of range and ``check`` is True.

@@ -33,7 +33,7 @@ class Covering:
     type: Width = "double"
 
     @classmethod
-    def of_option(cls, option: Any, column: str) -> Covering | None:
+    def from_option(cls, option: Any, column: str) -> Covering | None:
         """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping with ``name`` and ``type``.
 
         Raises:

@@ -70,7 +70,7 @@ def check_dimensions(summary: Summary) -> None:
         raise GeometryError("GeoParquet 1.1 does not support geometries with M; drop M, or write version 2.0")
 
 
-def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
+def describe_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the encoding, CRS and edges that describe a column of ``type``."""
     description: dict[str, Any] = {"encoding": "WKB"}
     if type.crs is not None:
@@ -138,7 +138,7 @@ def filter_columns(
         if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.logical_type is not None:
             type = GeospatialType.from_logical_type(node.logical_type, properties)
             others = {key: value for key, value in remaining[name].items() if key not in ("encoding", "crs", "edges")}
-            remaining[name] = {**of_type(type, properties), **others}
+            remaining[name] = {**describe_type(type, properties), **others}
         else:
             is_native = False
     document = {**json.loads(text), "columns": remaining}
@@ -409,7 +409,7 @@ def metadata(
 
 def _column(column: WrittenColumn, storage: GeometryStorage, properties: Mapping[str, str]) -> dict[str, Any]:
     box, codes = (None, []) if column.encrypted else _statistics(column.chunks, storage.type)
-    description = {**of_type(storage.type, properties), "geometry_types": [NAMES[code] for code in codes]}
+    description = {**describe_type(storage.type, properties), "geometry_types": [NAMES[code] for code in codes]}
     if storage.is_oriented:
         description["orientation"] = "counterclockwise"
     if storage.epoch is not None:

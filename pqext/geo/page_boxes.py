@@ -157,7 +157,7 @@ def encode(boxes: PageBoxes) -> bytes | None:
     return head + codes.T.astype("<u2").tobytes()
 
 
-def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
+def build_boxes(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
     """Return the boxes of a chunk's pages, given the statistics of the chunk.
 
     A gap in x that the chunk's box excludes is excluded from each page box too. A few pages are also searched for their
@@ -165,7 +165,7 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
     """
     boxes = PageBoxes.from_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
-        boxes = _on_globe(boxes, pages, edges)
+        boxes = _geography_boxes(boxes, pages, edges)
     if not edges.type.geographic:
         return boxes
     within = (boxes.xmin >= -180) & (boxes.xmax <= 180)
@@ -184,7 +184,7 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
     return boxes
 
 
-def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
+def _geography_boxes(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
     """Extend boxes of coordinates to include geodesic edges. Boxes that cannot be determined become unknown."""
     result = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()

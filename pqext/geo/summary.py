@@ -154,7 +154,7 @@ def describe(
     types = sorted({code for part in parts for code in part.types})
     box = bounding_box(parts)
     if box is not None and not type.planar:
-        box = _on_globe(box, array, types, edges or EdgeBoxes(array, type))
+        box = _geography_box(box, array, types, edges or EdgeBoxes(array, type))
     elif box is not None and type.geographic and box.width > 180 and within_range(box, 0.0):
         box = _wrap_box(box, array)
     return GeospatialStatistics(bbox=box.to_metadata() if box else None, geospatial_types=types)
@@ -183,7 +183,7 @@ def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
     return points and not touches
 
 
-def _on_globe(
+def _geography_box(
     planar: BoundingBox, array: GeometryArray, types: Sequence[int], edges: EdgeBoxes
 ) -> BoundingBox | None:
     """Return the box of GEOGRAPHY for coordinates with the box ``planar``, or None if it is unknown."""

@@ -24,7 +24,7 @@ from pqext.core.io.source import Source
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk
-from pqext.core.read.second_copy import SECOND_COPY, of_chunk
+from pqext.core.read.second_copy import SECOND_COPY, find_second_copy
 from pqext.core.schema.annotations import extension_name
 from pqext.inspection.model import Kind, Part
 
@@ -107,7 +107,7 @@ class _Finder:
                 size = self._filter_bytes(offset)
             if offset is not None and size is not None:
                 self.add(kind, offset, size, chunk)  # type: ignore[arg-type]
-        copy = of_chunk(chunk)
+        copy = find_second_copy(chunk)
         if copy is not chunk:
             self.add("second copy", *copy.byte_range, chunk)
 

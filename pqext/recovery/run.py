@@ -98,8 +98,8 @@ def recover(
         drop_columns: Omit top-level columns that lost a chunk, instead of the row groups of these chunks.
         null_columns: Replace a lost chunk with nulls, which preserves its row group and its column. Only optional
             top-level columns can be filled; the report lists each. Cannot be combined with ``drop_columns``.
-        row_group_rows: Maximum rows of a row group, used if pages alone can be split in several ways. Ignored if the
-            pages contradict it.
+        row_group_rows: Maximum number of rows per row group in the file; used only if the pages alone do not determine
+            the row groups. Ignored if the pages contradict it.
         limits: Limits of the reader; ``Limits.untrusted()`` by default.
         filesystem: File system of the source, as for :func:`pqext.open`.
         storage_options: Options of the source's object store, as for :func:`pqext.open`.

@@ -72,7 +72,7 @@ class FilePicture:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Data that a query read from a file: indexes of row groups, and bytes of column chunks and footer."""
+    """Row groups that a query read from a file, and the number of bytes read from its column chunks and footer."""
 
     file: str
     row_groups: frozenset[int]

@@ -172,7 +172,7 @@ def _drawing(strip: Strip) -> Markup:
 
 
 def _cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]:
-    """Draw the part types of a cell on top of each other, with heights in proportion to their bytes."""
+    """Yield the stacked rectangles of a cell's part types, with heights in proportion to their bytes."""
     if list(bytes_by_type) == ["other"]:
         yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
         return

@@ -232,7 +232,7 @@ def _rewrite(
             raise ValueError(f"{_file_label(file)} has no VARIANT column: {advice}")
         choices = _shredding_choices(file, {} if schema is None else schema, variant_types, coerce)
         job = _Rewrite(choices, strict, invalid_values, file.path)
-        fields = [job.field(field, field.name) for field in file.arrow_schema]
+        fields = [job.convert_field(field, field.name) for field in file.arrow_schema]
         new_schema = pa.schema(fields, file.arrow_schema.metadata)
         plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
         preserved = options_of(file, storage.to_schema(plan))
@@ -247,7 +247,7 @@ def _rewrite(
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                     job.first_row, job.row_group = rows, group
                     with ErrorPathContext(file.path):
-                        writer.write_batch(job.batch(batch, new_schema))
+                        writer.write_batch(job.convert_batch(batch, new_schema))
                     rows += batch.num_rows
                     if progress is not None:
                         progress(rows, file.num_rows)
@@ -372,13 +372,13 @@ class _Rewrite:
         """Schemas of the VARIANT columns."""
         return {path: option["schema"] for path, option in self.shredding.items()}
 
-    def batch(self, batch: pa.RecordBatch, output_schema: pa.Schema) -> pa.RecordBatch:
+    def convert_batch(self, batch: pa.RecordBatch, output_schema: pa.Schema) -> pa.RecordBatch:
         """Convert a batch to ``output_schema``."""
         fields = zip(batch.schema, batch.columns, strict=True)
-        arrays = [self.array(array, field, field.name) for field, array in fields]
+        arrays = [self.convert_array(array, field, field.name) for field, array in fields]
         return pa.RecordBatch.from_arrays(arrays, schema=output_schema)
 
-    def field(self, field: pa.Field, path: str) -> pa.Field:
+    def convert_field(self, field: pa.Field, path: str) -> pa.Field:
         """Return the Arrow field that replaces ``field``."""
         if path in self.shredding:
             marks = {k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")}
@@ -386,7 +386,7 @@ class _Rewrite:
         kind = field.type
         if not self._holds_variants(path):
             return field
-        children = [self.field(child, f"{path}.{name}") for name, child in _children(kind)]
+        children = [self.convert_field(child, f"{path}.{name}") for name, child in _children(kind)]
         if pa.types.is_map(kind):
             return field.with_type(pa.map_(children[0], children[1]))
         return field.with_type(pa.list_(children[0]) if pa.types.is_list(kind) else pa.struct(children))
@@ -394,22 +394,22 @@ class _Rewrite:
     def _holds_variants(self, path: str) -> bool:
         return any(held.startswith(f"{path}.") for held in self.shredding)
 
-    def array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
+    def convert_array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
         """Convert ``array`` of ``field`` to the new storage; ``rows`` contains the batch row of each of its values."""
         if path in self.shredding:
             return unshred(self._drop_unreadable_values(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
             return array
-        kind = self.field(field, path).type
+        kind = self.convert_field(field, path).type
         mask = array.is_null() if array.null_count else None
-        children = [(f"{path}.{name}", child) for name, child in _children(array.type)]
+        children = [(child, f"{path}.{name}") for name, child in _children(array.type)]
         if pa.types.is_struct(array.type):
-            parts = [self.array(array.field(i), child, name, rows) for i, (name, child) in enumerate(children)]
+            parts = [self.convert_array(array.field(i), *child, rows) for i, child in enumerate(children)]
             return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
         own = pa.array(np.arange(len(array))) if rows is None else rows
         below = own.take(pa.array(np.repeat(np.arange(len(array)), np.diff(np.asarray(array.offsets)))))
         inner = (array.keys, array.items) if pa.types.is_map(array.type) else (array.values,)
-        parts = [self.array(part, child, name, below) for (name, child), part in zip(children, inner, strict=True)]
+        parts = [self.convert_array(part, *child, below) for child, part in zip(children, inner, strict=True)]
         made = pa.MapArray if pa.types.is_map(array.type) else pa.ListArray
         return made.from_arrays(array.offsets, *parts, kind, mask=mask)
 

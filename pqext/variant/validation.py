@@ -178,7 +178,7 @@ def column_paths(compiled_schema: CompiledSchema) -> list[str]:
 
 
 def column_of(path: str, part: int) -> str:
-    """Return the path of the column with a fault in ``part`` of the group at ``path``.
+    """Return the column path to report for a fault in part number ``part`` of the group at ``path``.
 
     For metadata and residuals, the path is that of the group, or the name of the part if the group is the root.
     """

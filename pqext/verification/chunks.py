@@ -25,7 +25,7 @@ from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.leaf_runs import Contents, contents, has_empty, is_byte_array_decimal, runs, span_of
 from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
-from pqext.core.schema.orders import BoundOrder, of_column, to_write
+from pqext.core.schema.orders import BoundOrder, declared_order, to_write
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.verification import metadata_checks
 from pqext.verification.chunk_selection import ChunkSelection
@@ -150,7 +150,7 @@ class _ChunkCheck:
     def _check_values(self, chunk: ColumnChunk, pages: list[PageExtent]) -> None:
         offsets = self._index(lambda: chunk.offset_index)
         columns = self._index(lambda: chunk.column_index) if offsets is not None else None
-        order = of_column(chunk.node.leaf_type, chunk.order)
+        order = declared_order(chunk.node.leaf_type, chunk.order)
         rows = self._group.num_rows
         indexed: IndexedPages | None = None
         if offsets is not None:
@@ -208,7 +208,7 @@ class _ChunkCheck:
     def _runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
     ) -> Iterator[tuple[Contents, metadata_checks.Sizes]]:
-        """Summarise the rows of each page if an index lists the pages, or of runs of rows otherwise."""
+        """Yield a summary of the rows of each page if an index lists the pages, otherwise of each run of rows."""
         row = self._first_row
         row_counts = None if indexed_pages is None else indexed_pages.row_counts
         for column in runs(self._file, self._group, self._leaf, chunk, row_counts):

@@ -48,7 +48,10 @@ class EncodingTally:
 
 
 def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
-    """Compare the encoding lists with the pages. Writers do not distinguish page versions in ``encoding_stats``."""
+    """Yield mismatches between the encoding lists and the pages.
+
+    Writers do not distinguish page versions in ``encoding_stats``.
+    """
     stated = set(map(normalize_encoding, chunk.encodings))
     missing, extra = tally.data.keys() - stated, stated - tally.data.keys() - _LISTED
     if stated and (missing or extra):
@@ -60,7 +63,7 @@ def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
 
 
 def check_size(chunk: ColumnMetaData, declared_size: int, tally: EncodingTally) -> Faults:
-    """Compare the uncompressed size with the pages, which take ``declared_size`` bytes including headers."""
+    """Yield a fault if the uncompressed size is not that of the pages, ``declared_size`` bytes with headers."""
     if chunk.total_uncompressed_size != declared_size + tally.gained:
         pages_size = declared_size + tally.gained
         message = f"total_uncompressed_size is {chunk.total_uncompressed_size}, the pages have {pages_size}"
@@ -109,7 +112,7 @@ def total(parts: Sequence[Sizes]) -> Sizes:
 
 
 def check_levels(chunk: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
-    """Compare the size statistics of a chunk with its levels and values."""
+    """Yield mismatches between the size statistics of a chunk and its levels and values."""
     stated = chunk.size_statistics
     if stated is None or not parts:
         return
@@ -146,7 +149,7 @@ def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: 
 def check_exactness(
     chunk: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
 ) -> Faults:
-    """Report bounds marked as exact that no value equals. Other bounds may be wider."""
+    """Yield a fault for each bound that is marked as exact but equals no value. Other bounds may be wider."""
     stated = chunk.statistics
     if stated is None or not order.is_defined:
         return

@@ -12,7 +12,7 @@ from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.indexes import SortKey
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema import shape as shapes
-from pqext.core.schema.orders import of_column, to_write
+from pqext.core.schema.orders import declared_order, to_write
 from pqext.core.schema.shape import Shape
 from pqext.core.write import sorting
 from pqext.core.write.disassemble import DenseColumn, disassemble
@@ -65,7 +65,8 @@ def _check_rows(
         for i, key in enumerate(ordered)
     ]
     try:
-        floats = [chunk for chunk in group.chunks() if of_column(chunk.node.leaf_type, chunk.order).kind == "total"]
+        orders = [declared_order(chunk.node.leaf_type, chunk.order) for chunk in group.chunks()]
+        floats = any(order.kind == "total" for order in orders)
         for start, columns in _columns(file, group, keys):
             violation = sorting.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
             if violation is not None:

@@ -516,7 +516,7 @@ def test_large_interrupted_append_opens_at_its_checkpoint(tmp_path: Path, monkey
     pqext.write_table(FIRST, path)
     _append(path, pa.concat_tables([SECOND] * 2000), compression="uncompressed", dictionary=False)
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.warns(UserWarning, match="opened with the checkpoint"):
+    with pytest.warns(UserWarning, match="opened from the checkpoint"):
         assert pqext.read_table(path, recover=True).to_pylist() == FIRST.to_pylist()
 
 

@@ -142,7 +142,8 @@ def test_complete_file_or_file_without_checkpoint_opens_as_usual() -> None:
             pqext.open(data, recover=True)
     with pytest.raises(pqext.CorruptFileError):
         pqext.open(WHOLE[:-1])
-    with pytest.warns(pqext.RecoveredFileWarning, match=r"opened with the checkpoint at [0-9,]+, which has 360 rows"):
+    message = r"opened from the checkpoint at offset [0-9,]+, which covers 360 rows"
+    with pytest.warns(pqext.RecoveredFileWarning, match=message):
         pqext.open(WHOLE[:-1], recover=True).close()
 
 

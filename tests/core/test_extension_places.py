@@ -15,7 +15,7 @@ import pytest
 import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.extension.container import CONTAINER, ExtensionContainer
-from pqext.core.read.second_copy import SECOND_COPY, of_chunk
+from pqext.core.read.second_copy import SECOND_COPY, find_second_copy
 from reference import thrift_package
 
 MINE = UUID(int=99)
@@ -125,7 +125,7 @@ def test_only_readers_that_support_it_use_the_second_copy_of_a_column(version: i
     with pqext.open(data) as file, pqext.open(plain) as ordinary:
         for group, before in zip(file.row_groups, ordinary.row_groups, strict=True):
             old = [chunk.byte_range for chunk in group.chunks()]
-            new = [of_chunk(chunk).byte_range for chunk in group.chunks()]
+            new = [find_second_copy(chunk).byte_range for chunk in group.chunks()]
             # The copies lie together at the start of the row group, the old chunks behind them as they always did.
             assert new[0] == old[0]
             assert new[2] == old[2]
@@ -136,7 +136,7 @@ def test_only_readers_that_support_it_use_the_second_copy_of_a_column(version: i
             for chunk, same in zip(group.chunks(), before.chunks(), strict=True):
                 mine, theirs = chunk.byte_range, same.byte_range
                 assert data[mine[0] : sum(mine)] == plain[theirs[0] : sum(theirs)]
-            copied = of_chunk(group.chunk(1)).metadata
+            copied = find_second_copy(group.chunk(1)).metadata
             assert pqext.core.format.enums.Encoding.BYTE_STREAM_SPLIT in copied.encodings
             stored = file.extensions[f"row_groups[{group.index}].columns[1].meta_data"]
             assert (ExtensionContainer.decode(stored) or {})[MINE] == b"mine"
@@ -149,7 +149,7 @@ def test_only_readers_that_support_it_use_the_second_copy_of_a_column(version: i
             for group in file.row_groups:
                 for leaf in (1, 3):
                     chunk = group.chunk(leaf)
-                    start, length = (chunk if chosen else of_chunk(chunk)).byte_range
+                    start, length = (chunk if chosen else find_second_copy(chunk)).byte_range
                     ruined[start : start + length] = b"\xff" * length
         with pqext.open(bytes(ruined), option) as file:
             assert file.read() == table
@@ -160,7 +160,7 @@ def test_small_second_copies_are_read() -> None:
     data = bytearray(written(second_encodings={"b": "byte_stream_split"}, dictionary=False))
     with pqext.open(bytes(data)) as file:
         for group in file.row_groups:
-            start, length = of_chunk(group.chunk(1)).byte_range
+            start, length = find_second_copy(group.chunk(1)).byte_range
             data[start : start + length] = b"\xff" * length
     with pqext.open(bytes(data)) as file:
         assert file.read() == TABLE
@@ -176,7 +176,7 @@ def test_second_copies_remain_valid_after_concatenation(tmp_path: Any) -> None:
     twice = pa.concat_tables([TABLE, TABLE])
     same_everywhere(joined.getvalue(), twice, tmp_path)
     with pqext.open(joined.getvalue(), pqext.ReadOptions(second_copies=True)) as file:
-        assert all(of_chunk(group.chunk(1)).byte_range < group.chunk(1).byte_range for group in file.row_groups)
+        assert all(find_second_copy(group.chunk(1)).byte_range < group.chunk(1).byte_range for group in file.row_groups)
         assert file.read() == twice
 
 

@@ -96,7 +96,7 @@ def test_float_bounds_are_valid_in_both_orders(leaf: LeafType, data: st.DataObje
     starts = np.cumsum([0, *map(len, pages)])
     for kind in ("type", "ieee754"):
         order = orders.to_write(leaf, kind)  # type: ignore[arg-type]
-        found = statistics.of_pages(order, physical, starts)
+        found = statistics.page_extremes(order, physical, starts)
         for page, low, high, nans in zip(pages, found.minima, found.maxima, found.nan_counts or (), strict=True):
             numbers = [raw for raw in page if not is_nan(raw)]
             assert nans == len(page) - len(numbers)
@@ -112,9 +112,9 @@ def test_float_bounds_are_valid_in_both_orders(leaf: LeafType, data: st.DataObje
                 zero = struct.pack({2: "<e", 4: "<f", 8: "<d"}[width], 0.0)
                 assert low != zero
                 assert high != zero[:-1] + b"\x80"
-        whole = statistics.of_chunk(order, found, 0)
+        whole = statistics.chunk_statistics(order, found, 0)
         assert whole.nan_count == sum(map(is_nan, raws))
-        one = statistics.of_chunk(order, statistics.of_pages(order, physical, np.array([0, len(raws)])), 0)
+        one = statistics.chunk_statistics(order, statistics.page_extremes(order, physical, np.array([0, len(raws)])), 0)
         assert (whole.min_value, whole.max_value) == (one.min_value, one.max_value), "merged pages are the chunk"
 
 
@@ -228,7 +228,7 @@ def test_only_a_page_of_nulls_has_no_bounds(name: str) -> None:
     ],
 )
 def test_only_orders_valid_for_the_type_are_used(leaf: LeafType, order: ColumnOrder | None, kind: str) -> None:
-    assert orders.of_column(leaf, order).kind == kind
+    assert orders.declared_order(leaf, order).kind == kind
     width = leaf.width or 3
     raw = Statistics(min_value=bytes(width), max_value=bytes(width), null_count=0)
     assert (statistics.to_bounds(leaf, raw, 2, order).minimum is None) == (kind == "undefined")
@@ -290,7 +290,7 @@ def test_byte_arrays_compare_as_bytes_or_as_numbers(pages: list[list[bytes]], si
     array = pa.array([b"before", *values], pa.binary())[1:]
     logical = LogicalType(DECIMAL=DecimalType(scale=0, precision=9)) if signed else LogicalType(JSON=JsonType())
     order = orders.BoundOrder(LeafType(Type.BYTE_ARRAY, logical=logical), "type")
-    found = statistics.of_pages(order, array, np.cumsum([0, *map(len, pages)]))
+    found = statistics.page_extremes(order, array, np.cumsum([0, *map(len, pages)]))
 
     def key(raw: bytes) -> Any:
         return int.from_bytes(raw, "big", signed=True) if signed else raw

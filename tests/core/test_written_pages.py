@@ -321,8 +321,8 @@ def test_bounds_of_page_tables_match_those_of_pages(kind: str, page: int, start:
     physical = pa.concat_arrays([pa.array([dense[0].as_py()] * start, arrow), dense])[start:] if len(dense) else dense
     order = to_write(leaf)
     cuts = split_pages(len(values), page, None, len(values), None, flags, 1, len(dense))
-    found = statistics.of_boundaries(order, statistics.kernel_of(order), physical, cuts)
-    expected = statistics.of_pages(order, physical, cuts.starts("values"))
+    found = statistics.boundary_extremes(order, statistics.kernel_of(order), physical, cuts)
+    expected = statistics.page_extremes(order, physical, cuts.starts("values"))
     assert statistics.kernel_of(order) is not None
     assert list(found.minima) == list(expected.minima)
     assert list(found.maxima) == list(expected.maxima)

@@ -13,7 +13,7 @@ import pytest
 
 import pqext
 from pqext import CorruptDataWarning, CorruptFileError, UnsupportedError, col
-from pqext.core.base.local_paths import with_home
+from pqext.core.base.local_paths import expand_home
 
 TABLE = pa.table({"a": [1, 2, 3]})
 
@@ -95,6 +95,6 @@ def test_file_column_is_not_mistaken_for_a_partition_column(tmp_path: Path) -> N
 def test_home_folders_of_other_users_are_expanded(tmp_path: Path) -> None:
     pwd = pytest.importorskip("pwd")
     name = pwd.getpwuid(os.getuid()).pw_name
-    assert with_home(f"~{name}/x.parquet") == os.path.expanduser(f"~{name}/x.parquet") != f"~{name}/x.parquet"
+    assert expand_home(f"~{name}/x.parquet") == os.path.expanduser(f"~{name}/x.parquet") != f"~{name}/x.parquet"
     with pytest.raises(FileNotFoundError, match=r"~no-such-user/x\.parquet"):
         pqext.scan("~no-such-user/x.parquet")

@@ -118,8 +118,8 @@ def test_partition_types_declare_other_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"partition_types": {"w": "int32"}}, "no partition column 'w'; the folders have big, y, z"),
-        ({"partition_types": {"y": "array<int>"}}, "column 'y' must have a type of single values"),
+        ({"partition_types": {"w": "int32"}}, "no partition column 'w'; the partition columns are big, y, z"),
+        ({"partition_types": {"y": "array<int>"}}, "column 'y' must have a scalar type"),
         ({"partition_types": {"y": "int33"}}, "column 'y': INT33 is not a type"),
         ({"partition_types": {"z": "int32"}}, "partition column 'z': folder values cannot be converted to int32"),
         ({"partition_types": {"big": "decimal(38,0)"}}, "column 'big': folder values cannot be .*more than 38 digits"),

@@ -52,7 +52,7 @@ def test_index_without_columns_or_of_an_unknown_version_has_no_name() -> None:
 def test_name_that_is_a_prefix_of_another_is_rejected() -> None:
     inner, outer = names.index_column(["a"], "minmax"), names.index_column(["a_minmax_1b"], "minmax")
     assert outer.startswith(inner)
-    with pytest.raises(ValueError, match=r"starts with the name of minmax of a, 'a_minmax_1'"):
+    with pytest.raises(ValueError, match=r"'a_minmax_1' \(minmax of a\) is a prefix of 'a_minmax_1b_"):
         names.check_names([], {outer: "minmax of a_minmax_1b", inner: "minmax of a"})
     names.check_names(["a", "ab"], {inner: "minmax of a", names.index_column(["b"], "minmax"): "minmax of b"})
 

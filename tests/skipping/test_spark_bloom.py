@@ -151,7 +151,7 @@ def test_false_positive_rate_is_close_to_the_requested_one() -> None:
 
 def test_invalid_filter_sizes_are_rejected() -> None:
     for expected, fpp, message in (
-        (0, 0.1, "expected must be positive"), (1, 0.0, "fpp must be between"), (1, 1.0, "fpp must be between"),
+        (0, 0.1, "distinct values must be positive"), (1, 0.0, "fpp must be between"), (1, 1.0, "fpp must be between"),
         (9, float("nan"), "fpp must be between"), (1 << 40, 0.01, "the maximum is 1,073,741,824"),
         (1, 1e-320, "the maximum is 1024"),
     ):  # fmt: skip
@@ -167,7 +167,7 @@ def test_filters_are_merged() -> None:
     both.add(pa.array(["a"]))
     one.merge(other)
     assert one.finish() == both.finish()
-    with pytest.raises(ValueError, match="filters must have equal expected"):
+    with pytest.raises(ValueError, match="filters must have the same number of distinct values and fpp"):
         one.merge(BloomBuilder(100, 0.1))
 
 

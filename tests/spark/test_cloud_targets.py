@@ -182,5 +182,5 @@ def test_errors_display_no_secret(target_folder: Place) -> None:
 
 
 def test_stores_without_staged_uploads_are_rejected() -> None:
-    with pytest.raises(UnsupportedError, match="hdfs:// does not support folders that several tasks write together"):
+    with pytest.raises(UnsupportedError, match="from several tasks is not supported on hdfs://"):
         target_of("hdfs://name/folder", None)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def align_batches(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Zip streams of arrays or batches, slicing them so that the items of each tuple have the same number of rows.
+    """Yield tuples of arrays or batches, one from each stream, sliced to the same number of rows.
 
     Raises ``ValueError`` if one stream has fewer rows than another.
     """

@@ -31,7 +31,7 @@ def load_service(name: str) -> Any:
 
 
 def attach(
-    package: str, file: str, hints: Mapping[str, str] | None = None, external: Mapping[str, str] | None = None
+    package: str, file: str, hints: Mapping[str, str] | None = None, external_modules: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return the ``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, whose ``__init__.pyi`` lists its names.
 
@@ -39,16 +39,16 @@ def attach(
         package: Dotted name of the package.
         file: The package's ``__file__``.
         hints: Replacement for each known name of another library, for error messages.
-        external: Modules outside the package, by the public names that they define.
+        external_modules: Modules outside the package, by the public names that they define.
     """
     load, _, stub_names = lazy_loader.attach_stub(package, file)
-    elsewhere = external or {}
-    public = sorted([*stub_names, *elsewhere])
+    modules = external_modules or {}
+    public = sorted([*stub_names, *modules])
 
     def get(name: str) -> Any:
         if name not in public:
             raise missing_attribute(f"module {package!r}", name, public, hints or {})
-        value = load_object(f"{elsewhere[name]}:{name}") if name in elsewhere else load(name)
+        value = load_object(f"{modules[name]}:{name}") if name in modules else load(name)
         setattr(sys.modules[package], name, value)
         return value
 

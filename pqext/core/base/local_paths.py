@@ -44,13 +44,13 @@ def check_path(path: str) -> None:
         raise ValueError(f"{path[:300]!r} is not a valid path: it contains lone surrogates") from None
 
 
-def with_home(path: str) -> str:
+def expand_home(path: str) -> str:
     """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder.
 
     The path is unchanged if the working folder contains a file or folder of that name. Raises ``ValueError`` if
     :func:`check_path` does.
 
-    >>> with_home("a/~b")
+    >>> expand_home("a/~b")
     'a/~b'
     """
     check_path(path)

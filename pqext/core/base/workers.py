@@ -167,7 +167,7 @@ class Workers:
         return (result for _ in range(len(futures)) for result in self._finish(futures.popleft()))
 
     def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], lookahead: int) -> Generator[T, None, None]:
-        """Like :meth:`map`, but consume items lazily, at most ``lookahead`` items ahead of the requested result."""
+        """Yield results like :meth:`map`, but consume items lazily, at most ``lookahead`` items ahead of the result."""
         if self._pool is None:
             yield from map(function, items)
             return

@@ -111,7 +111,7 @@ class _Concatenation:
         shift = sink.offset - len(MAGIC)
         self._merge.forget_foreign_bounds(metadata, [group.columns for group in groups])
         for group in groups:
-            results = [self._take_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
+            results = [self._read_shifted_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
             for chunk in group.columns:
                 _move(chunk, shift, footer.offset)
             if group.file_offset:
@@ -131,7 +131,7 @@ class _Concatenation:
                 element.chunk.offset_index_offset, element.chunk.offset_index_length = _write(sink, element.offset)
         return self._merge.finish(self._groups)
 
-    def _take_indexes(self, chunk: ColumnChunk, source: Source, shift: int, end: int) -> _Indexes:
+    def _read_shifted_indexes(self, chunk: ColumnChunk, source: Source, shift: int, end: int) -> _Indexes:
         column = _read(source, chunk.column_index_offset, chunk.column_index_length)
         raw = _read(source, chunk.offset_index_offset, chunk.offset_index_length)
         if raw is not None:

@@ -306,7 +306,8 @@ def footer_or_checkpoint(
         kind = "footer" if saved is torn else "checkpoint"
         warn_about_file(
             source.path,
-            f"{error.message}; opened with the {kind} at {saved.offset:,}, which has {with_noun(rows, 'row')}",
+            f"{error.message}; opened from the {kind} at offset {saved.offset:,}, which covers "
+            f"{with_noun(rows, 'row')}",
             RecoveredFileWarning,
         )
         return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -19,7 +19,7 @@ def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 
     Page counts in the metadata that contradict its list of encodings are ignored.
     """
-    said, pages = count_pages(chunk), _by_name(page_counts)
+    said, pages = count_pages(chunk), _counts_by_name(page_counts)
     is_counted = not said or said == pages or not _lists(chunk, said)
     return is_counted and (_lists(chunk, pages) or not chunk.encodings)
 
@@ -30,7 +30,7 @@ def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
     The result is empty if the total number of pages differs, or if the list of encodings contradicts the counts but not
     the pages. Both names of the dictionary encoding are equivalent.
     """
-    said, pages = count_pages(chunk), _by_name(page_counts)
+    said, pages = count_pages(chunk), _counts_by_name(page_counts)
     if said.total() != pages.total() or (_lists(chunk, pages) and not _lists(chunk, said)):
         return frozenset()
     odd = {encoding for encoding, count in pages.items() if count > said[encoding]}
@@ -51,7 +51,7 @@ def count_pages(chunk: ColumnMetaData) -> Counter[int]:
     return +page_counts
 
 
-def _by_name(page_counts: Mapping[int, int]) -> Counter[int]:
+def _counts_by_name(page_counts: Mapping[int, int]) -> Counter[int]:
     named: Counter[int] = Counter()
     for encoding, count in page_counts.items():
         named[normalize_encoding(encoding)] += count

@@ -36,7 +36,10 @@ def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> byt
             return None
         size = payload_size(result, whole, uuid)
         if size > limits.footer_bytes:
-            raise LimitError(f"extension {uuid} has {size} bytes, more than footer_bytes={limits.footer_bytes}")
+            raise LimitError(
+                f"extension {uuid} has {size} bytes, more than footer_bytes={limits.footer_bytes}; "
+                "raise the limit with limits=Limits(footer_bytes=...)"
+            )
         start = opened.size - tail_bytes - size
         return checked_payload(opened.read(start, size).tobytes(), result[:4], uuid)
     except (CorruptFileError, LimitError) as error:

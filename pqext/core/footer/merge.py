@@ -174,7 +174,7 @@ class FooterMerge:
         handler = describer(pair.key) if any(values) else None
         if handler is None:
             return pair
-        return KeyValue(key=pair.key, value=handler.of_all_rows(values))
+        return KeyValue(key=pair.key, value=handler.merge_values(values))
 
     @property
     def _footer(self) -> FileMetaData:

@@ -126,7 +126,7 @@ def read_footer(
         tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
-        return _of_plaintext(read_standalone(source, limits), decryption, source.path)
+        return _plaintext_footer(read_standalone(source, limits), decryption, source.path)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
@@ -140,7 +140,8 @@ def read_footer(
         )
     if length > limits.footer_bytes:
         raise LimitError(
-            f"the footer has {length} bytes, more than footer_bytes={limits.footer_bytes}",
+            f"the footer has {length} bytes, more than footer_bytes={limits.footer_bytes}; "
+            "raise the limit with limits=Limits(footer_bytes=...)",
             path=source.path,
             offset=size - TRAILER_BYTES,
         )
@@ -161,7 +162,7 @@ def read_footer(
     has_two = ends_in_flat_footer(raw)
     opened = open_instead(raw, offset, limits, source.path) if has_two else None
     if opened is not None:
-        return _of_plaintext(opened, decryption, source.path)
+        return _plaintext_footer(opened, decryption, source.path)
     try:
         if is_plain and length >= LEAST_INDEXED:
             metadata, end = decode_footer(raw, limits, offset, source.path)
@@ -171,11 +172,11 @@ def read_footer(
         opened = open_fallback(error, raw, offset, limits, source.path) if has_two else None
         if opened is None:
             raise
-        return _of_plaintext(opened, decryption, source.path)
+        return _plaintext_footer(opened, decryption, source.path)
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 
-def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
+def _plaintext_footer(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
     """Return the footer of a plaintext file.
 
     Raises ``EncryptionError`` if ``decryption`` does not allow plaintext files.

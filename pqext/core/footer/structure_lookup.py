@@ -20,7 +20,7 @@ _T = TypeVar("_T", bound=Struct)
 _L = TypeVar("_L", bound=Struct)
 
 
-class Structures(Protocol):
+class StructureLookup(Protocol):
     """Footer whose structures can be looked up one by one or all together."""
 
     def complete(self) -> FileMetaData:
@@ -35,7 +35,7 @@ class LookupFooter(Footer):
     """Footer that is read lazily through ``lookup``."""
 
     __slots__ = ("lookup",)
-    lookup: Structures
+    lookup: StructureLookup
 
     @property
     def raw(self) -> Any:
@@ -127,7 +127,7 @@ class IndexedStructs(LazyStructs[_T]):
 
     def __init__(
         self,
-        lookup: Structures,
+        lookup: StructureLookup,
         count: int,
         find: Callable[[int], _T] | None,
         fallback: Callable[[FileMetaData], Sequence[_T]],

@@ -1,4 +1,4 @@
-"""Write the end of a file in each footer format."""
+"""Serialise the end of a file, from the footer to the magic number, in any of the footer formats."""
 
 from __future__ import annotations
 

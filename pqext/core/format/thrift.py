@@ -154,7 +154,7 @@ class LazyStructs(Sequence[T]):
 
     @property
     def undecoded_index(self) -> StructIndex | None:
-        """Index of the elements if none was decoded, since decoded elements may have been changed; otherwise None."""
+        """Index of the serialised elements; None if any element was decoded, because the caller may have changed it."""
         return None if self._decoded else self._index
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:

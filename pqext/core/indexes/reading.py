@@ -31,7 +31,7 @@ from pqext.core.indexes.page_index import (
 from pqext.core.io.external_files import read_many
 from pqext.core.io.source import Range, Source
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.orders import of_column
+from pqext.core.schema.orders import declared_order
 from pqext.core.schema.statistics import is_cuttable
 
 IndexRanges = list[tuple[Source, Range]]
@@ -214,7 +214,7 @@ class IndexReader:
             columns = self.column_index(chunk) if ColumnIndex in index_types else None
             if offsets is None:
                 return None
-            order = of_column(chunk.node.leaf_type, chunk.order)
+            order = declared_order(chunk.node.leaf_type, chunk.order)
             pages = IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
             if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
                 return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # the other bounds are unknown
@@ -332,7 +332,8 @@ class IndexReader:
                 raise CorruptFileError(f"an index of {length} bytes at {offset} extends beyond the file", offset=offset)
             if length > self._limits.page_index_bytes:
                 raise LimitError(
-                    f"an index of {length} bytes exceeds page_index_bytes={self._limits.page_index_bytes}"
+                    f"an index of {length} bytes exceeds page_index_bytes={self._limits.page_index_bytes}; "
+                    "raise the limit with limits=Limits(page_index_bytes=...)"
                 )
         return offset, length
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 from zlib import crc32
 
-from pqext.core.base.local_paths import scheme_of, with_home
+from pqext.core.base.local_paths import expand_home, scheme_of
 
 
 def lock_module() -> ModuleType | None:
@@ -78,7 +78,7 @@ def _local_path(file: Any) -> str | None:
         from pqext.core.io.sources.locations import locate
 
         return str(locate(path))
-    return with_home(path) if scheme is None else None
+    return expand_home(path) if scheme is None else None
 
 
 def temporary_prefix(path: str) -> str:
@@ -88,7 +88,7 @@ def temporary_prefix(path: str) -> str:
 
 def unfinished_files(path: str) -> list[str]:
     """Return the temporary files of ``path`` that crashed writers left next to it, the most recently modified first."""
-    real = os.path.realpath(with_home(path))
+    real = os.path.realpath(expand_home(path))
     with suppress(OSError):
         prefix = temporary_prefix(real)
         entries = [entry for entry in os.scandir(os.path.dirname(real)) if entry.name.startswith(prefix)]

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.base.local_paths import scheme_of, with_home
+from pqext.core.base.local_paths import expand_home, scheme_of
 from pqext.core.io.local_writers import lock, temporary_prefix, unlock
 from pqext.core.io.sources.store import BufferedUpload, Upload
 
@@ -185,7 +185,7 @@ def _locate(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | Non
     """Return the local path, or the location in a store."""
     is_path = isinstance(dest, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(dest)) is None:
-        return with_home(path)
+        return expand_home(path)
     from pqext.core.io.sources.locations import Location, locate
 
     location = locate(dest, filesystem, storage_options)

@@ -170,21 +170,21 @@ def check_parents(folder: Location) -> None:
         base.pop()
     root = folder.with_key("/" if folder.key.startswith("/") else "")
     if 0 < len(base) < len(parts):
-        log = _at(root, [*base, "_delta_log"]).files()
-        check_listing(_at(root, base), (f"_delta_log/{_parts(file.key)[-1]}" for file in log))
+        log = _child_location(root, [*base, "_delta_log"]).files()
+        check_listing(_child_location(root, base), (f"_delta_log/{_parts(file.key)[-1]}" for file in log))
     if len(base) > 1 and base[-1] == "data":
         table = base[:-1]
-        if any(_ICEBERG.fullmatch(_parts(file.key)[-1]) for file in _at(root, [*table, _METADATA]).files()):
+        if any(_ICEBERG.fullmatch(_parts(file.key)[-1]) for file in _child_location(root, [*table, _METADATA]).files()):
             raise TableFormatError("Iceberg", _url(root, table))
 
 
-def _at(folder: Location, parts: Sequence[str]) -> Location:
+def _child_location(folder: Location, parts: Sequence[str]) -> Location:
     start = folder.key if folder.key.endswith("/") or not folder.key else f"{folder.key}/"
     return folder.with_key(start + "/".join(parts))
 
 
 def _url(folder: Location, parts: Sequence[str]) -> str:
-    return _at(folder, parts).path if parts else folder.path
+    return _child_location(folder, parts).path if parts else folder.path
 
 
 def _parts(key: str) -> list[str]:

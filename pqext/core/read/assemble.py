@@ -13,7 +13,7 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.kernels.encodings import levels
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.schema.arrow_schema.arrays import array_of, elements_of_null, plain_container
+from pqext.core.schema.arrow_schema.arrays import elements_of_null, plain_container, restore_type
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
 
@@ -43,7 +43,7 @@ def assemble(
 def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
     assert shape.original is not None
     try:
-        return array_of(array, shape.original.type)
+        return restore_type(array, shape.original.type)
     except ParquetError as error:
         error.locate(column=shape.node.dotted_path)
         raise

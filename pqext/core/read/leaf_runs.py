@@ -22,7 +22,7 @@ from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.orders import BoundOrder
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.statistics import of_pages
+from pqext.core.schema.statistics import page_extremes
 from pqext.core.schema.types.leaf import to_physical
 
 BATCH_ROWS = 65_536
@@ -97,7 +97,7 @@ def contents(column: LeafColumn, order: BoundOrder) -> Contents:
         return Contents(column.entries, nulls)
     stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
     physical = values if stored else to_physical(values, order.leaf)
-    extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
+    extremes = page_extremes(order, physical, np.array([0, len(physical)], np.int64))
     low, high = extremes.minima[0], extremes.maxima[0]
     return Contents(
         column.entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),

@@ -350,7 +350,7 @@ class ParquetFile(SuggestionMixin):
         self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | NDArray[np.int64] | None = None,
         budget: Budget | None = None, *, as_dictionaries: bool = False,
     ) -> Iterator[pa.Array]:
-        """Read a top-level column of one row group in batches of its storage type, without applying annotations.
+        """Yield a top-level column of one row group in batches of its storage type, without applying annotations.
 
         ``rows`` are disjoint ascending ranges or ascending row numbers. Columns that are read in parallel share a
         ``budget``. Their batches may end at different rows (see :func:`pqext.core.base.batches.align_batches`). With
@@ -408,9 +408,8 @@ class ParquetFile(SuggestionMixin):
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
-        metadata = {
-            _raw(pair.key): _raw(pair.value or "") for pair in iter_valid_pairs(pairs, self.options) if pair.key != KEY
-        }
+        valid_pairs = iter_valid_pairs(pairs, self.options)
+        metadata = {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY}
         return pa.schema([top.field(self.options) for top in shapes], metadata or None)
 
     def _select_row_groups(
@@ -446,5 +445,5 @@ def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
     return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
 
 
-def _raw(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

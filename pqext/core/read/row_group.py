@@ -414,7 +414,7 @@ class RowGroup:
         return node
 
     @property
-    def counts_too_little(self) -> bool:
+    def may_undercount_bytes(self) -> bool:
         """Whether chunks may have more bytes than their metadata counts."""
         return self._count_error > 0
 

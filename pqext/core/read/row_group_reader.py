@@ -339,7 +339,7 @@ class RowGroupReader:
         ] if excluded_leaves else self._leaves
         chunks = [group.chunk(leaf.node) for leaf in leaves]
         if self._options.second_copies:
-            chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
+            chunks = [second_copy.find_second_copy(chunk) for chunk in chunks]
         pages: dict[int, PageSelection] = {}
         # Skipping corruption requires decoding all pages, so that all damage is detected.
         if selection is not None and lost is None:

@@ -49,7 +49,7 @@ def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
     return shift_offsets(result, chunk.data_page_offset)
 
 
-def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
+def find_second_copy(chunk: ColumnChunk) -> ColumnChunk:
     """Return the second copy of a column chunk, to be read instead of the chunk.
 
     Return the chunk itself if it has no copy.

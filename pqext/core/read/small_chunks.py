@@ -154,7 +154,7 @@ class SmallLeaves:
             index = columns.undecoded_index if isinstance(columns, LazyStructs) and near is None else None
             if (index is None and near is None) or len(columns) != len(group.schema.leaves):
                 return None
-            if group.crypto is not None or group.counts_too_little or not self._leaves:
+            if group.crypto is not None or group.may_undercount_bytes or not self._leaves:
                 return None
             own_name = source.summary_name.encode("utf-8", "surrogateescape")
             if index is not None:

@@ -157,7 +157,7 @@ class AssignedTypes:
 
 
 @runtime_checkable
-class DescribesFile(Protocol):
+class KeyValueMetadataHandler(Protocol):
     """Optional interface of a handler: key-value metadata of a file that describes columns of its type."""
 
     def key_value_metadata(
@@ -179,7 +179,7 @@ class DescribesFile(Protocol):
         all key-value metadata of the file.
         """
 
-    def of_other_rows(
+    def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
         """Return the part of ``value`` that is valid for a file with other rows; None if no part is.
@@ -188,7 +188,7 @@ class DescribesFile(Protocol):
         that ``value`` describes.
         """
 
-    def of_all_rows(self, values: Sequence[str | None]) -> str:
+    def merge_values(self, values: Sequence[str | None]) -> str:
         """Merge the values of several files with the same columns. At least one value is not None.
 
         A value is None if the file does not have the property. Raises ``ValueError`` if the values cannot be combined

@@ -8,7 +8,7 @@ from typing import Any
 
 from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
 from pqext.core.format.metadata import FieldRepetitionType, KeyValue, LogicalType
-from pqext.core.schema.annotations import DescribesFile, for_property
+from pqext.core.schema.annotations import KeyValueMetadataHandler, for_property
 from pqext.core.schema.nodes import Schema, SchemaNode
 
 
@@ -37,7 +37,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
     return _with_types(schema, logical_types) if logical_types else schema, has_warned
 
 
-def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
+def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
     """Return the parts of the key-value metadata ``pairs`` that are valid for a file with ``schema`` and other rows.
 
     With ``is_subset``, the rows of the file are a subset of the rows that ``pairs`` describes.
@@ -46,7 +46,7 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool =
     for key, value in pairs.items():
         handler = describer(key)
         if handler is not None:
-            retained = handler.of_other_rows(value, schema.find, is_subset=is_subset)
+            retained = handler.retain_valid(value, schema.find, is_subset=is_subset)
             if retained is None:
                 del result[key]
             else:
@@ -54,13 +54,13 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool =
     return result
 
 
-def describer(key: str) -> DescribesFile | None:
+def describer(key: str) -> KeyValueMetadataHandler | None:
     """Return the handler whose columns the key-value metadata ``key`` describes; None if there is none."""
     annotation = for_property(key)
     if annotation is None:
         return None
     handler = annotation.load()
-    return handler if isinstance(handler, DescribesFile) else None
+    return handler if isinstance(handler, KeyValueMetadataHandler) else None
 
 
 def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Schema:

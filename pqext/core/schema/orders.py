@@ -127,7 +127,7 @@ def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
     return BoundOrder(leaf, "chronological" if leaf.physical == Type.INT96 else "type")
 
 
-def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
+def declared_order(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
     """Return the order for ``leaf`` that a file's ``ColumnOrder`` declares.
 
     The order is undefined if ``order`` is None or does not match the type.

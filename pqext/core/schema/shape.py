@@ -82,7 +82,7 @@ class Shape:
 
     def _heeds(self, member: str | None) -> bool:
         # Do not use ``annotation``: columns of an annotated group may be read as its storage on request.
-        return _of_group(self.node) is not None
+        return _group_annotation(self.node) is not None
 
     def select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
         """Return the shape with only the leaves that match ``predicate``; None if no leaf matches.
@@ -255,7 +255,7 @@ def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
                 return _list(node, repeated, levels, _element(repeated, levels))
             within = *levels, repeated.max_definition_level
             return _list(node, repeated, levels, from_node(repeated.children[0], within))
-    annotation = _of_group(node)
+    annotation = _group_annotation(node)
     children = tuple(from_node(child, levels) for child in node.children)
     return GroupShape(node, _slot_level(levels), level, repetition, annotation, children)
 
@@ -270,7 +270,7 @@ def _leaf(node: SchemaNode, levels: tuple[int, ...]) -> LeafShape:
     return LeafShape(node, _slot_level(levels), level, repetition, annotation, element_levels=levels)
 
 
-def _of_group(node: SchemaNode) -> Annotation | None:
+def _group_annotation(node: SchemaNode) -> Annotation | None:
     return for_logical(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
 
 
@@ -316,4 +316,4 @@ def _entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
     """Return the shape of a repeated group as a struct. Its LIST or MAP annotation is ignored."""
     level, repetition = repeated_node.max_definition_level, repeated_node.max_repetition_level
     children = tuple(from_node(child, (*levels, level)) for child in repeated_node.children)
-    return GroupShape(repeated_node, level, level, repetition, _of_group(repeated_node), children)
+    return GroupShape(repeated_node, level, level, repetition, _group_annotation(repeated_node), children)

@@ -19,7 +19,7 @@ from pqext.core.format.metadata import ColumnOrder, Statistics, Type
 from pqext.core.format.predicate import COMPARE, Bounds, Value
 from pqext.core.kernels.encode import page_statistics
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
-from pqext.core.schema.orders import BoundOrder, is_float, of_column
+from pqext.core.schema.orders import BoundOrder, declared_order, is_float
 from pqext.core.schema.types.logical import LeafType
 
 BOUND_BYTES = 64
@@ -53,7 +53,7 @@ class PageExtremes:
     nan_counts: Sequence[int] | None
 
 
-def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtremes:
+def page_extremes(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtremes:
     """Return the extremes of each page of a chunk's dense stored values. Page ``i`` begins at value ``starts[i]``."""
     leaf, pages = order.leaf, len(starts) - 1
     unknown: list[_Bound] = [None] * pages
@@ -92,7 +92,7 @@ def kernel_of(order: BoundOrder) -> str | None:
     return _CODES.get((leaf.physical, "signed" if order.is_float else leaf.order))
 
 
-def of_boundaries(
+def boundary_extremes(
     order: BoundOrder, kernel: str | None, physical: pa.Array, boundaries: PageBoundaries
 ) -> PageExtremes:
     """Return the extremes of pages that are being written. ``kernel`` is the result of :func:`kernel_of`."""
@@ -104,7 +104,7 @@ def of_boundaries(
         result = page_statistics.number_bounds(physical.buffers()[1], physical.offset, kernel, boundaries)
         if result is not None:
             return PageExtremes(result[0], result[1], result[2] if kernel[0] == "f" else None)
-    return of_pages(order, physical, boundaries.starts("values"))
+    return page_extremes(order, physical, boundaries.starts("values"))
 
 
 def _fixed_width_bytes(physical: pa.Array, width: int) -> Bytes:
@@ -220,7 +220,7 @@ def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageEx
     return PageExtremes(plain_bounds(low), plain_bounds(high), None)
 
 
-def of_chunk(
+def chunk_statistics(
     order: BoundOrder, pages: PageExtremes, null_count: int, *,
     bound_bytes: int = BOUND_BYTES, distinct_count: int | None = None,
 ) -> Statistics:
@@ -303,7 +303,7 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
     """
     if statistics is None:
         return Bounds(num_values=num_values, has_nan=None if is_float(leaf_type) else False)
-    bound_order = of_column(leaf_type, order)
+    bound_order = declared_order(leaf_type, order)
     low = high = None
     if bound_order.is_defined:
         low, high = statistics.min_value, statistics.max_value

@@ -58,7 +58,7 @@ def describe(
     has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
     sizes = boundaries.measure(physical.buffers()[1], physical.offset) if has_sizes else None
     if recipe.statistics:
-        extremes = statistics.of_boundaries(recipe.order, recipe.bounds, physical, boundaries)
+        extremes = statistics.boundary_extremes(recipe.order, recipe.bounds, physical, boundaries)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
             # In Spark NaN is greater than all numbers, but bounds exclude NaN, and Spark prunes by them.
             unknown = [None] * boundaries.count
@@ -67,7 +67,7 @@ def describe(
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
             distinct = dictionary.distinct(len(physical))
-        metadata.statistics = statistics.of_chunk(
+        metadata.statistics = statistics.chunk_statistics(
             recipe.order, extremes, boundaries.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
         )
         definition = repetition = None

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pqext.core.encryption.writing import FileEncryptor
 from pqext.core.format.metadata import RowGroup, Type
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import Annotation, DescribesFile, WrittenColumn
+from pqext.core.schema.annotations import Annotation, KeyValueMetadataHandler, WrittenColumn
 from pqext.core.schema.arrow_schema.types import strip_extension_metadata
 from pqext.core.schema.nodes import Schema
 from pqext.core.schema.types import marks
@@ -164,7 +164,7 @@ def pairs(
     result: dict[str, str] = {}
     for annotation, written in columns.values():
         handler = annotation.load()
-        if isinstance(handler, DescribesFile):
+        if isinstance(handler, KeyValueMetadataHandler):
             result |= handler.key_value_metadata(written, input_metadata, options)
     if (options.geoparquet or options.primary_geometry) and not result:
         tops = schema.root.children

@@ -39,7 +39,7 @@ def as_table(data: Any) -> Any:
         if isinstance(getattr(data, "schema", None), pa.Schema) and isinstance(data, Iterable):
             return data
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return restore(_of_pandas(data), data.attrs)
+            return restore(_table_from_pandas(data), data.attrs)
         if isinstance(data, Mapping):
             return _table_of(data)
         data = with_arrow_types(data)
@@ -63,7 +63,7 @@ def _is_array(data: Any) -> bool:
     return isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type)
 
 
-def _of_pandas(frame: Any) -> pa.Table:
+def _table_from_pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -29,7 +29,7 @@ from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.core.schema.data_frames import drop_row_ranges
-from pqext.core.schema.key_value_types import of_other_rows
+from pqext.core.schema.key_value_types import retain_valid_pairs
 from pqext.core.write import derived_columns, key_value_metadata, row_group_writer
 from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.index_writer import IndexWriter
@@ -399,7 +399,7 @@ class ParquetWriter(SuggestionMixin):
             for key, value in (drop_row_ranges if self._plan.order else dict)(self.arrow_schema.metadata or {}).items()
             if key not in excluded
         }
-        carried = of_other_rows(carried, self._plan.schema, is_subset=self._is_rewrite)
+        carried = retain_valid_pairs(carried, self._plan.schema, is_subset=self._is_rewrite)
         carried |= {**self._derive_metadata(groups, carried), **self.options.key_value_metadata}
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)

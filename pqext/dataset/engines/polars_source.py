@@ -68,7 +68,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
         result = scan if names is None else scan.select(list(names))
         pushed = None if predicate is None or n_rows is not None else translate(predicate, comparable())
         for batch in batches_of(result.limit(n_rows), pushed, batch_size or BATCH_ROWS):
-            frame = _frame(formats.batch(batch, result.schema))
+            frame = _frame(formats.convert_batch(batch, result.schema))
             yield frame if predicate is None else frame.filter(predicate)
 
     return register_io_source(read, schema=schema, is_pure=True)

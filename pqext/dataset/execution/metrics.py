@@ -116,7 +116,7 @@ class Run:
         return source.is_opened
 
     def stop_source(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
-        """Stop counting the usage of a source, which :meth:`start_source` started."""
+        """Stop counting the usage of a source. ``is_open`` is the value that :meth:`start_source` returned for it."""
         self._files += source.is_opened - is_open
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, previous_counts)

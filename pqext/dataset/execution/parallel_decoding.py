@@ -137,7 +137,7 @@ def _is_long(plan: RowGroupPlan) -> bool:
 
 
 def _split_plan(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
-    """Split ``plan`` into up to ``count`` plans of about equal numbers of rows, at page boundaries.
+    """Yield up to ``count`` parts of ``plan`` with about equal numbers of rows, split at page boundaries.
 
     The plan is not split if a column has no offset index, or if it reads more than ``_MOST_LEAVES`` leaf columns.
     """

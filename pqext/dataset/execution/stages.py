@@ -31,7 +31,7 @@ from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import check_batches
 from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
-from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, merge_stages
 from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20
@@ -243,12 +243,12 @@ class _GroupRun:
         """Return whether stages are worth their overhead, by adaptive statistics or, at first, by column statistics."""
         if self._statistics.pays is not None:
             return self._statistics.pays
-        condition = merged_stage(stages).filter
+        condition = merge_stages(stages).filter
         return condition is None or estimate_selectivity(condition, self._file.row_groups[self._plan.index]) <= _PAYS
 
     def _run_in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
-        yield from self._run_last_stage(merged_stage(stages), ranges)
+        yield from self._run_last_stage(merge_stages(stages), ranges)
 
     def run_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
         """Yield the matching rows.
@@ -300,7 +300,7 @@ class _GroupRun:
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
                 if window.kept_bytes > _KEPT_BYTES:
                     # These columns are read again with those of the last stage.
-                    last = replace(merged_stage([stage, last]), filter=None, asked=())
+                    last = replace(merge_stages([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
             remaining_rows = window.row_numbers()
@@ -325,7 +325,7 @@ class _GroupRun:
         self, stage: Stage, rows: Rows, remaining_rows: NDArray[np.int64] | None = None,
         columns: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Run the last stage: read its columns for ``remaining_rows``, add ``columns``, and apply its filter."""
+        """Yield the rows of the last stage: its columns for ``remaining_rows`` and ``columns``, filtered."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):

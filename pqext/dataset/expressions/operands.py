@@ -301,7 +301,7 @@ class Cast(Value):
         if not isinstance(self.type, str):
             raise TypeError("the type of a cast must be the name of a type")
         if describe(target_type(self.type)) is None:
-            raise ValueError(f"a column can only be cast to a type of single values, not to {escape_text(self.type)}")
+            raise ValueError(f"a column can only be cast to a scalar type, not to {escape_text(self.type)}")
         _check_depth(self)
 
     @property

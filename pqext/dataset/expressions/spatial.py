@@ -124,7 +124,7 @@ class SpatialPredicates(Generic[Result]):
         return self._spatial("contains", geometry)
 
     def touches(self, geometry: Any) -> Result:
-        """Test whether the boundaries share points but the interiors do not."""
+        """Test whether the geometries share points but their interiors do not."""
         return self._spatial("touches", geometry)
 
     def crosses(self, geometry: Any) -> Result:

@@ -62,9 +62,11 @@ class FileSet(PickledByFields):
         self._reported: frozenset[int] = frozenset()
 
     def iter_open(
-        self, rows: Sequence[int], is_learning: bool = False
+        self, positions: Sequence[int], is_learning: bool = False
     ) -> Generator[tuple[int, ParquetFile], None, None]:
-        """Open the files at positions ``rows`` in order; each file is closed when the next one is requested.
+        """Yield the position and the open file of each source in ``positions``, in order.
+
+        A file is closed when the next one is requested.
 
         ``is_learning`` is true while schemas are collected. Files skipped then are not reported again by the following
         run.
@@ -75,23 +77,23 @@ class FileSet(PickledByFields):
         """
         skipped: list[int] = []
         if self.summaries is not None:
-            self.summaries.prepare([self.sources[row] for row in rows], self.options)
+            self.summaries.prepare([self.sources[position] for position in positions], self.options)
         try:
-            for row, file in self._prefetch(rows):
+            for position, file in self._prefetch(positions):
                 if isinstance(file, CorruptFileError):
                     if self.on_invalid == "raise":
-                        raise self._combine_errors(row, file, rows)
-                    skipped.append(row)
+                        raise self._combine_errors(position, file, positions)
+                    skipped.append(position)
                     continue
                 with file:
-                    if not self._has_shared and len(rows) > 1:
+                    if not self._has_shared and len(positions) > 1:
                         self._has_shared = True
                         with suppress(ParquetError):  # the error is raised again where the columns are needed
                             _ = file.arrow_schema  # initialise what files with the same schema share
-                    yield row, file
+                    yield position, file
         finally:
             reported, self._reported = self._reported, frozenset(skipped if is_learning else ())
-            skipped = [row for row in skipped if row not in reported]
+            skipped = [position for position in skipped if position not in reported]
             if skipped:
                 several = f"{len(skipped)} files are not Parquet and were skipped"
                 reason = "1 file is not Parquet and was skipped" if len(skipped) == 1 else several
@@ -131,7 +133,7 @@ class FileSet(PickledByFields):
         return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """Open local files ahead of the consumer. Threads read the footers of several files per call.
+        """Yield local files, opened ahead of the consumer. Threads read the footers of several files per call.
 
         The iteration stops before the first file that would exceed the system's limit of open files.
         """

@@ -63,6 +63,7 @@ from pqext.geo.predicates.boxes import Operation
 from pqext.variant.timezones import find_timezone
 
 _OPERATIONS = frozenset(get_args(Operation))
+_OPS = sorted({*COMPARE, *HOW, *_OPERATIONS, "in", "is_null", "is_not_null"})
 
 
 def to_json(expression: Expression) -> str:
@@ -109,7 +110,7 @@ def tree_of(value: Value) -> dict[str, Any]:
 def value_of_tree(tree: Any) -> Value:
     """Parse an operand from a JSON tree built by :func:`tree_of`. Raises ``ValueError`` if it is not an operand."""
     try:
-        return _whole_operand(tree)
+        return _parse_operand_object(tree)
     except (RecursionError, TypeError, OverflowError) as error:
         raise ValueError(f"invalid operand: {error}") from error
 
@@ -240,7 +241,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         raise ValueError("an expression must have an op")
     if name in COMPARE and "other" in tree:
         (other,) = _members(tree, "other")
-        return Relation(operand, name, _whole_operand(other))
+        return Relation(operand, name, _parse_operand_object(other))
     if name in HOW and "pattern" in tree:
         escape = tree.pop("escape", ESCAPE)
         (pattern,) = _members(tree, "pattern")
@@ -262,11 +263,11 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     if name in _OPERATIONS:
         distance = _distance(tree.pop("distance", None)) if name == "dwithin" else None
         return Spatial(operand, cast(Operation, name), _geometry(tree), distance)
-    raise ValueError(f"unknown op {name!r}")
+    raise ValueError(f"unknown op {name!r}; the ops are {', '.join(_OPS)}")
 
 
-def _whole_operand(tree: Any, depth: int = 0) -> Value:
-    """Parse an operand that is a complete object, without an ``op`` member."""
+def _parse_operand_object(tree: Any, depth: int = 0) -> Value:
+    """Parse a JSON object that contains only an operand. Raises ``ValueError`` for other members."""
     if not isinstance(tree, dict):
         raise ValueError("an operand must be a JSON object")
     rest = dict(tree)
@@ -298,13 +299,13 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
 
 def _parse_computed(name: str, tree: Any, depth: int) -> Value:
     if name == "list_length":
-        return ListLength(cast(Base, _whole_operand(tree, depth)))
+        return ListLength(cast(Base, _parse_operand_object(tree, depth)))
     if not isinstance(tree, dict):
         raise ValueError(f"{name} requires an object")
     if name == "cast":
         timezone = _timezone(tree)
         of, type = _members(tree, "of", "type")
-        return Cast(_whole_operand(of, depth), _text(type), timezone)
+        return Cast(_parse_operand_object(of, depth), _text(type), timezone)
     if name == "spatial":
         function, arguments = _members(tree, "function", "arguments")
         if not isinstance(arguments, list):
@@ -313,13 +314,14 @@ def _parse_computed(name: str, tree: Any, depth: int) -> Value:
     operator, operands = _members(tree, "operator", "of")
     if not isinstance(operands, list):
         raise ValueError("arithmetic requires a list")
-    return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(operand, depth) for operand in operands))
+    parsed = tuple(_parse_operand_object(operand, depth) for operand in operands)
+    return Arithmetic(cast(ArithmeticOperator, operator), parsed)
 
 
 def _spatial_argument(tree: Any, depth: int) -> Any:
     if not isinstance(tree, dict):
         return tree
-    return _geometry(tree) if tree.keys() & {"wkb", "box"} else _whole_operand(tree, depth)
+    return _geometry(tree) if tree.keys() & {"wkb", "box"} else _parse_operand_object(tree, depth)
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:

@@ -86,8 +86,8 @@ class _Path:
     path: str
 
 
-class _PlacedError(ValueError):
-    """A syntax error at a known position in the text."""
+class _SyntaxError(ValueError):
+    """A syntax error whose message shows its position in the text."""
 
 
 def from_sql(text: str) -> Expression:
@@ -128,14 +128,14 @@ class _Reader:
         return cast(Expression, self._read(self._condition))
 
     def value(self) -> Value:
-        return cast(Value, self._read(self._result))
+        return cast(Value, self._read(self._standalone_value))
 
     def _read(self, make: Callable[[Node], Any]) -> Any:
         if len(self.text) > MAX_LENGTH:
             raise ValueError(f"the text has more than {MAX_LENGTH:,} characters")
         try:
             return make(self._parse())
-        except _PlacedError as error:
+        except _SyntaxError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
             raise ValueError(str(self._failure(self._last_position(), "the text is nested too deeply"))) from None
@@ -185,8 +185,8 @@ class _Reader:
             raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
         return result
 
-    def _result(self, node: Node) -> Value:
-        """Map a value that is not part of a comparison; a VARIANT path without a type is mapped to a VARIANT."""
+    def _standalone_value(self, node: Node) -> Value:
+        """Convert the root node to a value. A VARIANT path without a type becomes a value of type VARIANT."""
         result = self._map_operand(node)
         return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._value(node)
 
@@ -205,7 +205,7 @@ class _Reader:
             self._check(node)
             result = self._map_node(node)
             return ~result if node.args.get("negate") else result
-        except _PlacedError:
+        except _SyntaxError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._syntax_error(node, str(error)) from None
@@ -432,12 +432,12 @@ class _Reader:
         distance = [float(self._operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
-    def _syntax_error(self, node: Node, reason: str) -> _PlacedError:
+    def _syntax_error(self, node: Node, reason: str) -> _SyntaxError:
         return self._failure(literals.start_of(node) or 0, reason)
 
-    def _failure(self, offset: int, reason: str) -> _PlacedError:
+    def _failure(self, offset: int, reason: str) -> _SyntaxError:
         comma = "" if reason.endswith("?") else ","
-        return _PlacedError(f"{excerpt(reason)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
+        return _SyntaxError(f"{excerpt(reason)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
 
 
 _KNOWN = {

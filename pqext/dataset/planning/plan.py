@@ -172,7 +172,7 @@ class Task:
         return plan
 
 
-def merged_stage(stages: Sequence[Stage]) -> Stage:
+def merge_stages(stages: Sequence[Stage]) -> Stage:
     """Merge ``stages`` into one that reads all their columns and applies all their filters."""
     if len(stages) == 1:
         return stages[0]

@@ -22,7 +22,7 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
 from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimate_selectivity, rank
-from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, merge_byte_ranges, merged_stage
+from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, merge_byte_ranges, merge_stages
 from pqext.dataset.planning.projection import ComputedColumn, leaves_of
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.row_groups import Proof, chosen_rows, proof, prune_reason, row_group_may_match
@@ -66,7 +66,7 @@ class FilePlanner:
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
-            self.facts.fetch_ahead(partial(self._request_all, bound, pages, row_groups))
+            self.facts.fetch_ahead(partial(self._request_indexes, bound, pages, row_groups))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
         return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
@@ -133,8 +133,8 @@ class FilePlanner:
             return False
         return True
 
-    def _request_all(self, bound: Bound, pages: bool, row_groups: Collection[int] | None) -> None:
-        """Load the indexes of the row groups that planning and reading need, so that they are prefetched."""
+    def _request_indexes(self, bound: Bound, pages: bool, row_groups: Collection[int] | None) -> None:
+        """Look up every index that planning and reading will need, so that ``fetch_ahead`` can fetch them together."""
         with suppress(CorruptFileError):
             for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
@@ -211,7 +211,7 @@ class FilePlanner:
             for entry in first
         ]
         stages.append(Stage(columns, leaves=tuple(own.items())))
-        return tuple(stages) if worth else (merged_stage(stages),)
+        return tuple(stages) if worth else (merge_stages(stages),)
 
     def _separate_leaves(self, group: RowGroupFacts, excluded_columns: frozenset[str]) -> dict[str, int]:
         """Return the computed columns that a row group stores in a separate leaf, and the number of that leaf.

@@ -74,22 +74,22 @@ class Formats:
             metadata.pop(KEY.encode(), None)
         return pa.schema(list(map(self._field, schema)), metadata or None)
 
-    def batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def convert_batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Convert a batch to the formats; ``schema`` is the schema of its stored columns."""
         if self.is_stored or not any(map(self.converts, schema)):
             return batch
-        columns = [self.array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        columns = [self.convert_array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
         if not columns:
             return batch
         return pa.RecordBatch.from_arrays(columns, schema=self.schema(schema))
 
-    def table(self, table: pa.Table) -> pa.Table:
+    def convert_table(self, table: pa.Table) -> pa.Table:
         """Convert a table to the formats."""
         if self.is_stored or not any(map(self.converts, table.schema)):
             return table
         schema = self.schema(table.schema)
         columns = [
-            pa.chunked_array([self.array(chunk, field) for chunk in column.chunks], new.type)
+            pa.chunked_array([self.convert_array(chunk, field) for chunk in column.chunks], new.type)
             for column, field, new in zip(table.columns, table.schema, schema, strict=True)
         ]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -101,7 +101,7 @@ class Formats:
             return unmark(field).with_type(pa.string())
         return field.with_type(_map_fields(field.type, self._field))
 
-    def array(self, array: pa.Array, field: pa.Field) -> pa.Array:
+    def convert_array(self, array: pa.Array, field: pa.Field) -> pa.Array:
         if not self.converts(field):
             return array
         if is_geometry(field):
@@ -115,14 +115,14 @@ class Formats:
         array = plain_layout(array)
         kind, new = array.type, self._field(field.with_type(array.type)).type
         if pa.types.is_struct(kind):
-            children = [self.array(array.field(i), kind.field(i)) for i in range(kind.num_fields)]
+            children = [self.convert_array(array.field(i), kind.field(i)) for i in range(kind.num_fields)]
             return pa.StructArray.from_arrays(children, fields=list(new), mask=array.is_null())
         if pa.types.is_map(kind):
-            keys = self.array(array.keys, kind.key_field)
-            items = self.array(array.items, kind.item_field)
+            keys = self.convert_array(array.keys, kind.key_field)
+            items = self.convert_array(array.items, kind.item_field)
             child = pa.StructArray.from_arrays([keys, items], fields=[new.key_field, new.item_field])
         else:
-            child = self.array(array.values, kind.value_field)
+            child = self.convert_array(array.values, kind.value_field)
         buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
         return pa.Array.from_buffers(new, len(array), buffers, offset=array.offset, children=[child])
 

@@ -33,7 +33,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     """
     require_package("pandas")
     made = _objects(table, formats)
-    shown = formats.arrow().table(_clear_columns(table, made))
+    shown = formats.arrow().convert_table(_clear_columns(table, made))
     frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
     remember(frame, shown.schema)
     seen: dict[str, int] = {}
@@ -59,7 +59,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"polars does not support duplicate column names: {join_names(duplicates)}; use to_table()")
     made = _objects(table, formats)
-    shown = formats.arrow().table(_clear_columns(table, made))
+    shown = formats.arrow().convert_table(_clear_columns(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     frame = convert_table(shown, "polars", polars.DataFrame, *faults)
     for place, values in made.items():
@@ -89,7 +89,7 @@ def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
     Structs become dicts, lists become lists, and maps become lists of pairs.
     """
     if not formats.needs_objects(field):
-        values: list[Any] = formats.array(array, field).to_pylist()
+        values: list[Any] = formats.convert_array(array, field).to_pylist()
         return values
     if is_geometry(field):
         from pqext.geo.wkb import to_shapely

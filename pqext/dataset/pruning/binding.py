@@ -50,7 +50,7 @@ from pqext.dataset.expressions.literals import ValueType, is_duration, value_typ
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
 from pqext.dataset.pruning.implied_predicates import implied_predicate, result_predicate
-from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
+from pqext.dataset.pruning.intervals import UNKNOWN, convert_dates_to_timestamps, interval
 from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
 
@@ -134,9 +134,9 @@ class ComputedLeaf:
         beside = interval(other, type, bounds)
         kinds = value_type_of_arrow(type_of(self.operand, type)), value_type_of_arrow(type_of(other, type))
         if kinds == (_DATE, _TIMESTAMP):
-            result = at_midnight(result)
+            result = convert_dates_to_timestamps(result)
         elif kinds == (_TIMESTAMP, _DATE):
-            beside = at_midnight(beside)
+            beside = convert_dates_to_timestamps(beside)
         elif None in kinds or (kinds[0] != kinds[1] and not all(item.name in COMPARABLE for item in kinds if item)):
             return True
         return core.may_relate(result, operator, beside)

@@ -41,7 +41,7 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
     if not -_MOST < value < _MOST or condition.operator == "!=":
         return None
     if operand.function == "st_distance":
-        return _within_distance(operand, float(value)) if condition.operator in ("<", "<=", "==") else None
+        return _distance_predicate(operand, float(value)) if condition.operator in ("<", "<=", "==") else None
     if operand.function not in _ACROSS | _ALONG or not isinstance(operand.arguments[0], Column):
         return None
     low = -_MOST if condition.operator in ("<", "<=") else math.nextafter(float(value), -math.inf)
@@ -84,7 +84,7 @@ def distance_arguments(operand: Operand) -> tuple[Column, Geometry] | None:
     return None
 
 
-def _within_distance(operand: SpatialValue, distance: float) -> tuple[Column, SpatialPredicate] | None:
+def _distance_predicate(operand: SpatialValue, distance: float) -> tuple[Column, SpatialPredicate] | None:
     from pqext.geo.predicates.predicate import MeasuredDistance
 
     arguments = distance_arguments(operand)

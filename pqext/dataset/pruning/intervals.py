@@ -65,7 +65,7 @@ def type_of_constant(operand: Constant) -> pa.DataType:
     )
 
 
-def at_midnight(bounds: Bounds) -> Bounds:
+def convert_dates_to_timestamps(bounds: Bounds) -> Bounds:
     """Convert bounds of dates, in days, to bounds of timestamps, in nanoseconds."""
     low, high = bounds.minimum, bounds.maximum
     if isinstance(low, int) and isinstance(high, int):

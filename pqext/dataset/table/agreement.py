@@ -18,6 +18,7 @@ from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableR
 from pqext.dataset.table.unified_schema import are_unifiable
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
+_SEPARATELY = "; read the files separately"
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
 
 
@@ -114,7 +115,7 @@ def check_agreement(
 ) -> None:
     """Raise ``ValueError`` unless columns of both files have the same names, types and metadata.
 
-    ``advice`` is appended to the message if the schemas can be unified.
+    ``advice`` is appended to the message if the schemas can be unified, and advice to read the files separately if not.
     """
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(
@@ -122,7 +123,7 @@ def check_agreement(
             "columns; read the files one by one"
         )
     if advice and not are_unifiable([first, other]):
-        advice = ""
+        advice = _SEPARATELY
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
@@ -138,6 +139,6 @@ def check_agreement(
             )
         if marks(field) != marks(there):
             raise SchemaMismatchError(
-                f"schemas differ: column {field.name!r} has the metadata {marks(field)} in {first_path} "
-                f"and {marks(there)} in {other_path}"
+                f"schemas differ: column {field.name!r} has the extension type {marks(field)} in {first_path} "
+                f"and {marks(there)} in {other_path}{advice}"
             )

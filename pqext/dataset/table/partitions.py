@@ -262,15 +262,16 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
         types = every | {name: type for name, type in types.items() if name != _OTHERS}
     for name, type in types.items():
         if name not in partitions.names:
-            named = ", ".join(map(escape_text, partitions.names)) or "no column"
+            listed = ", ".join(map(escape_text, partitions.names))
+            reason = f"the partition columns are {listed}" if listed else "the folders have no partition columns"
             problem = f"partition_types: no partition column {escape_text(str(name))!r}"
-            raise ValueError(f"{problem}; the folders have {named}")
+            raise ValueError(f"{problem}; {reason}")
         try:
             arrow_type = target_type(type)
         except ValueError as error:
             raise ValueError(f"partition_types: column {escape_text(name)!r}: {error}") from None
         if pa.types.is_nested(arrow_type):
-            message = f"partition_types: column {escape_text(name)!r} must have a type of single values, not {type}"
+            message = f"partition_types: column {escape_text(name)!r} must have a scalar type, not {type}"
             raise ValueError(message)
         fields.append((name, arrow_type))
     return pa.schema(fields)
@@ -365,7 +366,7 @@ def _top_columns(leaf: Expression) -> set[str]:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Return the leaves of a normalised expression, including a Not above them."""
+    """Return the leaves of a normalised expression. A negated leaf is returned with its Not."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]

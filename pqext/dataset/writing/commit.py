@@ -142,7 +142,7 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
     seen = list_files(str(target))
     if folders is not None:
         names = {_relative(path, target): path for path in seen}
-        seen = {names[name]: seen[names[name]] for name in in_folders(names, folders)}
+        seen = {names[name]: seen[names[name]] for name in names_in_folders(names, folders)}
     for path, at in seen.items():
         with open(at, "rb") as file:
             if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
@@ -153,7 +153,7 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
     return seen
 
 
-def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
+def names_in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
     """Return the ``names`` that are below ``folders``, however the names are escaped."""
     replaced = {_split_folder(folder) for folder in folders}
     results = []

@@ -57,7 +57,7 @@ class StagedFile:
 
 
 class PartFiles:
-    """Writer of the rows of a task to files with the prefix ``name``.
+    """Writer of a task's rows to files whose names start with ``name``.
 
     As a context manager, it discards the files after an error, or if :meth:`close` was not called.
     """
@@ -119,7 +119,7 @@ class PartFiles:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
     def _split(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Split a batch at the boundaries of the open file and of the files that follow it."""
+        """Yield the slices of a batch, split at the boundaries of the open file and of the files that follow it."""
         limit = self._division.max_records_per_file
         start = 0
         while start < batch.num_rows:

@@ -40,7 +40,7 @@ from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
-from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, in_folders
+from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, names_in_folders
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.staging import Token
@@ -267,7 +267,7 @@ class StoreTarget:
         inside = len(self._inside)
         names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
-            return tuple(in_folders(names, folders))
+            return tuple(names_in_folders(names, folders))
         notes = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
         return (*names, *notes)
 

@@ -32,7 +32,7 @@ def area(column: GeometryColumn) -> _Doubles:
     import shapely
 
     shapes = column.shapes()
-    areas: _Doubles = _by_row(shapely.area, shapes) if column.type.planar else metres.areas(shapes, column.type)
+    areas: _Doubles = _apply_by_row(shapely.area, shapes) if column.type.planar else metres.areas(shapes, column.type)
     return areas
 
 
@@ -41,7 +41,9 @@ def length(column: GeometryColumn) -> _Doubles:
     import shapely
 
     shapes = column.shapes()
-    lengths: _Doubles = _by_row(shapely.length, shapes) if column.type.planar else metres.lengths(shapes, column.type)
+    lengths: _Doubles = (
+        _apply_by_row(shapely.length, shapes) if column.type.planar else metres.lengths(shapes, column.type)
+    )
     return lengths
 
 
@@ -64,7 +66,7 @@ def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
 
     if not column.type.planar:
         return metres.distances(column.shapes(), other.shapes(), column.type)
-    distances: _Doubles = _by_row(shapely.distance, column.shapes(), other.shapes())
+    distances: _Doubles = _apply_by_row(shapely.distance, column.shapes(), other.shapes())
     return distances
 
 
@@ -112,7 +114,7 @@ def shapely_function(name: str) -> Callable[..., Any]:
         import shapely
 
         sides = [item.shapes() if isinstance(item, GeometryColumn) else item for item in arguments]
-        return _by_row(getattr(shapely, name), *sides, **options)
+        return _apply_by_row(getattr(shapely, name), *sides, **options)
 
     return evaluate
 
@@ -134,7 +136,7 @@ def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: boo
     shapes = column.shapes()
     if preserve_topology:
         _check_extent(shapes, "simplify")
-    return _by_row(shapely.simplify, shapes, tolerance, preserve_topology=preserve_topology)
+    return _apply_by_row(shapely.simplify, shapes, tolerance, preserve_topology=preserve_topology)
 
 
 def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> Any:
@@ -143,7 +145,7 @@ def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> An
 
     shapes = column.shapes()
     _check_extent(shapes, "buffer")
-    return _by_row(shapely.buffer, shapes, distance, quad_segs=quad_segs)
+    return _apply_by_row(shapely.buffer, shapes, distance, quad_segs=quad_segs)
 
 
 def to_crs(column: GeometryColumn, crs: str) -> Any:
@@ -180,7 +182,7 @@ def clockwise(column: GeometryColumn) -> Any:
 
     shapes = column.shapes()
     if hasattr(shapely, "orient_polygons"):
-        return _by_row(shapely.orient_polygons, shapes, exterior_cw=True)
+        return _apply_by_row(shapely.orient_polygons, shapes, exterior_cw=True)
     result = np.empty(len(shapes), dtype=object)
     for row, shape in enumerate(shapes):
         result[row] = None if shape is None else _clockwise_shape(shape)
@@ -247,7 +249,7 @@ def _clockwise_shape(shape: Any) -> Any:
     return shape
 
 
-def _by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> Any:
+def _apply_by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> Any:
     """Call a vectorised function of shapely; raise GeometryError with the first row that fails."""
     try:
         return call_shapely(function, *sides, **options)

@@ -118,7 +118,9 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
     if ids is not None and "id" not in table.column_names:
         table = table.append_column("id", objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
-        raise ValueError(f"a property has the name {geometry!r}; pass another name of the geometry column as geometry=")
+        raise ValueError(
+            f"a property is also named {geometry!r}; pass a different name for the geometry column as geometry="
+        )
     return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
 
 

@@ -50,7 +50,7 @@ class Codecs:
         return self._cache[key]
 
     def _detect(self, sample: Sequence[Page], codec_numbers: Sequence[int]) -> int | None:
-        bodies = [_compressed_bytes(raw(self._source, page)) for page in sample]
+        bodies = [_compressed_bytes(read_raw_page(self._source, page)) for page in sample]
         most: tuple[int, list[bool]] = 0, []
         best = None
         for codec in codec_numbers:
@@ -62,8 +62,8 @@ class Codecs:
         return best if most[0] else None
 
 
-def raw(source: Source, page: Page) -> RawPage:
-    """Read the body of a page, and return it with the header, the number of entries and the offset."""
+def read_raw_page(source: Source, page: Page) -> RawPage:
+    """Read the body of a page; return it as a :class:`RawPage` with the page's header, entry count and offset."""
     body = source.read(page.offset + page.head, page.body_bytes)
     return RawPage(page.header, page.count, body, page.offset)
 

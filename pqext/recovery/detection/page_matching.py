@@ -27,7 +27,7 @@ from pqext.core.schema import shape
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.core.write.encoding_choice import SUITABLE
-from pqext.recovery.detection.codecs import Codecs, raw
+from pqext.recovery.detection.codecs import Codecs, read_raw_page
 from pqext.recovery.detection.pages import Page
 
 _GROUP = 7
@@ -148,7 +148,7 @@ class Chunks:
         if codec is None:
             return None
         try:
-            count, stored = open_dictionary(raw(self._source, page), codec)
+            count, stored = open_dictionary(read_raw_page(self._source, page), codec)
             return self._count_trailing_bytes(stored, count, leaf)
         except (ParquetError, ValueError):
             return None
@@ -167,7 +167,8 @@ class Chunks:
         highest = leaf.max_definition_level
         try:
             opened = open_data(
-                [raw(self._source, page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
+                [read_raw_page(self._source, page)], codec, max_repetition=leaf.max_repetition_level,
+                max_definition=highest,
             )
             account = Account(Budget(self._limits, self._source.size))
             builder = LeafColumnBuilder(self._shapes[leaf.leaf_start], page.count, account)
@@ -196,7 +197,8 @@ class Chunks:
             return False
         highest = leaf.max_repetition_level, leaf.max_definition_level
         try:
-            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            raw = read_raw_page(self._source, page)
+            opened = open_data([raw], codec, max_repetition=highest[0], max_definition=highest[1])
             return can_match_levels(opened, page.count, path, leaf.leaf_type.width)
         except (ParquetError, ValueError):
             return False
@@ -209,7 +211,8 @@ class Chunks:
         for page in pages:
             if codec is None or page.is_dictionary or not highest[1]:
                 continue
-            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            raw = read_raw_page(self._source, page)
+            opened = open_data([raw], codec, max_repetition=highest[0], max_definition=highest[1])
             assert opened.definition is not None
             rle.decode_levels(opened.definition, highest[1], levels[at : at + page.count])
             at += page.count
@@ -221,7 +224,7 @@ class Chunks:
             return None
         try:
             opened = open_data(
-                [raw(self._source, page)],
+                [read_raw_page(self._source, page)],
                 codec,
                 max_repetition=leaf.max_repetition_level,
                 max_definition=leaf.max_definition_level,

@@ -50,7 +50,7 @@ def explain_losses(
     matched = matcher.reach()
     mismatch = matcher.furthest
     if matched:
-        mismatch = _by_values(source, segment.pages, matched, effort, limits) if by_values else None
+        mismatch = _find_value_mismatch(source, segment.pages, matched, effort, limits) if by_values else None
     if effort.remaining < 0 or mismatch is None or (matcher.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in leaf_paths(schema.elements)[mismatch.leaf][1:])
@@ -68,7 +68,7 @@ def _hint(schema: Candidates) -> str:
     return "its type may differ, or the schema may lack a preceding column"
 
 
-def _by_values(
+def _find_value_mismatch(
     source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
     """Return the mismatch that is furthest in the file among the first unreadable chunks of row groups.

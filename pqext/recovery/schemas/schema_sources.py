@@ -50,16 +50,16 @@ def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
     that is neither a file nor DDL.
     """
     if isinstance(schema, pa.Schema):
-        return _of_arrow(schema, "the Arrow schema given")
+        return _schema_from_arrow(schema, "the Arrow schema given")
     if isinstance(schema, str) and not _names_a_file(schema):
         try:
             parsed = columns(schema)
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is neither an existing file nor valid DDL: {error}") from None
-        return _of_arrow(parsed, "the DDL given")
+        return _schema_from_arrow(parsed, "the DDL given")
     if (text := _text_of(schema)) is not None:
         try:
-            return _of_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
+            return _schema_from_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is a text file but not valid DDL: {error}") from None
     if isinstance(schema, Mapping | list | tuple | set | int | float):
@@ -98,7 +98,7 @@ def _text_of(schema: Any) -> str | None:
         return None
 
 
-def _of_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
+def _schema_from_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
     if not schema.names:
         raise ValueError("schema has no columns: pass the columns of the file")
     sink = io.BytesIO()

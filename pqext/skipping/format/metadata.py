@@ -324,7 +324,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
 
 
 def _merge_keys(first: StoreEncryption, other: StoreEncryption) -> str:
-    """Return the list of column keys of two encryptions, merged by label."""
+    """Merge the column keys of two stores by label. Returns text in the format of ``column_keys``."""
     if first.column_keys == other.column_keys:
         return first.column_keys
     paths_by_label = first.labels()

@@ -66,8 +66,8 @@ def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
     for name in sorted(indexes):  # sorting places a name directly after its prefix, or after names with the same prefix
         if before and name.startswith(before):
             raise ValueError(
-                f"the column {name!r} of {indexes[name]} starts with the name of {indexes[before]}, {before!r}: "
-                "remove one of the indexes"
+                f"the names of two index columns are ambiguous in the store: {before!r} ({indexes[before]}) "
+                f"is a prefix of {name!r} ({indexes[name]}); remove one of the indexes"
             )
         before = name
 

@@ -45,30 +45,30 @@ _FILTER = (
 )  # fmt: skip
 
 
-def build_bloom(values: pa.Array | pa.ChunkedArray, expected: int, fpp: float) -> bytes:
-    """Build an entry with a filter of ``values``; see :class:`BloomBuilder`."""
-    builder = BloomBuilder(expected, fpp)
+def build_bloom(values: pa.Array | pa.ChunkedArray, distinct_count: int, fpp: float) -> bytes:
+    """Build a store entry that contains a Bloom filter of ``values``; see :class:`BloomBuilder`."""
+    builder = BloomBuilder(distinct_count, fpp)
     builder.add(values)
     return builder.finish()
 
 
 class BloomBuilder:
-    """Builder of a filter for ``expected`` distinct values with a false positive probability of ``fpp``.
+    """Builder of a Bloom filter for ``distinct_count`` distinct values with a false positive probability of ``fpp``.
 
-    Raises ``ValueError`` if ``expected`` is below 1, if ``fpp`` is not between 0 and 1, or if the filter would exceed
-    128 MiB or :data:`_MOST_FUNCTIONS`.
+    Raises ``ValueError`` if ``distinct_count`` is below 1, if ``fpp`` is not between 0 and 1, or if the filter would
+    exceed 128 MiB or :data:`_MOST_FUNCTIONS`.
     """
 
-    def __init__(self, expected: int, fpp: float) -> None:
-        if expected < 1:
-            raise ValueError(f"expected must be positive, not {expected}")
+    def __init__(self, distinct_count: int, fpp: float) -> None:
+        if distinct_count < 1:
+            raise ValueError(f"the number of distinct values must be positive, not {distinct_count}")
         if not 0 < fpp < 1:
             raise ValueError(f"fpp must be between 0 and 1, not {fpp}")
-        bits = max(1, int(-expected * math.log(fpp) / (math.log(2) * math.log(2))))
+        bits = max(1, int(-distinct_count * math.log(fpp) / (math.log(2) * math.log(2))))
         if bits > _MOST_BYTES * 8:
             limit = _MOST_BYTES * 8
-            raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; the maximum is {limit:,}")
-        self.functions = max(1, math.floor(bits / expected * math.log(2) + 0.5))
+            raise ValueError(f"{distinct_count:,} values at fpp {fpp} need {bits:,} bits; the maximum is {limit:,}")
+        self.functions = max(1, math.floor(bits / distinct_count * math.log(2) + 0.5))
         if self.functions > _MOST_FUNCTIONS:
             raise ValueError(f"fpp {fpp} needs {self.functions} hash functions; the maximum is {_MOST_FUNCTIONS}")
         self._words = np.zeros(-(-bits // 64), np.uint64)
@@ -101,7 +101,7 @@ class BloomBuilder:
     def merge(self, other: BloomBuilder) -> None:
         """Add the values of ``other``. Raises ``ValueError`` if sizes or numbers of hash functions differ."""
         if (len(self._words), self.functions) != (len(other._words), other.functions):
-            raise ValueError("filters must have equal expected and fpp to be merged")
+            raise ValueError("filters must have the same number of distinct values and fpp to be merged")
         self._words |= other._words
 
     def finish(self) -> bytes:

@@ -57,7 +57,7 @@ class Box(Index):
     def restore(cls, operand: Base, params: Mapping[str, str]) -> Box:
         edges = params.get(EDGES_KEY)
         if edges not in EDGES:
-            raise ValueError(f"unknown edges {edges!r}")
+            raise ValueError(f"a Box index has edges {edges!r}, not one of {', '.join(EDGES)}; rebuild the index")
         return cls(operand, GeospatialType(params.get(CRS), edges))
 
     def for_field(self, field: pa.Field) -> Box:

@@ -215,7 +215,7 @@ def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
     outdated = [table.files[at] for at in np.flatnonzero(~is_fresh)]
     summary = Summary(0, 0, 0, 0)
     if outdated:
-        layout = Layout.of_store(store, lambda indexes: resolve_any(indexing, indexes, outdated))
+        layout = Layout.from_store(store, lambda indexes: resolve_any(indexing, indexes, outdated))
         summary = indexing.add(table, outdated, layout, store.location)
     if len(part_files(store.location)) > _PARTS:
         rewrite(store, table)

@@ -71,7 +71,7 @@ class Layout:
         return cls(metadata, _extra_metadata(metadata, extra), indexes, columns, partitions, keys)
 
     @classmethod
-    def of_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
+    def from_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
         """Return the layout of an existing store. ``resolve`` returns the types of its indexes in the objects to add.
 
         An index whose column is missing, or has another type than in the store, is omitted.

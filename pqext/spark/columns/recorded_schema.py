@@ -215,7 +215,7 @@ def has_collation(column: T.StructField) -> bool:
     return any(is_collated(field.dataType) for field in _fields([column]))
 
 
-def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
+def field_at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
     """Return the field at a path within a column, named by the path. Steps after the last struct are ignored."""
     type = field.dataType
     for step in path[1:]:

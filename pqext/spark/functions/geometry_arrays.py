@@ -39,7 +39,7 @@ class Geometries(GeometryColumn):
             raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY of WKB, not {array.type}")
         return cls(array, GeospatialType())
 
-    def flat(self, function: str) -> Geometries:
+    def require_planar(self, function: str) -> Geometries:
         """Return self if the geometries are planar. Raises ``TypeError`` for GEOGRAPHY."""
         if not self.type.planar:
             raise TypeError(f"{function} requires planar geometries: cast the GEOGRAPHY to GEOMETRY(4326)")

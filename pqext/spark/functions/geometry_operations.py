@@ -21,12 +21,12 @@ from pqext.spark.functions.udf import (
     GEOMETRIES,
     ArrowFunction,
     ColumnOrName,
-    array_function,
     arrow_udf,
     check_argument,
     display_name,
     number,
     with_name,
+    wrap_evaluation,
 )
 
 _TYPED = (0, 3857, 4326)
@@ -232,7 +232,7 @@ def st_union_agg(geometry: ColumnOrName) -> Column:
 
     All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
     """
-    aggregate = arrow_udf(array_function(union_all), GEOMETRY, "st_union_agg", returns=dict)
+    aggregate = arrow_udf(wrap_evaluation(union_all), GEOMETRY, "st_union_agg", returns=dict)
     result = aggregate(check_argument("st_union_agg", FLAT, geometry))
     return with_name(result, "st_union_agg", [display_name(geometry)], "geometry(any)")
 
@@ -244,7 +244,7 @@ st_union_aggr = st_union_agg
 def _boxes(array: pa.Array) -> pa.Array:
     from pqext import geo
 
-    column = Geometries.from_arrow(array).flat("st_envelope_agg")
+    column = Geometries.from_arrow(array).require_planar("st_envelope_agg")
     bounds = geo.bounds(column.wkb)
     sides = [bounds.field(name) for name in _SIDES]
     srid = column.srid if column.srid is not None else pa.repeat(pa.scalar(0, pa.int32()), len(column.wkb))
@@ -265,7 +265,7 @@ def union_all(array: pa.Array) -> Any:
     """Return the union of all geometries of an array as Spark's struct; None if all are null."""
     import shapely
 
-    column = Geometries.from_arrow(array).flat("st_union_agg")
+    column = Geometries.from_arrow(array).require_planar("st_union_agg")
     shapes = column.shapes()
     if column.missing.all():
         return None

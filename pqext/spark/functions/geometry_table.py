@@ -43,7 +43,7 @@ def _evaluate(function: GeometryFunction, *arrays: pa.Array, **constants: Any) -
             continue
         column = Geometries.from_arrow(array)
         if function.is_planar:
-            column.flat(function.sql_name)
+            column.require_planar(function.sql_name)
         if not arguments:
             srid = column.srid
         # Rows of GEOMETRY(ANY) have their own SRIDs, so CRSs are not compared.

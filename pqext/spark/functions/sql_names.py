@@ -21,7 +21,7 @@ from pqext.spark.functions import (
     variant_values,
 )
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes
-from pqext.spark.functions.udf import NUMBER, ArrowFunction, array_function, arrow_udf
+from pqext.spark.functions.udf import NUMBER, ArrowFunction, arrow_udf, wrap_evaluation
 from pqext.variant.access.path import as_path
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def register_functions(spark: SparkSession) -> list[str]:
     """
     names = []
     for name, type, evaluate, returns in _iter_functions():
-        spark.udf.register(f"pq_{name}", arrow_udf(array_function(evaluate), type, f"pq_{name}", returns))
+        spark.udf.register(f"pq_{name}", arrow_udf(wrap_evaluation(evaluate), type, f"pq_{name}", returns))
         names.append(f"pq_{name}")
     return names
 
@@ -71,7 +71,7 @@ class _WithDoubles:
 
     def __init__(self, function: ArrowFunction) -> None:
         self.name = function.name
-        self.numbers = [takes is NUMBER for takes in function.takes]
+        self.numbers = [type is NUMBER for type in function.argument_types]
         self.evaluate = function.evaluate
 
     def __call__(self, *arrays: pa.Array) -> pa.Array:
@@ -151,7 +151,7 @@ def _quadkey(array: pa.Array, zoom: pa.Array) -> pa.Array:
 def _envelope_agg(array: pa.Array) -> Any:
     import shapely
 
-    column = Geometries.from_arrow(array).flat("st_envelope_agg")
+    column = Geometries.from_arrow(array).require_planar("st_envelope_agg")
     shapes = column.shapes()
     bounds = shapely.total_bounds(shapes)
     if column.missing.all() or shapely.is_empty(shapes[~column.missing]).all():

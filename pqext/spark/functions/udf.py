@@ -54,22 +54,23 @@ class ArrowFunction:
     """Function on columns that Python workers evaluate on Arrow arrays."""
 
     name: str
-    takes: tuple[ArgumentType, ...]
+    argument_types: tuple[ArgumentType, ...]
     type: T.DataType
     evaluate: Callable[..., pa.Array]
 
     def __call__(self, *arguments: ColumnOrName, **constants: Any) -> Column:
         """Return the column of results. ``constants`` are keyword arguments of every evaluation."""
         columns = [
-            check_argument(self.name, type, argument) for type, argument in zip(self.takes, arguments, strict=False)
+            check_argument(self.name, type, argument)
+            for type, argument in zip(self.argument_types, arguments, strict=False)
         ]
         evaluate = partial(self.evaluate, **constants) if constants else self.evaluate
         names = [*map(display_name, arguments), *map(str, constants.values())]
-        result = arrow_udf(array_function(evaluate), self.type, self.name)(*columns)
+        result = arrow_udf(wrap_evaluation(evaluate), self.type, self.name)(*columns)
         return with_name(result, self.name, names, self.type.simpleString())
 
 
-def check_argument(function: str, takes: ArgumentType, argument: ColumnOrName) -> Column:
+def check_argument(function: str, argument_type: ArgumentType, argument: ColumnOrName) -> Column:
     """Return the column of an argument, with a check of its type that Spark runs when it analyses the query.
 
     Only Spark knows the type of a column, and it has no function that fails for certain types. However, it evaluates
@@ -78,20 +79,20 @@ def check_argument(function: str, takes: ArgumentType, argument: ColumnOrName) -
     directly for the result of another function of this package, whose type is known.
     """
     column = as_column(argument)
-    if not takes.pattern:
+    if not argument_type.pattern:
         return column
     name, known_type = display_name(argument).replace("`", "'"), vars(column).get(_KNOWN_TYPE)
     # The parser of schemas shows an invalid type in backquotes, and the text after it, in its error.
-    before, after = f"{function} takes {takes.description}, but {name} is ", f": {takes.hint}"
+    before, after = f"{function} takes {argument_type.description}, but {name} is ", f": {argument_type.hint}"
     if known_type is None:
         quoted_before, quoted_after = (text.replace("\\", "\\\\").replace("$", "\\$") for text in (before, after))
-        accepted = F.regexp_replace(F.typeof(column), takes.pattern, "a INT")
+        accepted = F.regexp_replace(F.typeof(column), argument_type.pattern, "a INT")
         plain = F.translate(accepted, "`", "'")
         schema = F.regexp_replace(plain, "^(?!a INT$)(.*)$", f"a `{quoted_before}$1{quoted_after}`")
         column = F.when(F.from_json(F.lit(None).cast("string"), schema).isNull(), column)
-    elif re.match(takes.pattern, known_type) is None:
+    elif re.match(argument_type.pattern, known_type) is None:
         raise TypeError(before + known_type + after)
-    return column.cast("double") if takes is NUMBER else column
+    return column.cast("double") if argument_type is NUMBER else column
 
 
 _KNOWN_TYPE = "_pqext_type"
@@ -126,7 +127,7 @@ def number(value: Any, name: str) -> Column:
     return F.lit(float(value)) if isinstance(value, int | float) else as_column(value)
 
 
-def array_function(evaluate: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+def wrap_evaluation(evaluate: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
     """Wrap ``evaluate`` in a new function that :func:`arrow_udf` can annotate."""
 
     def call(*arrays: pa.Array) -> pa.Array:

@@ -15,11 +15,11 @@ from pqext.spark.functions.udf import (
     VARIANTS,
     ArrowFunction,
     ColumnOrName,
-    array_function,
     arrow_udf,
     check_argument,
     display_name,
     with_name,
+    wrap_evaluation,
 )
 from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal
@@ -52,7 +52,7 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
     """Return the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
-    aggregate = arrow_udf(array_function(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
+    aggregate = arrow_udf(wrap_evaluation(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
     result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
     return with_name(result, "schema_of_variant_agg", [display_name(variant)], "string")
 

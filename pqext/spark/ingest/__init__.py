@@ -1,1 +1,1 @@
-"""Convert text files to shredded Parquet in tasks, without rows in the JVM."""
+"""Convert text files to shredded Parquet in Spark tasks, without passing rows through the JVM."""

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.base.lru import LRU
 from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.base.types import exchange_schema
-from pqext.spark.joins.sides import Side, batch_of, number_columns
+from pqext.spark.joins.sides import Side, build_batch, number_columns
 
 How = Literal["inner", "left", "semi", "anti"]
 BATCH_ROWS = 1 << 16
@@ -131,7 +131,7 @@ class SpatialTask:
                 held = np.zeros(batch.num_rows, np.bool_)
                 held[left_rows] = True
                 retained = batch.filter(pa.array(held if self.how == "semi" else ~held))
-                yield batch_of(self.schema, [retained.column(self.names.index(name)) for name in self.schema.names])
+                yield build_batch(self.schema, [retained.column(self.names.index(name)) for name in self.schema.names])
                 continue
             matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
             if self.how == "left":
@@ -182,7 +182,7 @@ def pair_rows(
         sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
         sources += [(pa.array(values[part]), None) for values in extra_columns]
         result = dict(zip(names, sources, strict=True))
-        yield batch_of(schema, [_take_rows(*result[name]) for name in schema.names])
+        yield build_batch(schema, [_take_rows(*result[name]) for name in schema.names])
 
 
 def _take_rows(column: Any, numbers: pa.Array | None) -> pa.Array:

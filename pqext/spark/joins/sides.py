@@ -128,7 +128,7 @@ def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_c
     return T.StructType(fields)
 
 
-def batch_of(schema: T.StructType, columns: list[pa.Array]) -> pa.RecordBatch:
+def build_batch(schema: T.StructType, columns: list[pa.Array]) -> pa.RecordBatch:
     """Build a batch in the layout that Spark expects for ``schema``."""
     exchange = exchange_schema(schema)
     arrays = [conform(column, field.type, field.name) for column, field in zip(columns, exchange, strict=True)]

@@ -303,8 +303,8 @@ def join_by_cells(
     cells: Sides,
 ) -> DataFrame:
     """Return the inner join of two large sides, computed cell by cell."""
-    left_cells = _in_cells(left, sides[0], None, cells)
-    right_cells = _in_cells(right, sides[1], condition, cells)
+    left_cells = _repeat_per_cell(left, sides[0], None, cells)
+    right_cells = _repeat_per_cell(right, sides[1], condition, cells)
     task = _CellTask(sides, condition, schema, names, cells)
 
     def join_cell(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -313,7 +313,7 @@ def join_by_cells(
     return left_cells.groupBy(CELL).cogroup(right_cells.groupBy(CELL)).applyInArrow(join_cell, schema)
 
 
-def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
+def _repeat_per_cell(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
     """Repeat each row for each of its cells, with the number of the cell in the last column."""
 
     def find_cells(geometries: pa.Array) -> pa.Array:

@@ -137,7 +137,7 @@ class CsvRows:
 
 
 def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRows]:
-    """Read the rows of a file in chunks. Rows are numbered from 1, including the header.
+    """Yield the rows of a file in chunks. Rows are numbered from 1, including the header.
 
     Raises ``LimitError`` for a row longer than 32 MiB, and ``CorruptFileError`` if the file is not CSV, a column is
     missing, a field does not have the type of its column, or the file ends within quotes.

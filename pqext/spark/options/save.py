@@ -171,7 +171,9 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
             raise ValueError(f"option {name} must be JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
     if parsed.get("durable"):
-        raise ValueError("option durable applies to files of a single process; the commit publishes files of tasks")
+        raise ValueError(
+            "option durable is not supported by Spark saves, because the commit publishes the files of tasks: omit it"
+        )
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
     return with_profile(parsed, "option profile=none")
@@ -197,7 +199,9 @@ def storage_options(text: str) -> dict[str, Any]:
     except json.JSONDecodeError:
         parsed = None
     if not isinstance(parsed, dict) or not all(isinstance(item, str | bool | int | float) for item in parsed.values()):
-        raise ValueError("option storage_options: expected a JSON object of names and values") from None
+        raise ValueError(
+            "option storage_options must be a JSON object whose values are strings, numbers or booleans"
+        ) from None
     return parsed
 
 

@@ -185,11 +185,11 @@ class _Splitter:
         if isinstance(tree, ValueError):
             return tree
         try:
-            return self._on_columns(tree)
+            return self._resolve_columns(tree)
         except (ValueError, TypeError) as error:
             return error
 
-    def _on_columns(self, tree: Expression) -> Expression:
+    def _resolve_columns(self, tree: Expression) -> Expression:
         tree = resolve_case(in_timezone(tree, self.timezone), self.df)
         condition(self.df, tree)  # raises if a column is missing or a literal does not compare
         return tree
@@ -260,7 +260,7 @@ class _Splitter:
         return type
 
     def _named_type(self, column: E.Column) -> T.DataType | None:
-        return self._type(self._on_columns(column.is_null()).operand)  # type: ignore[attr-defined]
+        return self._type(self._resolve_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
         """Return a condition that is true if a clause is true or fails in Spark; None if there is no bound."""
@@ -281,7 +281,7 @@ class _Splitter:
             return None if _OF_TIME.search(text) else value_bound(tree, partial(self._is_same, clause=text), self._type)
         try:
             bound = function_bound(with_standard_quotes(text), self._named_type, self.timezone, self.slack)
-            return None if bound is None else self._on_columns(bound)
+            return None if bound is None else self._resolve_columns(bound)
         except (ValueError, TypeError):
             return None
 

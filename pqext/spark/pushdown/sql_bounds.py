@@ -1,5 +1,6 @@
-"""Derive bounds of clauses that Spark evaluates: conditions of pqext that are true if the clause is true or fails.
+"""Derive pqext conditions that prune row groups for clauses that Spark evaluates.
 
+A bound is true for every row for which its clause is true or raises an error.
 The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned with the
 bound, and Spark evaluates the clause on the remaining rows.
 """

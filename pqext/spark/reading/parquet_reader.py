@@ -102,7 +102,7 @@ class Reader(DataSourceReader):
         return [*plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read the matching rows of a slice."""
+        """Yield the matching rows of a slice."""
         if not isinstance(partition, Slice):
             return  # Spark reads an empty partition if a plan is empty
         prepare_worker()
@@ -111,7 +111,7 @@ class Reader(DataSourceReader):
             yield from self.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
-        """Read the matching rows of a slice, in a task or on the driver."""
+        """Yield the matching rows of a slice, in a task or on the driver."""
         for number, task in enumerate(slice.tasks):
             try:
                 yield from self._run(task, number)
@@ -163,7 +163,7 @@ class Reader(DataSourceReader):
         return self.named.get(task.path, task.path)
 
     def _task_name(self) -> str:
-        """Return a name of the task that is the same for all attempts."""
+        """Return a name for the task that all its attempts share; a random name outside a task."""
         context = TaskContext.get()
         return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 

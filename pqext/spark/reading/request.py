@@ -42,7 +42,7 @@ from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.recorded_schema import (
     RecordedField,
     apply_recorded,
-    at_path,
+    field_at_path,
     recorded_fields,
     reject_collated,
     reject_intervals,
@@ -357,7 +357,7 @@ class Query:
         columns = {field.name: apply_recorded(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
         paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
-        fields = [at_path(columns[path[0]], path) for path in paths]
+        fields = [field_at_path(columns[path[0]], path) for path in paths]
         advice = "filter with pqext.spark.where(df, condition), which Spark evaluates"
         reject_collated(fields, advice)
         reject_intervals(fields, advice)

@@ -150,7 +150,7 @@ class FrameIndexing:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Return the indexes with the types of their columns in Spark.
+        """Look up the indexed columns in the Spark schema; return the indexes with Arrow types of values and entries.
 
         Raises ``ValueError`` for a column that does not exist, and ``TypeError`` for values that an index does not
         support.

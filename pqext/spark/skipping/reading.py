@@ -73,7 +73,7 @@ def read_with_skipping(
         return frame
     expression = exact(expression, frame.schema.names)
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
-        expression = replace_columns(expression, lambda column: _in_schema(column, frame.schema))
+        expression = replace_columns(expression, lambda column: _resolve_name(column, frame.schema))
     rows = where(frame, expression)  # raises the errors of the filter
     sources = [
         place
@@ -110,7 +110,7 @@ def _evidence_filter(files: Files, schema: T.StructType) -> Callable[[Evidence],
     return trusts
 
 
-def _in_schema(column: Column, schema: T.StructType) -> Column:
+def _resolve_name(column: Column, schema: T.StructType) -> Column:
     """Return a column with its name in the schema, which may differ in case."""
     path: list[str] = []
     type: T.DataType = schema

@@ -72,6 +72,6 @@ class ParquetStream(FileStream):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the matching rows of a slice."""
+        """Yield the matching rows of a slice."""
         if isinstance(partition, StreamSlice):
             yield from Reader(partition.query, self._schema).read(partition.work)

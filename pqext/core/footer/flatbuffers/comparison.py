@@ -51,14 +51,14 @@ def _compare_structs(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
         mine, theirs = getattr(thrift, field.name), getattr(flat, field.name)
         name = f"{path}{field.name}"
         if field.name in _LISTS:
-            yield from _of_lists(mine or (), theirs or (), name)
+            yield from _list_differences(mine or (), theirs or (), name)
         elif isinstance(mine, Struct) and isinstance(theirs, Struct):
             yield from _compare_structs(mine, theirs, f"{name}.")
         elif mine != theirs:
             yield name
 
 
-def _of_lists(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+def _list_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
     if len(mine) != len(theirs):
         yield name
         return

@@ -172,7 +172,7 @@ def build(serialised_footer: bytes) -> bytes | None:
     heads, chunks = result
     ends = struct_offsets(groups)
     names = schema_tree.elements(schema)[0]
-    hashes = np.array([crc32(_raw(names[int(at)])) for at in tops[:-1, 1]], np.uint32)
+    hashes = np.array([crc32(_encode(names[int(at)])) for at in tops[:-1, 1]], np.uint32)
     by_hash = np.stack([hashes, np.arange(len(hashes), dtype=np.uint32)], axis=1)
     by_hash = by_hash[np.lexsort((by_hash[:, 1], by_hash[:, 0]))]
     parts = (by_hash, tops, heads, chunks)
@@ -224,7 +224,7 @@ def _index(structures: Sequence[object] | None) -> StructIndex | None:
     return structures.undecoded_index if isinstance(structures, LazyStructs) else None
 
 
-def _raw(name: str) -> bytes:
+def _encode(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 

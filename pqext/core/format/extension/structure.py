@@ -118,8 +118,8 @@ def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes
                     yield from walk_extensions(element, f"{prefix}{field.name}[{position}]")
 
 
-def _is_extension(id: int, wire: int) -> bool:
-    return wire == _BINARY and id in EXTENSION_IDS
+def _is_extension(id: int, wire_type: int) -> bool:
+    return wire_type == _BINARY and id in EXTENSION_IDS
 
 
 def _payload(field: UnknownField) -> bytes:

@@ -66,10 +66,7 @@ class CachedRanges:
         return stop
 
     def segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments.
-
-        Yield start, end and bytes of each segment; the bytes are None if they are not cached.
-        """
+        """Yield the start, end and bytes of each segment of a range; the bytes are None if they are not cached."""
         with self._lock:
             at = max(bisect_right(self._starts, start) - 1, 0)
             overlapping = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.local_paths import scheme_of, split_uri, with_home
+from pqext.core.base.local_paths import expand_home, scheme_of, split_uri
 from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
 from pqext.core.io.sources.store import Location, Store, get_store
 
@@ -35,7 +35,7 @@ def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[st
         return MemorySource(source)
     is_path = isinstance(source, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(source)) is None:
-        return PathSource(with_home(path))
+        return PathSource(expand_home(path))
     file = locate(source, filesystem, storage_options)
     if isinstance(file, Location):
         return file.open()
@@ -94,7 +94,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
             from pqext.core.io.sources.uris import locate_uri
 
             return locate_uri(path, scheme, storage_options or {})
-        source = with_home(path)
+        source = expand_home(path)
     if storage_options:
         raise ValueError("storage_options are for URLs, such as s3://bucket/key")
     return source
@@ -207,22 +207,22 @@ def _locate_within(filesystem: Any, source: Any) -> Any:
         from pqext.core.io.sources.arrow_files import ArrowStore
 
         store = get_store(filesystem, lambda: ArrowStore(filesystem))
-        return _at(store, path.partition("://")[2] if scheme_of(path) else path)
+        return _make_location(store, path.partition("://")[2] if scheme_of(path) else path)
     if spec is not None and isinstance(filesystem, spec.AbstractFileSystem):
         path = filesystem._strip_protocol(path)
         if getattr(filesystem, "local_file", False):
             return path
         from pqext.core.io.sources.fsspec_files import FsspecStore
 
-        return _at(get_store(filesystem, lambda: FsspecStore(filesystem)), path)
+        return _make_location(get_store(filesystem, lambda: FsspecStore(filesystem)), path)
     if _is_filesystem(filesystem):
         from pqext.core.io.sources.object_files import ObjectStore
 
-        return _at(get_store(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
+        return _make_location(get_store(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
     raise TypeError(
         f"filesystem must be a file system of pyarrow.fs, fsspec or obstore, not {type(filesystem).__name__}"
     )
 
 
-def _at(store: Store, path: str) -> Location:
+def _make_location(store: Store, path: str) -> Location:
     return Location(store, path, store.name(path))

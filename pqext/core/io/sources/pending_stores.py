@@ -32,7 +32,7 @@ def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> Pendin
     if scheme in SCHEMES:
         return Container(uri, scheme, storage_options)
     raise UnsupportedError(
-        f"{scheme}:// does not support folders that several tasks write together: mount it and pass the local path, "
-        f"or write to one of {', '.join(f'{name}://' for name in sorted(SCHEMES))}",
+        f"writing a folder from several tasks is not supported on {scheme}://; mount the store and pass its local "
+        f"path, or write to one of {', '.join(f'{name}://' for name in sorted(SCHEMES))}",
         feature=f"writing folders of {scheme}://", path=redact_uri(uri),
     )

@@ -190,9 +190,9 @@ class RemoteSource(Source):
         return results
 
     def _segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments that are in memory or must be fetched.
+        """Yield the start, end and bytes of each segment of a range; the bytes are None if they must be fetched.
 
-        Yield start, end and bytes of each segment; the bytes are None if they must be fetched. Cached metadata and the
+        Cached metadata and the
         ends of recently fetched ranges are in memory. These ends are retained because a page at the end of a window of
         rows is read again with the next window.
         """

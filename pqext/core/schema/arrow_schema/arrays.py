@@ -20,17 +20,17 @@ _FEW = 1 << 22
 _ADVICE = "; the file's ARROW:schema is wrong for this column, so read it with arrow_schema=False"
 
 
-def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
-    """Convert ``array`` to the type that :func:`type_of` returns for its type and ``original``.
+def restore_type(array: pa.Array, original: pa.DataType) -> pa.Array:
+    """Convert ``array`` to its ``original`` Arrow type, or to the nearest type that its Parquet type allows.
 
-    Raises ``CorruptFileError`` if this type cannot represent a value.
+    :func:`type_of` chooses the type. Raises ``CorruptFileError`` if this type cannot represent a value.
     """
     requested = type_of(_value_type(array.type), original)
     return array if array.type == requested else _as(array, requested)
 
 
 def plain_container(target: pa.DataType) -> pa.DataType:
-    """Return the struct, list or map type that :func:`array_of` converts to type ``target``."""
+    """Return the struct, list or map type that :func:`restore_type` converts to type ``target``."""
     types = pa.types
     while isinstance(target, pa.BaseExtensionType):
         target = target.storage_type
@@ -41,7 +41,7 @@ def plain_container(target: pa.DataType) -> pa.DataType:
 
 
 def elements_of_null(original: pa.DataType) -> int:
-    """Return the number of elements that a null list has in arrays of :func:`array_of`."""
+    """Return the number of elements that a null list has in arrays of :func:`restore_type`."""
     while isinstance(original, pa.BaseExtensionType):
         original = original.storage_type
     return int(original.list_size) if pa.types.is_fixed_size_list(original) else 0

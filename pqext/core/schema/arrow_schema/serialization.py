@@ -23,7 +23,7 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
 
     The pairs are included because Arrow's reader does not look for them elsewhere if a file has a serialised schema.
     """
-    held = {_raw(key): _raw(value or "") for key, value in pairs.items() if key != KEY}
+    held = {_encode(key): _encode(value or "") for key, value in pairs.items() if key != KEY}
     message = schema.with_metadata(held or None).serialize().to_pybytes()
     return None if check(message) is not None else base64.b64encode(message).decode("ascii")
 
@@ -95,7 +95,7 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _raw(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 

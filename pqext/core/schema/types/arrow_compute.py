@@ -115,8 +115,8 @@ def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
     return pc.cast(array, type)
 
 
-def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Apply ``change`` to all types in ``arrow`` except structs, lists and maps.
+def map_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Apply ``change`` to all types in ``arrow_type`` except structs, lists and maps.
 
     Extension types become their storage types.
     """
@@ -125,15 +125,15 @@ def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) 
         return field.with_type(map_types(field.type, change))
 
     types = pa.types
-    if isinstance(arrow, pa.BaseExtensionType):
-        return map_types(arrow.storage_type, change)
-    if types.is_struct(arrow):
-        return pa.struct([map_field(field) for field in arrow])
-    if types.is_map(arrow):
-        return pa.map_(map_field(arrow.key_field), map_field(arrow.item_field), arrow.keys_sorted)
-    if types.is_fixed_size_list(arrow):
-        return pa.list_(map_field(arrow.value_field), arrow.list_size)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return map_types(arrow_type.storage_type, change)
+    if types.is_struct(arrow_type):
+        return pa.struct([map_field(field) for field in arrow_type])
+    if types.is_map(arrow_type):
+        return pa.map_(map_field(arrow_type.key_field), map_field(arrow_type.item_field), arrow_type.keys_sorted)
+    if types.is_fixed_size_list(arrow_type):
+        return pa.list_(map_field(arrow_type.value_field), arrow_type.list_size)
     for is_kind, make in _LISTS:
-        if is_kind(arrow):
-            return make(map_field(arrow.value_field))
-    return change(arrow)
+        if is_kind(arrow_type):
+            return make(map_field(arrow_type.value_field))
+    return change(arrow_type)
