@@ -8,8 +8,23 @@ from textwrap import dedent, indent
 from typing import Any, TypeVar
 
 from pqext.core.format.compression import levels
+from pqext.core.options.encryption import FileEncryption
 
 T = TypeVar("T")
+_TYPES: dict[str, tuple[type, ...]] = {
+    "compression": (str, Mapping),
+    "dictionary": (bool, Mapping),
+    "encodings": (str, Mapping),
+    "shredding": (Mapping,),
+    "geometry": (Mapping,),
+    "annotations": (Mapping,),
+    "key_value_metadata": (Mapping,),
+    "extensions": (Mapping,),
+    "second_encodings": (Mapping,),
+    "encryption": (FileEncryption, type(None)),
+    "compression_level": (int, Mapping, type(None)),
+}
+_BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
 def check_flags(options: Any, *flags: str) -> None:
@@ -20,6 +35,19 @@ def check_flags(options: Any, *flags: str) -> None:
     threads = options.threads
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
         raise ValueError(f"threads must be 0 (one per processor) or more, not {threads!r}")
+
+
+def check_write_types(options: Any) -> None:
+    """Raise ``TypeError`` for an option of the writer whose value has the wrong type."""
+    for name, types in _TYPES.items():
+        value = getattr(options, name)
+        if isinstance(value, types):
+            continue
+        if name == "compression" and value is None:
+            raise TypeError('compression must not be None; pass "uncompressed" to disable compression')
+        example = "'infer'" if value == "auto" else repr(value) if isinstance(value, str) else "..."
+        advice = f"; pass a mapping of columns, {name}={{'column': {example}}}" if name in _BY_COLUMN else ""
+        raise TypeError(f"{name} must not be a {type(value).__name__}{advice}")
 
 
 def check_profile(options: Any) -> None:

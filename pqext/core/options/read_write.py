@@ -18,6 +18,7 @@ from pqext.core.options.fields import (
     check_level,
     check_pairs,
     check_profile,
+    check_write_types,
     with_field_docs,
 )
 from pqext.core.options.footer import Checkpoint, FooterFormat, as_checkpoint, check_combination
@@ -109,7 +110,7 @@ class ReadOptions:
     ``datetimeRebaseMode``: ``"corrected"`` is the proleptic Gregorian calendar, ``"legacy"`` the legacy calendar, and
     with ``"exception"``, dates before 15 October 1582 and instants before 1900 are an error."""
     int96_rebase_mode: RebaseMode = "corrected"
-    """The same for INT96 timestamps, as in Spark's option ``int96RebaseMode``."""
+    """Calendar of INT96 timestamps in such files, as in Spark's option ``int96RebaseMode``."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to. A CRS ``projjson:<property>`` is looked up in them. The file's
     own key-value metadata takes precedence."""
@@ -156,20 +157,6 @@ _READ_CHOICES = {
     "datetime_rebase_mode": get_args(RebaseMode), "int96_rebase_mode": get_args(RebaseMode),
     "strings": get_args(StringForm), "int96": ("auto", *get_args(TimestampUnit)),
 }
-_TYPES: dict[str, tuple[type, ...]] = {
-    "compression": (str, Mapping),
-    "dictionary": (bool, Mapping),
-    "encodings": (str, Mapping),
-    "shredding": (Mapping,),
-    "geometry": (Mapping,),
-    "annotations": (Mapping,),
-    "key_value_metadata": (Mapping,),
-    "extensions": (Mapping,),
-    "second_encodings": (Mapping,),
-    "encryption": (FileEncryption, type(None)),
-    "compression_level": (int, Mapping, type(None)),
-}
-_BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
 @with_field_docs
@@ -290,14 +277,7 @@ class WriteOptions:
         if self.checkpoint is not None and self.encryption is not None:
             raise ValueError("a checkpoint would expose encrypted data: omit checkpoint or encryption")
         as_checkpoint(self.checkpoint)
-        for name, types in _TYPES.items():
-            if not isinstance(getattr(self, name), types):
-                value = getattr(self, name)
-                if name == "compression" and value is None:
-                    raise TypeError('compression must not be None; pass "uncompressed" to disable compression')
-                example = "'infer'" if value == "auto" else repr(value) if isinstance(value, str) else "..."
-                advice = f"; pass a mapping of columns, {name}={{'column': {example}}}" if name in _BY_COLUMN else ""
-                raise TypeError(f"{name} must not be a {type(getattr(self, name)).__name__}{advice}")
+        check_write_types(self)
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
         if not all(isinstance(choice, bool) for choice in flags):
             raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
