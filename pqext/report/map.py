@@ -112,7 +112,11 @@ def path(projection: Projection, geometries: Any) -> str:
     polygons = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
     drawn = []
     for part in [*parts[~polygons], *shapely.get_rings(parts[polygons])]:
-        points = [f"{number(projection.x(x))} {number(projection.y(y))}" for x, y in shapely.get_coordinates(part)]
+        points = [
+            f"{number(projection.x(x))} {number(projection.y(y))}"
+            for x, y in shapely.get_coordinates(part)
+            if abs(x) < 1e12 and abs(y) < 1e12
+        ]
         if points:
             ring = part.geom_type == "LinearRing"
             drawn.append("M" + ("L".join(points[:-1]) + "Z" if ring else "L".join(points) + "h0" * (len(points) == 1)))

@@ -57,7 +57,7 @@ def _unwrap(part: Any) -> Any:
     """Return a geometry whose longitudes do not jump; rings around a pole are closed over it."""
     import shapely
 
-    if part.geom_type == "Point" or part.is_empty:
+    if part.geom_type == "Point" or part.is_empty or not np.isfinite(shapely.get_coordinates(part)).all():
         return part
     rings = shapely.get_rings(part) if part.geom_type == "Polygon" else [part]
     results = []

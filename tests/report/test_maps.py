@@ -70,6 +70,7 @@ def test_coordinates_have_thousands_separators_and_few_digits(value: float, step
         ("EPSG:25832", (3e5, 9e5), (5.3e6, 6e6), True), ("EPSG:3857", (-2e7, 2e7), (-1e7, 1e7), True),
         ("EPSG:3413", (-4e6, 4e6), (-4e6, 4e6), True), ("EPSG:3031", (-4e6, 4e6), (-4e6, 4e6), True),
         ("EPSG:3832", (-5e6, 1e7), (-6e6, 6e6), True), ("OGC:CRS84", (100, 250), (-50, 50), True),
+        ("EPSG:2193", (1.1e6, 2.1e6), (4.8e6, 6.2e6), True),
         ("EPSG:25832", (5e5, 5.1e5), (5.3e6, 5.31e6), False), ("OGC:CRS84", (-40, -30), (25, 35), False),
     ],
 )  # fmt: skip
@@ -81,8 +82,8 @@ def test_land_lies_where_the_crs_puts_it(
     assert (area is not None) is on_land
     if area is None:
         return
-    cities = [(10, 51), (-100, 40), (135, -25), (100, 60), (0, -85), (15, 12), (-42, 72), (-55, -10)]
-    oceans = [(-40, 30), (-150, 0), (80, -30), (175, 40), (0, 85), (-160, -50), (-30, 55)]
+    cities = [(10, 51), (-100, 40), (135, -25), (100, 60), (0, -85), (15, 12), (-42, 72), (-55, -10), (175.5, -39)]
+    oceans = [(-40, 30), (-150, 0), (80, -30), (175, 40), (0, 85), (-160, -50), (-30, 55), (170, -39)]
     transformer = pyproj.Transformer.from_crs("OGC:CRS84", crs, always_xy=True)
     for points, expected in ((cities, True), (oceans, False)):
         placed = [
@@ -166,6 +167,23 @@ def test_scan_shows_row_groups_read_and_skipped(tmp_path: Path) -> None:
     assert (html.count('fill-opacity=".2"'), html.count("stroke-dasharray")) == (2, 2)
     assert len(html.encode()) < MAX_BYTES + 4_000
     assert not re.search(r"https?:|<script|<style|src=|href=|url\(", html)
+
+
+def test_scan_of_many_row_groups_has_a_small_map(tmp_path: Path) -> None:
+    points = [shapely.Point(x / 3, x % 50) for x in range(-300, 300)]
+    html = pqext.scan(written(tmp_path / "p.parquet", points, row_group_rows=2))._repr_html_()
+    assert 100 < html.count("<rect") <= 150
+    assert "150 of 300 row groups" in html
+    assert len(html.encode()) < MAX_BYTES + 4_000
+
+
+@pytest.mark.parametrize("on_globe", [False, True])
+def test_coordinates_that_are_not_finite_are_not_drawn(on_globe: bool) -> None:
+    points = [(0, 0), (np.nan, 5), (5, 5), (np.inf, 1), (0, 1e300), (0, 0)]
+    with np.errstate(invalid="ignore"):
+        geometries = [shapely.LineString(points), shapely.Polygon(points), shapely.Point(), None]
+    projection = Projection(Box(-180, 180, -90, 90), 1, CRS84)
+    assert not re.search("nan|inf", str(draw_shapes(projection, Shapes(np.array(geometries), on_globe))))
 
 
 def test_small_map_fits_its_budget() -> None:

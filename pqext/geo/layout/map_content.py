@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError, ParquetError
-from pqext.core.base.text import html_summary
+from pqext.core.base.text import html_summary, with_noun
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.geo import crs as crs_
@@ -24,6 +24,8 @@ from pqext.report.small_map import small_map
 
 _MAX_ROWS, _MAX_BYTES = 1_000, 2_000_000
 """Limits of the sample that the map of an array draws."""
+_MAX_BOXES = 150
+"""Maximum number of row groups that the map of a scan draws."""
 
 
 def column_crs(file: ParquetFile, node: SchemaNode) -> Any:
@@ -115,9 +117,11 @@ def row_group_map(file: ParquetFile, column: str, read: Collection[int]) -> str:
         for part in row_group_parts(file, node)
         if part.box is not None
     ]
-    boxes = boxes[:: -(-len(boxes) // _MAX_ROWS) or 1]
-    if not boxes:
+    drawn = boxes[:: -(-len(boxes) // _MAX_BOXES) or 1]
+    if not drawn:
         return ""
     crs = column_crs(file, node)
-    label = f"Boxes of column {column} by row group, in {describe_crs(crs)}; dashed boxes are skipped"
-    return small_map(Projection.from_boxes((box for box, _ in boxes), crs), label, None, boxes)
+    count = with_noun(len(file.row_groups), "row group")
+    label = f"Boxes of column {column} in {describe_crs(crs)}: {len(drawn):,} of {count}"
+    label += "; dashed boxes are skipped" if len(read) < len(file.row_groups) else ""
+    return small_map(Projection.from_boxes((box for box, _ in boxes), crs), label, None, drawn)
