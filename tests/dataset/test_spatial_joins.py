@@ -17,6 +17,7 @@ from pqext import geo
 from pqext.core.base.errors import GeometryError
 from pqext.dataset import geometry_rows, spatial_joins
 from pqext.dataset.geometry_rows import GeometryRows
+from pqext.geo.joins.matching import Matcher
 from reference import s2
 
 RANDOM = np.random.default_rng(7)
@@ -318,3 +319,23 @@ def test_duplicate_geometry_column_names_are_rejected(how: Any) -> None:
     for left, right, side in ((double, RIGHT, "left"), (RIGHT, double, "right")):
         with pytest.raises(ValueError, match=f"the {side} side has several columns with the name 'shape': rename them"):
             geo.join(left, right, how=how)
+
+
+@pytest.mark.filterwarnings("ignore:GEOGRAPHY. a query polygon has edges of 180 degrees")
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_points_on_the_globe_are_joined_like_other_geometries(edges: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(8)
+    x, y = chance.uniform(-180, 180, 4000), chance.uniform(-90, 90, 4000)
+    points = pa.table({"id": np.arange(4003), "at": geo.from_points([*x, 180, -180, 0], [*y, 5, 5, 90])})
+    centres = shapely.points(x[:40] / 1.2, y[:40] / 1.3)
+    shapes = [*shapely.buffer(centres, chance.uniform(1, 20, 40))]
+    shapes += [shapely.Polygon([(170, 0), (-160, 0), (-160, 10), (170, 10)]), shapely.box(175, 0, 180, 10)]
+    shapes += [shapely.Polygon(), None, shapely.Point(180, 5)]
+    shapes += [shapely.Polygon([(0, 80), (120, 80), (-120, 80)]), shapely.box(-100, -20, 100, 20)]
+    areas = pa.table({"name": np.arange(len(shapes)), "area": geo.from_shapely(shapes)})
+    operations: list[Any] = ["intersects", "within"]
+    fast = [geo.join(points, areas, operation, edges=edges).select(["id", "name"]) for operation in operations]
+    monkeypatch.setattr(Matcher, "_match_globe_points", lambda self, left, rows, _: (rows < 0, rows >= 0))
+    for operation, table in zip(operations, fast, strict=True):
+        assert table == geo.join(points, areas, operation, edges=edges).select(["id", "name"])
+        assert table.num_rows > 1000

@@ -6,6 +6,7 @@ right side.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.errors import LimitError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.threads import PerThread
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
@@ -38,6 +40,7 @@ _MAX_CELLS = 1 << 20
 _PAIRS = 1 << 20
 """Number of candidates evaluated in one call."""
 _NEAR_THE_SEAM = 1e-6
+_NEAR_POLE = 89.0  # degrees
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Matcher:
         self._grid: _Grid | None = None
         self._tree: Any = None
         self._shapes = PerThread(self._prepared_shapes)
+        self._unrolled = PerThread(self._unrolled_shapes)
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         """Return the left and the right row numbers of matching pairs, ordered by left row."""
@@ -137,6 +141,30 @@ class Matcher:
         shapes = self.right.shapes()
         shapely.prepare(shapes)
         return shapes
+
+    def _unrolled_shapes(self) -> tuple[Any, Sides]:
+        """Return the prepared unrolled shapes of the right side, and the longitudes of their centres.
+
+        The centre of a shape is NaN if it may meet points in another way: near a pole, or wider than half a turn.
+        """
+        import shapely
+
+        from pqext.geo.predicates.globe import MOST_VERTICES, geod_of
+        from pqext.geo.predicates.unrolling import unroll
+
+        shapes = self.right.shapes()
+        xmin, ymin, xmax, ymax = shapely.bounds(shapes).T
+        is_simple = (xmin >= -180) & (xmax <= 180) & (xmax - xmin < 179) & (ymin > -_NEAR_POLE) & (ymax < _NEAR_POLE)
+        corners, rows = shapely.get_coordinates(shapes, return_index=True)
+        is_simple[rows[np.isnan(corners).any(axis=1)]] = False
+        unrolled, centres = np.full(len(shapes), None, dtype=object), np.full(len(shapes), np.nan)
+        geod = None if self.right.type.edges == "spherical" else geod_of(self.right.type)
+        with suppress(LimitError):  # of all shapes together
+            unrolled[is_simple] = call_shapely(unroll, shapes[is_simple], geod, max_vertices=MOST_VERTICES)
+            west, _, east, _ = shapely.bounds(unrolled).T
+            centres = (west + east) / 2
+        shapely.prepare(unrolled)
+        return unrolled, centres
 
     def _left_points(self, left: GeometryColumn) -> tuple[Rows, Any, Any] | None:
         """Return the rows of the left side that are not null, with their X and Y.
@@ -184,20 +212,42 @@ class Matcher:
         return left_rows[held], right_rows[held]
 
     def _match_on_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
-        """Evaluate candidate pairs on the globe, calling the predicate once per geometry of the right side."""
+        """Evaluate candidate pairs on the globe: points together, other geometries once per row of the right side."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 
         order = np.argsort(right_rows, kind="stable")
         left_rows, right_rows = left_rows[order], right_rows[order]
-        held = np.zeros(len(left_rows), np.bool_)
-        ends = np.flatnonzero(np.diff(right_rows, prepend=-1, append=-1))
+        held, is_open = self._match_globe_points(left, left_rows, right_rows)
+        numbers = np.flatnonzero(is_open)
+        ends = np.flatnonzero(np.diff(right_rows[numbers], prepend=-1, append=-1))
         for start, stop in pairwise(ends.tolist()):
-            shape = self.shapes()[right_rows[start]]
+            part = numbers[start:stop]
+            shape = self.shapes()[right_rows[part[0]]]
             question = SpatialPredicate(self.condition.operation, shape, self.condition.distance)
-            rows = left.wkb.take(pa.array(left_rows[start:stop]))
+            rows = left.wkb.take(pa.array(left_rows[part]))
             answers = question.relate(rows, left.type)
-            held[start:stop] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
+            held[part] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
         return left_rows[held], right_rows[held]
+
+    def _match_globe_points(
+        self, left: GeometryColumn, left_rows: Rows, right_rows: Rows
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which candidate pairs match, and which are not evaluated because they need more than coordinates."""
+        import shapely
+
+        held, is_open = np.zeros(len(left_rows), np.bool_), np.ones(len(left_rows), np.bool_)
+        function = POINT_FUNCTIONS.get(self.condition.operation)
+        points = None if function is None else points_of(left.wkb)
+        if function is None or points is None:
+            return held, is_open
+        x, y = points
+        shapes, centres = self._unrolled.get()
+        is_open = np.isnan(centres[right_rows]) | ~((np.abs(x) <= 180) & (np.abs(y) <= 90))[left_rows]
+        for part in np.split(np.flatnonzero(~is_open), range(_PAIRS, len(left_rows), _PAIRS)):
+            mine, theirs = left_rows[part], right_rows[part]
+            near = x[mine] - 360.0 * np.round((x[mine] - centres[theirs]) / 360)
+            held[part] = call_shapely(getattr(shapely, function), shapes[theirs], near, y[mine])
+        return held, is_open
 
 
 def _sort_order(numbers: Rows) -> Rows:
