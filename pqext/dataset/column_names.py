@@ -17,7 +17,6 @@ from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, col
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.notations.column_text import dotted_names, selection
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 
 T = TypeVar("T")
@@ -93,13 +92,15 @@ class _FileNames:
 
 
 def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
-    """Expand each string that is not a column or field name into the columns that :func:`selection` parses from it.
+    """Expand each string that is not a column or field name into the columns that a selection parses from it.
 
     ``schema`` returns the schema that has the names. It is only called if there is text other than a plain name. Text
     that cannot be parsed but resembles a name is returned unchanged. Raises ``ValueError`` for other invalid text.
     """
     if not any(isinstance(column, str) and _NOT_A_NAME.search(column) for column in columns):
         return columns
+    from pqext.dataset.notations.column_text import dotted_names, selection
+
     known = schema()
     fields = dotted_names(known)
     results: list[Any] = []

@@ -151,7 +151,7 @@ def test_unknown_or_wrong_encoding_is_an_error(path: Path) -> None:
     assert convert(path, "--encoding", "latin-9000").exit_code == 2
     wrong = convert(path, "--encoding", "cp1252")
     assert wrong.exit_code == 1
-    assert "the text is not cp1252" in str(wrong.exception)
+    assert "the text is not valid cp1252" in str(wrong.exception)
     assert "offset 2" in str(wrong.exception)
 
 

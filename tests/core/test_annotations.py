@@ -127,9 +127,9 @@ def later_unit() -> TimeUnit:
         (LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
         (LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
         (LogicalType(DECIMAL=DecimalType(scale=0, precision=19)), CorruptFileError, r"DECIMAL\(19, 0\) does not fit"),
-        (LogicalType(DECIMAL=DecimalType(scale=5, precision=4)), CorruptFileError, "is not a decimal"),
-        (LogicalType(DECIMAL=DecimalType(scale=-1, precision=4)), CorruptFileError, "is not a decimal"),
-        (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "is not a decimal"),
+        (LogicalType(DECIMAL=DecimalType(scale=5, precision=4)), CorruptFileError, "the precision must be positive"),
+        (LogicalType(DECIMAL=DecimalType(scale=-1, precision=4)), CorruptFileError, "the precision must be positive"),
+        (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "the precision must be positive"),
     ],
 )
 def test_unreadable_column_does_not_affect_other_columns(

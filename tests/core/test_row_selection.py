@@ -157,7 +157,7 @@ def test_missing_row_groups_and_rows_are_rejected() -> None:
         for rows in ({3: [range(1)]}, {-1: None}, {0: [range(300, 301)]}, {0: [range(-1, 2)]}, {0: [range(2**70)]}):
             with pytest.raises(IndexError, match="row"):
                 file.read(rows=rows)
-        with pytest.raises(TypeError, match="by its number"):
+        with pytest.raises(TypeError, match="by its index"):
             file.read(rows={True: None})
         for wrong in ([range(3)], {0: [3]}, {0: [range(0, 9, 2)]}):
             with pytest.raises(TypeError, match="range"):

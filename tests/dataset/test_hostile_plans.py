@@ -77,7 +77,7 @@ def test_invalid_plan_is_rejected(name: str, plan: dict[str, Any]) -> None:
     assert run(Task.from_json(json.dumps(plan))) == 1
     group = plan["row_groups"][0]
     (group if name in GROUPS else group["stages"][0]).update(GROUPS.get(name) or STAGES[name])
-    with pytest.raises(ValueError, match="not a plan"):
+    with pytest.raises(ValueError, match="not a valid plan"):
         Task.from_json(json.dumps(plan))
 
 
@@ -115,7 +115,7 @@ def test_row_group_is_planned_only_once(plan: dict[str, Any]) -> None:
 
 
 def test_excessively_nested_plan_is_invalid() -> None:
-    with pytest.raises(ValueError, match="not a plan"):
+    with pytest.raises(ValueError, match="not a valid plan"):
         Task.from_json("[" * 200_000)
 
 

@@ -111,7 +111,7 @@ def test_limit_reads_no_row_group_after_it() -> None:
         (lambda scan: scan.filter(5), TypeError, "a filter must be an expression"),
         (lambda scan: scan.select("a").select("s"), ValueError, "no column 's'; the scan has a"),
         (lambda scan: scan.select("text").to_table(), ValueError, "text"),
-        (lambda scan: scan.select(5), TypeError, "columns are names"),
+        (lambda scan: scan.select(5), TypeError, "a column must be a name"),
         (lambda scan: scan.select("a", "a"), ValueError, "selected twice"),
     ],
 )

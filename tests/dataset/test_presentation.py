@@ -167,7 +167,7 @@ def test_slices_are_converted_by_their_rows(values: list[Any], start: int) -> No
     table = pa.table([part], schema=pa.schema([column]))
     expected = [None if row is None else [None if n is None else {"n": n} for n in row] for row in values[start:]]
     assert objects(part, column, Formats("python")) == expected
-    text = Formats("json").table(table)["a"].to_pylist()
+    text = Formats("json").convert_table(table)["a"].to_pylist()
     assert [None if row is None else [cell and json.loads(cell) for cell in row] for row in text] == expected
 
 

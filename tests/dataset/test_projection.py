@@ -113,7 +113,7 @@ def test_invalid_columns_are_rejected() -> None:
         pqext.scan(FILE, [field, field])
     with pytest.raises(ValueError, match="selected twice"):
         pqext.read_table(FILE, ["n", ("n", field)])
-    with pytest.raises(TypeError, match="columns are names"):
+    with pytest.raises(TypeError, match="a column must be a name"):
         pqext.scan(FILE, [3])
     with pytest.raises(TypeError, match="a column name must be a string"):
         pqext.scan(FILE, [(3, field)])

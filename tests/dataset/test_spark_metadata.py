@@ -73,7 +73,7 @@ def test_folder_may_move_but_files_must_exist(tmp_path: Path) -> None:
 
 def test_empty_log_has_no_files_and_a_corrupt_log_is_named(tmp_path: Path) -> None:
     root = folder(tmp_path, "a.parquet")
-    with pytest.raises(FileNotFoundError, match="No file in this folder"):
+    with pytest.raises(FileNotFoundError, match="The folder contains only hidden files"):
         visible_files(root)
     for text, error in (
         ("v2\n{}", UnsupportedError),

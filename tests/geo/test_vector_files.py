@@ -126,7 +126,7 @@ def test_several_layers_warn(tmp_path: Path) -> None:
     table = pa.table({"geometry": geo.from_points([1.0], [2.0])})
     geo.write_file(table, tmp_path / "a.gpkg", layer="one")
     geo.write_file(table, tmp_path / "a.gpkg", layer="two", append=True)
-    with pytest.warns(UserWarning, match="2 layers; reading 'one'"):
+    with pytest.warns(UserWarning, match="2 layers; reading layer 'one'"):
         geo.read_file(tmp_path / "a.gpkg")
 
 

@@ -184,8 +184,8 @@ def test_ddl_expresses_units_and_widths_beyond_spark() -> None:
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ("g GEOMETRY(EVERY)", "takes an SRID"),
-        ("g GEOMETRY(1, 2)", "takes an SRID"),
+        ("g GEOMETRY(EVERY)", "requires an SRID"),
+        ("g GEOMETRY(1, 2)", "requires an SRID"),
         ("t TIMESTAMP(4), u INT", "fractional digits"),
         ("a INT, a INT", "the same name"),
         ("GEOMETRY(4326)", "needs the columns"),

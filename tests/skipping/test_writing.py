@@ -163,7 +163,7 @@ def test_part_that_violates_the_specification_is_not_written(tmp_path: Path) -> 
         (changed(version=3), table, "must have version 4, not 3"),
         (changed(version=None), table, "must have version 4, not None"),
         (changed(table_identifier=None), table, "lacks the table_identifier"),
-        (twice, table, "the same column"),
+        (twice, table, "have the same store column"),
         (changed(partitions=("Dt", "dt")), table, "would have the same store column"),
         (metadata, table.drop_columns([name]), "the metadata describes"),
         (metadata, table.append_column("more", pa.nulls(2)), "the metadata describes"),

@@ -283,7 +283,7 @@ def test_sides_with_different_types_or_crs_are_reported(frames: tuple[Any, Any, 
     with pytest.raises(ValueError, match=r"EPSG:3857: transform one"):
         spatial_join(left, elsewhere)
     globe = left.select(F.st_geogfromwkb(F.st_asbinary("geom")).alias("geog"))
-    with pytest.raises(TypeError, match="GEOMETRY and 'geog' on the right GEOGRAPHY"):
+    with pytest.raises(TypeError, match="GEOMETRY, but 'geog' on the right is GEOGRAPHY"):
         spatial_join(left, globe)
     with pytest.raises(TypeError, match="st_transform"):
         knn_join(globe, globe)

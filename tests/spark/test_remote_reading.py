@@ -82,6 +82,6 @@ def test_errors_name_the_location_without_secrets(spark: Any, s3: S3, folder: st
     assert SECRET not in str(caught.value)
     with pytest.raises(PySparkException, match="storage_options are for URLs"):
         read(spark, "/nowhere.parquet", storage_options=s3.options)
-    with pytest.raises(ValueError, match="option storage_options: expected a JSON object") as wrong:
+    with pytest.raises(ValueError, match="option storage_options must be a JSON object") as wrong:
         Query.from_options({"path": folder, "storage_options": f'{{"secret": "{SECRET}"'})
     assert SECRET not in str(wrong.value)

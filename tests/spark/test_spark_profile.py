@@ -134,5 +134,5 @@ def test_invalid_checkpoints_are_rejected(text: str) -> None:
 
 def test_durable_saves_are_rejected() -> None:
     assert write_options({"durable": "false"})["durable"] is False
-    with pytest.raises(ValueError, match="the commit publishes files of tasks"):
+    with pytest.raises(ValueError, match="the commit publishes the files of tasks"):
         write_options({"durable": "true"})

@@ -17,7 +17,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.schema.types.legacy_calendar import VERSION
 
 SETTING = "spark.sql.parquet.datetimeRebaseModeInWrite"
-_EARLIEST_DATE = pa.scalar(-141_427, pa.int32()).cast(pa.date32())
+_EARLIEST_DAY = -141_427
 """1582-10-15, the first day that is the same in both calendars."""
 _EARLIEST_SECOND = -2_208_988_800
 """1900-01-01. Later instants are the same in both calendars for all time zones."""
@@ -53,7 +53,7 @@ def check_ancient(batch: pa.RecordBatch, excluded_names: Collection[str]) -> Non
             continue
         for leaf in _leaves(column):
             least = pc.min(leaf)
-            earliest = _EARLIEST_DATE
+            earliest = pa.scalar(_EARLIEST_DAY, pa.int32()).cast(pa.date32())
             if pa.types.is_timestamp(leaf.type):
                 earliest = pa.scalar(_EARLIEST_SECOND, pa.int64()).cast(pa.timestamp("s", "UTC")).cast(leaf.type)
             if least.is_valid and pc.less(least, earliest).as_py():
