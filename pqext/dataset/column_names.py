@@ -105,7 +105,8 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     fields = dotted_names(known)
     results: list[Any] = []
     for column in columns:
-        if not isinstance(column, str) or column in fields or not _NOT_A_NAME.search(column):
+        is_name = isinstance(column, str) and (column in fields or column.partition(".")[0] in known.names)
+        if not isinstance(column, str) or is_name or not _NOT_A_NAME.search(column):
             results.append(column)
             continue
         try:

@@ -130,13 +130,12 @@ def scan(
         if chosen is None:
             chosen = tuple(schema.names)
     file_set = FileSet(files, read, limits, on_invalid, summaries)
-    if chosen is not None:
-        chosen = expand_columns(chosen, lambda: Scan(ScanRequest(file_set, None, None, partitions, schema)).schema)
     included = [name for name in (include_file_paths, include_row_numbers) if name is not None]
     if included:
         partitions = partitions.add_columns(include_file_paths, include_row_numbers)
-        if chosen is not None:
-            chosen = tuple(dict.fromkeys([*chosen, *included]))
+    if chosen is not None:
+        chosen = expand_columns(chosen, lambda: Scan(ScanRequest(file_set, None, None, partitions, schema)).schema)
+        chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(
         ScanRequest(
             file_set, chosen, as_expression(filter), partitions, schema,

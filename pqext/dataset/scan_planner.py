@@ -195,8 +195,10 @@ class ScanPlanner:
         """
         narrowed = self._evaluate_partitions()
         request = self.request
-        if request.skipping is None or request.filter is None or not request.files.options.trust_statistics:
-            return narrowed
+        options = request.files.options
+        is_rebased = (options.datetime_rebase_mode, options.int96_rebase_mode) != ("corrected", "corrected")
+        if request.skipping is None or request.filter is None or not options.trust_statistics or is_rebased:
+            return narrowed  # stores contain values that were read in the calendar of the files
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
         filter = self.exact.resolve(request.filter)

@@ -226,7 +226,8 @@ def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[G
         for rows, name, side in ((left, names[0], "left"), (right, names[1], "right"))
     )
     if edges is not None:
-        first, second = first.with_edges(edges), second.with_edges(edges)
+        known = first.type or second.type or GeospatialType()
+        first, second = (replace(side, type=side.type or known).with_edges(edges) for side in (first, second))
     if first.type is None and second.type is None:
         return replace(first, type=GeospatialType()), replace(second, type=GeospatialType())
     if first.type is None:

@@ -24,6 +24,7 @@ from pqext.dataset.spatial_datasets import geometry_name
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.frames import geometry_columns
+from pqext.geo.summary import union
 from pqext.geo.transformation import cached_transformer
 
 if TYPE_CHECKING:
@@ -113,8 +114,15 @@ def stac_collection(
     start = sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, folders))  # number of common folders
     for path, name in zip(files.sources, names, strict=True):
         part = source._replace(files=replace(files, sources=(path,)))
-        items.append(_item(part, datetime, _stem("-".join(name.split("/")[start:])), column))
+        if part.count():
+            items.append(_item(part, datetime, _stem("-".join(name.split("/")[start:])), column))
+    if not items:
+        raise ValueError("no file has a row that the collection could describe")
     extent = pystac.Extent.from_items(items)
+    boxes = [BoundingBox(item.bbox[0], item.bbox[2], item.bbox[1], item.bbox[3]) for item in items if item.bbox]
+    around = union(boxes, geographic=True) if boxes else None
+    if around is not None:
+        extent.spatial = pystac.SpatialExtent([[around.xmin, around.ymin, around.xmax, around.ymax]])
     result = pystac.Collection(id or _name(rows, source), description, extent, license=license)
     result.add_items(items)
     return result

@@ -19,6 +19,10 @@ _NARROWEST = 3.0
 _SAMPLES = 33
 
 
+_EARTH = (6.3e6, 6.5e6)
+"""Range of the semi-major axis of ellipsoids of the Earth, in metres."""
+
+
 @cache
 def _world() -> Any:
     """Return the land in longitudes and latitudes."""
@@ -37,6 +41,8 @@ def land(projection: Projection) -> shapely.Geometry | None:
     extent, crs = projection.extent, projection.crs
     bounds = extent.xmin, extent.ymin, extent.xmax, extent.ymax
     if crs is None or (crs.is_geographic and extent.xmax - extent.xmin < _NARROWEST):
+        return None
+    if crs.ellipsoid is None or not _EARTH[0] < crs.ellipsoid.semi_major_metre < _EARTH[1]:
         return None
     origin = 0.0 if crs.is_geographic else _central_meridian(crs)
     window = bounds if crs.is_geographic else _degrees(bounds, crs, origin)

@@ -13,6 +13,8 @@ from pqext.report.shapes import Shapes, draw_shapes
 
 MAX_BYTES = 40_000
 """Maximum size of the SVG; geometries are simplified, then sampled, until they fit."""
+_COARSEST = 1e5
+"""Tolerance beyond which no geometries are drawn; a drawing is about 1,000 units wide."""
 _WIDTH = 420
 _INK = "currentColor"
 _ATTRIBUTES = {
@@ -31,13 +33,15 @@ def small_map(projection: Projection, label: str, shapes: Shapes | None, boxes: 
 
     fitted, tolerance = shapes, 1.0
     while True:
+        if tolerance > _COARSEST:
+            fitted = None
         parts = [] if fitted is None else [draw_shapes(projection, fitted)]
         drawing = _draw(projection, label, tolerance, parts, boxes)
         if len(drawing.encode()) <= MAX_BYTES or fitted is None:
             return drawing
         tolerance *= 2
         geometries = shapely.simplify(fitted.geometries, tolerance / projection.scale)
-        fitted = Shapes(geometries if tolerance < 10 else geometries[::2], fitted.on_globe)
+        fitted = Shapes(geometries if tolerance < 10 else shapely.get_parts(geometries)[::2], fitted.on_globe)
 
 
 def _draw(

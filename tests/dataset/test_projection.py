@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -147,3 +148,11 @@ def test_exact_name_precedes_text() -> None:
     assert scan.select("n * 2").to_table().to_pylist() == [{"n * 2": 1}]
     with pytest.raises(ValueError, match=r"no column 'price \(US'; did you mean 'price \(USD\)'"):
         pqext.read_table(sink, ["price (US"])
+
+
+def test_names_with_punctuation_are_not_expressions(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pqext.write_table(pa.table({"id": [3], "my-list": [[{"x": 1}]]}), path)
+    assert pqext.scan(path, ["id", "file-path"], include_file_paths="file-path").schema.names == ["id", "file-path"]
+    assert pqext.read_table(path, ["id", "row-no"], include_row_numbers="row-no")["row-no"].to_pylist() == [0]
+    assert pqext.scan(path, ["my-list.list.element.x"]).to_table()["my-list"].to_pylist() == [[{"x": 1}]]

@@ -130,3 +130,13 @@ def test_several_files_need_an_id_and_pystac_must_be_installed(
     monkeypatch.setitem(sys.modules, "pystac", None)
     with pytest.raises(ImportError, match="pip install pystac"):
         geo.stac_item(paths[0], TIME)
+
+
+def test_collection_spans_the_antimeridian_and_omits_files_without_rows(tmp_path: Path) -> None:
+    for name, x in (("a", [170.0, -170.0]), ("b", [0.0, 10.0])):
+        table = pa.table({"id": [0, 1], "at": geo.from_points(x, [0.0, 1.0]), "name": [name, name]})
+        pqext.write_table(table, tmp_path / f"{name}.parquet", geometry={"at": {"edges": "spherical"}})
+    whole = geo.stac_collection(tmp_path, TIME, description="Both")
+    assert whole.extent.spatial.bboxes == [[0.0, 0.0, -170.0, 1.0]]
+    part = geo.stac_collection(pqext.scan(tmp_path).filter(col("name") == "b"), TIME, description="b", id="part")
+    assert [item.id for item in part.get_items()] == ["b"]

@@ -256,3 +256,14 @@ def test_page_on_a_telephone_is_legible_and_zooms_by_keyboard(tmp_path: Path, da
     assert page["up"][1] < page["right"][1]
     assert page["button"] == page["zoomed"]
     assert all(re.fullmatch(r"[\d,]+", label) for label in page["digits"])
+
+
+def test_maps_of_many_parts_and_of_other_bodies_end() -> None:
+    points = shapely.MultiPoint(np.random.default_rng(3).uniform(-50, 50, (4000, 2)))
+    assert len(geo.from_shapely([points])._repr_html_().encode()) <= 40_000
+
+
+def test_scan_of_another_body_has_a_map_without_land(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"at": geo.from_points([1.0, 50.0], [2.0, 40.0])}), tmp_path / "moon.parquet",
+                      geometry={"at": "IAU_2015:30110"})
+    assert "<svg" in pqext.scan(tmp_path / "moon.parquet")._repr_html_()

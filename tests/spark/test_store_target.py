@@ -7,6 +7,7 @@ import json
 import pickle
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -236,7 +237,8 @@ def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
             return response
 
         monkeypatch.setattr(multipart.Bucket, "call", pause)
-        targets[1].commit(files, overwrite, batch=batches[1])
+        with suppress(RuntimeError):  # if the job's files are neither there nor pending
+            targets[1].commit(files, overwrite, batch=batches[1])
         monkeypatch.setattr(multipart.Bucket, "call", call)
         assert requests is not None
         assert [*bucket.iter_pending_files("")] == []

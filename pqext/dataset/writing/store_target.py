@@ -186,7 +186,15 @@ class StoreTarget:
         uploads = {name: (token.upload, token.etags) for name, token in pending.items()}
         for failed in range(_ATTEMPTS):
             finished = self._finish_decided_job()
-            was_done = self._job in finished or (failed and self._is_published(uploads))
+            was_done: bool | None = self._job in finished
+            if failed and not was_done:
+                was_done = self._is_published(uploads)
+                if was_done is None:
+                    raise RuntimeError(
+                        f"it is unknown whether job {self._job} was saved to {self.path}: its files are neither there "
+                        "nor pending, so a later job has replaced them, or the store has removed its uploads: check "
+                        "the rows before you save them again"
+                    )
             if was_done or (batch is not None and self.has(batch)):
                 self._discard_attempts()
                 return
@@ -221,15 +229,17 @@ class StoreTarget:
         file.write(data)
         return file.finish()
 
-    def _is_published(self, uploads: Mapping[str, tuple[str, tuple[str, ...]]]) -> bool:
-        """Return whether another process has finished the job with these uploads.
+    def _is_published(self, uploads: Mapping[str, tuple[str, tuple[str, ...]]]) -> bool | None:
+        """Return whether another process has finished the job with these uploads; None if that is unknown.
 
-        Its files are visible then, or a later job has deleted them.
+        Its files are then visible, unless a later job has deleted them.
         """
         keys = {self._inside + name for name in uploads}
         if not keys.isdisjoint(self._bucket.keys(self._inside)):
             return True
-        return bool(keys) and all(item.key not in keys for item in self._bucket.iter_pending_files(self._inside))
+        some = sorted(keys)[:1]  # MinIO lists the uploads of complete keys only
+        is_pending = any(item.key == key for key in some for item in self._bucket.iter_pending_files(key))
+        return None if some and not is_pending else False
 
     def abort(self) -> None:
         if not self._is_possibly_decided():
@@ -304,7 +314,7 @@ class StoreTarget:
         batch = None if journal.batch is None else Batch(*journal.batch, journal.job)
         streamed, stream = (b"", None) if batch is None else self._get_or_none(batch.name)
         if not self._is_current(note):  # another process has ended the job, so the marks may be those of later jobs
-            return self._is_published(journal.uploads)
+            return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if batch is not None and last != journal.job and streamed:
             is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), is_foreign=True)

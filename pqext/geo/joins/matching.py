@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.base.errors import LimitError
+from pqext.core.base.errors import GeometryError, LimitError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.threads import PerThread
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
@@ -159,7 +159,7 @@ class Matcher:
         is_simple[rows[np.isnan(corners).any(axis=1)]] = False
         unrolled, centres = np.full(len(shapes), None, dtype=object), np.full(len(shapes), np.nan)
         geod = None if self.right.type.edges == "spherical" else geod_of(self.right.type)
-        with suppress(LimitError):  # of all shapes together
+        with suppress(LimitError, GeometryError):  # of all shapes together
             unrolled[is_simple] = call_shapely(unroll, shapes[is_simple], geod, max_vertices=MOST_VERTICES)
             west, _, east, _ = shapely.bounds(unrolled).T
             centres = (west + east) / 2

@@ -132,7 +132,8 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         if not (np.abs(shapely.get_coordinates(query)) <= _FARTHEST).all():
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
-            placed = _unroll_rows(predicate.operation, rows[left], query, geod)
+            border = predicate.unrolled((type, "border"), lambda _: Border(query))
+            placed = _unroll_rows(predicate.operation, rows[left], query, geod, border)
         except TooManyVerticesError:
             if len(rows) == 1:
                 raise
@@ -174,7 +175,9 @@ def _unrolled_query(predicate: SpatialQuestion, type: GeospatialType) -> Any:
     return predicate.unrolled(type, lambda query: unroll_query(query, geod))
 
 
-def _unroll_rows(operation: Operation, rows: _Shapes, query: Any, geod: Geod | None) -> _Shapes:
+def _unroll_rows(
+    operation: Operation, rows: _Shapes, query: Any, geod: Geod | None, border: Border | None = None
+) -> _Shapes:
     """Unroll rows around the centre of the query, precisely where they come near its border."""
     import shapely
 
@@ -182,7 +185,7 @@ def _unroll_rows(operation: Operation, rows: _Shapes, query: Any, geod: Geod | N
     middle = (west + east) / 2
     if operation == "dwithin":
         return unroll(rows, geod, middle, max_vertices=MOST_VERTICES)
-    placed = unroll(rows, geod, middle, max_vertices=MOST_VERTICES, border=Border(query))
+    placed = unroll(rows, geod, middle, max_vertices=MOST_VERTICES, border=border or Border(query))
     if operation != "intersects":  # the only operation that GEOS evaluates on rings that cross themselves
         invalid = np.flatnonzero(~shapely.is_valid(placed))
         placed[invalid] = unroll(rows[invalid], geod, middle, max_vertices=MOST_VERTICES)
