@@ -396,3 +396,16 @@ def test_pandas_indexes_are_restored_as_from_pyarrow(by: list[str], tmp_path: Pa
     pqext.write_dataset(table, tmp_path / "ours", by)
     pq.write_to_dataset(table, tmp_path / "theirs", partition_cols=by)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "ours"), pd.read_parquet(tmp_path / "theirs"))
+
+
+def test_folder_that_another_save_fills_first_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from TABLE.to_batches()
+        pqext.write_dataset(TABLE, folder)  # while the first save runs
+
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    with pytest.raises(FileExistsError, match="the folder contains files"):
+        pqext.write_dataset(reader, folder)
+    assert pqext.scan(folder).count() == len(TABLE)

@@ -183,7 +183,7 @@ def test_data_frames_are_written_and_reported_in_every_mode(spark: Any, tmp_path
     assert all(one.rows <= 3 for one in done.files)
     theirs = spark.read.parquet(path).where("even AND day = DATE'2024-01-02'")
     assert sorted(row[0] for row in theirs.select(F.col("id")).collect()) == [4, 10, 16, 22, 28, 34]
-    with pytest.raises(FileExistsError, match=r'the folder contains files: use mode="append"'):
+    with pytest.raises(FileExistsError, match=r'the folder contains files: pass mode="append"'):
         write(events, path)
     assert write(events, path, "ignore").files == ()
     assert pqext.scan(path).count() == 40

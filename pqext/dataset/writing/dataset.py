@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from pqext.dataset.writing.appending import (
 )
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
 from pqext.dataset.writing.saved import SaveResult
-from pqext.dataset.writing.targets import put_empty, target_at
+from pqext.dataset.writing.targets import check_empty, put_empty, target_at
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
@@ -120,9 +119,7 @@ def write_dataset(
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
             return SaveResult(target.path, ())
-        raise FileExistsError(
-            errno.EEXIST, 'the folder contains files: pass mode="append", "overwrite" or "ignore"', target.path
-        )
+        check_empty(target)
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
     if not schema.names:
@@ -155,7 +152,8 @@ def write_dataset(
         if not files and (replaces_all or not target.has_files):
             put_empty(target, job, by, empty)
         folders = {item.file.name.rpartition("/")[0] for item in files} if is_dynamic else None
-        target.commit(files, mode == "overwrite", folders)
+        check = (lambda: check_empty(target)) if mode == "error" else None  # another save may have been faster
+        target.commit(files, mode == "overwrite", folders, check=check)
     except BaseException:
         target.abort()
         raise

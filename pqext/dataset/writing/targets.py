@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -138,6 +139,13 @@ class FolderTarget:
 
     def abort(self) -> None:
         commit.abort(self._folder, self._job)
+
+
+def check_empty(target: Target) -> None:
+    """Raise ``FileExistsError`` if the target contains files."""
+    if target.has_files:
+        message = 'the folder contains files: pass mode="append", "overwrite" or "ignore"'
+        raise FileExistsError(errno.EEXIST, message, target.path)
 
 
 def put_empty(target: Target, job: str, partition_by: Sequence[str], data: bytes) -> None:

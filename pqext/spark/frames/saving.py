@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from pqext.dataset.writing.appending import inherited_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import WriteMode, check_choice
 from pqext.dataset.writing.saved import SaveResult
-from pqext.dataset.writing.targets import Target
+from pqext.dataset.writing.targets import Target, check_empty
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import save_settings, session_setting
@@ -98,9 +97,7 @@ def write(
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
             return SaveResult(target.path, ())
-        raise FileExistsError(
-            errno.EEXIST, 'the folder contains files: use mode="append", "overwrite" or "ignore"', target.path
-        )
+        check_empty(target)
     ensure_registered(df.sparkSession)
     with named_user_types(df):
         exchanged = cast_to_months(df)
@@ -110,6 +107,7 @@ def write(
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     encoded |= {"partition_by": json.dumps(by)} if by else {}
     encoded |= {"merge_schema": "true"} if merge_schema else {}
+    encoded |= {"requires_empty": "true"} if mode == "error" else {}
     arguments = {
         "partition_overwrite": partition_overwrite, "max_records_per_file": max_records_per_file,
         "target_file_bytes": target_file_bytes,

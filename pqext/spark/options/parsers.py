@@ -101,9 +101,9 @@ def _invalid_utf8(text: str) -> InvalidUtf8:
 
 
 def _rebase_mode(text: str) -> RebaseMode:
-    mode = text.lower()
+    mode = str(text).lower()
     if mode not in get_args(RebaseMode):
-        raise ValueError(f"expected one of {', '.join(get_args(RebaseMode))}, not {text!r}")
+        raise ValueError(f"a rebase mode must be one of {', '.join(get_args(RebaseMode))}, not {text!r}")
     return cast("RebaseMode", mode)
 
 

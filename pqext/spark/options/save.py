@@ -24,7 +24,7 @@ from pqext.spark.columns.shredding_choice import column_choices
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
     "case_sensitive", "datetime_rebase_mode", "max_records_per_file", "merge_schema", "partition_by",
-    "partition_overwrite", "storage_options", "summary_path", "target_file_bytes",
+    "partition_overwrite", "requires_empty", "storage_options", "summary_path", "target_file_bytes",
 )
 _SPARK_NAMES = {
     "casesensitive": "case_sensitive",
@@ -65,6 +65,8 @@ class SaveOptions:
     """Spark's ``datetimeRebaseModeInWrite``."""
     folder_names: Mapping[str, str] = field(default_factory=dict)
     """Names of the partition columns in folders, by column."""
+    requires_empty: bool = False
+    """Whether the commit fails if the folder contains files."""
 
     def name_folders(self, schema: StructType) -> StructType:
         """Rename the partition columns to their spelling in ``partition_by``, as Spark's writers do."""
@@ -121,6 +123,7 @@ def save_options(
     return SaveOptions(
         parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option,
         cast("RebaseMode", rebase_mode), dict(zip(columns, by, strict=True)),
+        of_save.get("requires_empty") == "true",
     )
 
 

@@ -35,7 +35,7 @@ from pqext.dataset.writing.part_files import PartFiles, StagedFile, check_divisi
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
 from pqext.dataset.writing.saved import SaveResult as SaveResult
 from pqext.dataset.writing.staging import StagingArea
-from pqext.dataset.writing.targets import Target, put_empty
+from pqext.dataset.writing.targets import Target, check_empty, put_empty
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
@@ -169,7 +169,8 @@ class Sink(DataSourceArrowWriter):
             if not files and ((self.overwrite and not is_dynamic) or not target.has_files):
                 put_empty(target, self.job, self.writer.partition_by, self.writer.empty)
             folders = {staging.file.name.rpartition("/")[0] for staging in files} if is_dynamic else None
-            target.commit(files, self.overwrite, folders)
+            check = (lambda: check_empty(target)) if self.writer.options.requires_empty else None
+            target.commit(files, self.overwrite, folders, check=check)
         except BaseException:
             target.abort()
             raise
