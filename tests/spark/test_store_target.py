@@ -543,7 +543,7 @@ def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S
     for name, value in settings.items():
         spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
     try:
-        with pytest.raises(FileExistsError, match='use mode="append"'):
+        with pytest.raises(FileExistsError, match='pass mode="append"'):
             write(frame, URL)
         assert write(frame, URL, "ignore").files == ()
         assert clean(URL) == CleanupResult((), ())
