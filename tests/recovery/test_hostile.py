@@ -8,10 +8,12 @@ import time
 
 import pyarrow as pa
 import pytest
+from core.bombs import files as bomb_files
 from recovery import damaged_files
 
 import pqext
 from pqext.core.base.leb128 import uleb
+from pqext.core.read.row_group_reader import RowGroupReader
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.schemas import mismatches, physical_types
 
@@ -168,3 +170,16 @@ def test_combined_damage_produces_no_file_that_verify_rejects(first: int) -> Non
             data[draw.randrange(len(data))] = draw.randrange(256)
         written += bool(recovered(bytes(data), schema=drawn.schema, drop_columns=draw.random() < 0.5))
     assert written > 5
+
+
+def test_assessment_does_not_expand_the_dictionary_of_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    expanded: list[int] = []
+    copy_views = RowGroupReader._copy_views
+    monkeypatch.setattr(
+        RowGroupReader, "_copy_views", lambda self, column: expanded.append(1) or copy_views(self, column)
+    )
+    data = bomb_files()["a long text looked up"]
+    target = io.BytesIO()
+    assert pqext.recover(data, target, null_columns=True, limits=pqext.Limits.untrusted()).rows == 1 << 20
+    assert not expanded
+    assert pqext.open(io.BytesIO(target.getvalue())).num_rows == 1 << 20

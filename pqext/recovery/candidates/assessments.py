@@ -147,9 +147,11 @@ def _read_all(
 ) -> None:
     with open_candidates(source, candidates, [item.group for item in assessments], limits) as file:
         file.check_rows()
+        names = [top.node.name for top in file.shapes]
         for index, assessment in enumerate(assessments):
             try:
-                for _ in file.iter_batches(_BATCH, row_groups=[index]):
+                # Dictionaries are kept: a few bytes of indexes can refer to a long text very many times.
+                for _ in file.iter_dictionary_batches(_BATCH, None, index, None, names, file.budget()):
                     pass
             except ParquetError:
                 for top in file.shapes:
@@ -163,7 +165,7 @@ def _read_all(
 
 def _read_error(file: ParquetFile, top: Shape, group: int) -> str | None:
     try:
-        for _ in file.iter_storage_arrays(top, group, _BATCH):
+        for _ in file.iter_storage_arrays(top, group, _BATCH, as_dictionaries=True):
             pass
     except ParquetError as error:
         return error.message
