@@ -34,7 +34,7 @@ def test_drawn_hostile_inputs_raise_no_unexpected_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [216668, 406790, 423025, 430742, 444924, 453585, 456253, 467417, 519345, 553769, 559410, 559948]
+    "seed", [216668, 406790, 423025, 430742, 444924, 453585, 456253, 467417, 519345, 553769, 559410, 559948, 617531]
 )
 def test_seeds_that_found_faults_raise_no_unexpected_error(seed: int) -> None:
     import hostile

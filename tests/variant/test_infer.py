@@ -353,6 +353,14 @@ def test_invalid_values_are_rejected_with_their_row() -> None:
     assert caught.value.row == 1
 
 
+def test_names_that_are_not_utf8_stay_residual() -> None:
+    value = b"\x02\x01\x00\x00\x02\x0c\x01"
+    rows = [{"metadata": b"\x01\x01\x00\x01" + name, "value": value} for name in (b"\xc3", b"\xff", b"a", b"a")]
+    schema = variant.infer_schema(pa.array(rows, variant_type()))
+    assert str(schema) == "STRUCT<a: BIGINT>"
+    assert "the name is not UTF-8" in schema.note
+
+
 @pytest.mark.parametrize(
     ("name", "option"),
     [

@@ -134,6 +134,8 @@ class PathSample:
     weight: float = 0.0
     """Product of the shares of this path and of the enclosing arrays."""
     kept: bool = False
+    is_utf8: bool = True
+    """Whether ``name`` is stored as valid UTF-8."""
     remark: str = ""
     children: list[PathSample] = field(default_factory=list)
 
@@ -143,7 +145,7 @@ class PathSample:
         numbers = {key: value for key, value in record.items() if key not in ("parent", "name", "counts")}
         text = record["name"].decode("utf-8", "replace") if record["name"] is not None else None
         counts = {kind: count for kind, count in zip(_CLASSES, record["counts"], strict=True) if count}
-        return cls(text, counts, **numbers)
+        return cls(text, counts, **numbers, is_utf8=text is None or text.encode() == record["name"])
 
     @property
     def total(self) -> int:
@@ -231,6 +233,8 @@ def _object_schema(sample: PathSample, options: Inference, depth: int, summary: 
         chosen = choose(child, options, depth + 1)
         if isinstance(chosen, Untyped):
             others.append(f"{name} ({chosen.note})")
+        elif not child.is_utf8:
+            others.append(f"{name} (the name is not UTF-8)")
         else:
             fields.append((name, chosen))
     if not fields:
