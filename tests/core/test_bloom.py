@@ -131,6 +131,23 @@ def test_filter_size_follows_distinct_values_and_false_positive_rate() -> None:
     assert bloom.size_for(10**12, 0.01, (1 << 20) + 5) == 1 << 20
 
 
+def expected_rate(bits: float) -> float:
+    """False-positive rate of the format's text: the sum over the number of values in a block, a Poisson variable."""
+    mean = 256 / bits
+    count = np.arange(int(mean + 30 * math.sqrt(mean) + 60))
+    logarithms = count * math.log(mean) - mean - np.concatenate([[0], np.cumsum(np.log(count[1:]))])
+    return float((np.exp(logarithms) * (1 - (31 / 32) ** count) ** 8).sum())
+
+
+@pytest.mark.spec("bloom.size")
+@pytest.mark.parametrize("fpp", [0.3, 0.01, 0.0001])
+def test_filter_has_the_smallest_sufficient_size(fpp: float) -> None:
+    for ndv in np.geomspace(20, 10**8, 150).astype(int).tolist():
+        size = bloom.size_for(ndv, fpp, 1 << 34)
+        assert expected_rate(8 * size / ndv) <= fpp * 1.000001
+        assert size == 32 or expected_rate(4 * size / ndv) > fpp * 0.999999
+
+
 @pytest.mark.spec("bloom.size")
 @given(st.lists(HASHES, max_size=200), st.integers(0, 5))
 def test_folded_filter_equals_a_smaller_filter(hashes: list[int], power: int) -> None:
@@ -325,7 +342,11 @@ def test_zeros_of_half_floats_are_equal() -> None:
         (LeafType(Type.BYTE_ARRAY, logical=LogicalType(DECIMAL=DecimalType(scale=0, precision=5))), Decimal(1)),
         (LeafType(Type.BYTE_ARRAY, logical=LogicalType(GEOMETRY=GeometryType())), b"x"),
         (LeafType(Type.INT96), 5),
+        (LeafType(Type.INT96), bytes(12)),
         (LeafType(Type.BOOLEAN), True),
+        (LeafType(Type.BOOLEAN), b"\1"),
+        (LeafType(Type.INT32), True),
+        (LeafType(Type.DOUBLE), False),
         (LeafType(Type.DOUBLE), math.nan),
         (LeafType(Type.INT64), 2.0**60),
         (LeafType(Type.INT64), b"text"),

@@ -17,6 +17,7 @@ from pqext.core.format.metadata import OffsetIndex
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import MemorySource, Span
 from pqext.core.read import row_group_reader
+from pqext.core.read.column import ColumnReader
 from pqext.core.read.pages.page import raw_pages
 from pqext.core.schema.row_ranges import RowQueue, difference, merge_ranges
 from reference.effort import share
@@ -238,3 +239,34 @@ def test_row_ranges_behave_like_sets_of_rows(first: list[range], second: list[ra
         parts.append(part)
     assert [row for part in parts for row in rows(part)] == rows(one)
     assert all(len(rows(part)) == count for part in parts[:-1])
+
+
+@pytest.mark.parametrize("first", [1, 65_536, 65_537, 200_000])
+def test_skipped_rows_of_a_page_are_decoded_65536_at_a_time(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"n": range(first + 70_000)}), out, page_rows=1 << 20, page_bytes=1 << 30)
+    skip, skipped = ColumnReader._skip_rows, []
+
+    def skip_rows(self: ColumnReader, rows: int) -> int:
+        skipped.append(rows)
+        return skip(self, rows)
+
+    monkeypatch.setattr(ColumnReader, "_skip_rows", skip_rows)
+    assert pqext.open(out).read(rows={0: [range(first, first + 5)]})["n"].to_pylist() == [*range(first, first + 5)]
+    assert skipped == [65_536] * (first // 65_536) + [first % 65_536] * (first % 65_536 > 0)
+
+
+@pytest.mark.parametrize("stop", [65_536, 65_537])
+def test_rows_within_65536_are_decoded_together(stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"n": range(100_000)}), out, page_rows=1 << 20, page_bytes=1 << 30)
+    read, groups = ColumnReader._read_near, []
+
+    def read_near(self: ColumnReader, ranges: list[tuple[int, int]]) -> Any:
+        groups.append(len(ranges))
+        return read(self, ranges)
+
+    monkeypatch.setattr(ColumnReader, "_read_near", read_near)
+    rows = [range(1), range(7, 9), range(stop - 1, stop)]
+    assert pqext.open(out).read(rows={0: rows})["n"].to_pylist() == [0, 7, 8, stop - 1]
+    assert groups == ([3] if stop <= 65_536 else [2, 1])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import pqext
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
-from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
+from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, Span, StreamSource
 from pqext.core.io.sources.locations import open_source
 
 DATA = bytes(i * 7 % 251 for i in range(300_000))
@@ -280,3 +280,19 @@ def test_replaced_local_file_is_read_in_its_old_state(tmp_path: Path) -> None:
         pqext.write_table(table.slice(5), path)
         assert file.read().equals(table)
     assert pqext.read_table(path).num_rows == 995
+
+
+REQUESTS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=12)
+
+
+@given(st.sampled_from([0, 1, 50, 1000]), st.booleans(), REQUESTS)
+def test_span_returns_its_bytes_for_any_window(window: int, is_remote: bool, requests: list[tuple[int, int]]) -> None:
+    source = MemorySource(DATA)
+    source.is_remote = is_remote
+    span = Span(source, 100, 401, window=window)
+    for offset, length in requests:
+        expected = DATA[100 + offset : min(100 + offset + length, 501)]
+        buffered = span.peek(offset, length).tobytes()
+        assert buffered[: len(expected)] == expected
+        assert DATA[100 + offset :].startswith(buffered)
+        assert span.read(offset, length).tobytes() == expected

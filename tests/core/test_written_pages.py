@@ -341,3 +341,24 @@ def test_slots_and_lists_are_counted_like_single_entries(lengths: list[int], dat
     )
     with pytest.raises(ValueError, match="beyond"):
         levels_kernel.entries_below(np.array([len(lengths)], np.int64), offsets)
+
+
+@pytest.mark.parametrize("page_version", [1, 2])
+@pytest.mark.parametrize(("type", "row", "row_bytes"), [
+    (pa.field("v", pa.int32(), nullable=False), 1, 4),
+    (pa.field("v", pa.int32()), 1, 4 + 1),
+    (pa.field("v", pa.struct([pa.field("a", pa.int32())])), {"a": 1}, 4 + 1),
+    (pa.field("v", pa.list_(pa.int32())), [1, 2, 3], 3 * (4 + 2)),
+    (pa.field("v", pa.list_(pa.list_(pa.int32()))), [[1], [2, 3], []], 3 * 4 + 4 * 2),
+    (pa.field("v", pa.binary()), b"abc", 4 + 3 + 1),
+], ids=str)
+def test_page_size_counts_values_and_a_byte_for_each_kind_of_level(
+    type: pa.Field, row: Any, row_bytes: int, page_version: int
+) -> None:
+    table = pa.table([pa.array([row] * 600, type.type)], schema=pa.schema([type]))
+    for page_bytes, pages in [(row_bytes * 600, 1), (row_bytes * 600 - 1, 2), (row_bytes * 100, 6), (row_bytes, 600)]:
+        sink = io.BytesIO()
+        pqext.write_table(table, sink, page_bytes=page_bytes, dictionary=False, page_version=page_version)
+        index = pqext.open(sink).row_groups[0].chunk(0).offset_index
+        assert index is not None
+        assert len(index.page_locations) == pages
