@@ -86,6 +86,26 @@ def test_dwithin_returns_pairs_up_to_its_distance(files: tuple[Path, Path]) -> N
         assert sorted(pairs(geo.join(left, right, "dwithin", distance=1.5, columns=["row", "zone"]))) == expected
 
 
+AREAS = {
+    "one box": [shapely.box(0, 0, 1, 1)],
+    "boxes that touch": [shapely.box(x, y, x + 1, y + 1) for x in range(8) for y in range(8)],
+    "boxes of all sizes": [shapely.box(x, x, size, size) for x in range(5) for size in range(x + 1, 9)],
+    "a box without height": [shapely.LineString([(0, 3), (8, 3)]), shapely.LineString([(0, 3), (2, 3)])],
+    "a box without width": [shapely.LineString([(3, 0), (3, 8)])],
+    "a point": [shapely.Point(3, 3)],
+}
+
+
+@pytest.mark.spec("geo.joins.exact")
+@pytest.mark.parametrize("predicate", ["intersects", "within", "covered_by", "touches"])
+@pytest.mark.parametrize("areas", AREAS.values(), ids=AREAS)
+def test_points_on_corners_and_sides_of_boxes_are_joined(areas: list[Any], predicate: Any) -> None:
+    points = [shapely.Point(x / 2, y / 2) for x in range(-1, 18) for y in range(-1, 18)]
+    expected = shapely.STRtree(areas).query(points, predicate)
+    joined = geo.join(table("row", points), table("zone", areas), predicate, columns=["row", "zone"])
+    assert sorted(pairs(joined)) == sorted(zip(*expected.tolist(), strict=True))
+
+
 def test_left_semi_and_anti_joins_return_each_left_row() -> None:
     inner = geo.join(LEFT, RIGHT)
     assert inner.column_names == ["row", "shape", "zone", "shape_right"]

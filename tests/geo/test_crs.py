@@ -247,10 +247,23 @@ def test_unknown_authority_code_warns_in_geopandas() -> None:
         assert to_geopandas(table).crs is None
 
 
+@pytest.mark.parametrize(("name", "hint"), [
+    ("nobody:knows", ""), ("projjson:missing", ""), ("nonsense", ""), ("ESPG:4326", ": did you mean 'EPSG'?"),
+    ("EPSG:99999999", ": EPSG has no code '99999999'"), ("+proj=utm", ": Parquet does not support PROJ strings"),
+    ('GEOGCS["x"]', ": it is a definition that cannot be read"), ("EPSG4326", ": it lacks the colon of authority:code"),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore::pqext.AnnotationWarning")
+def test_unknown_crs_of_a_file_is_written_again_with_a_warning(name: str, hint: str) -> None:
+    table = pqext.read_table(with_crs(name))
+    message = f"column 'g': CRS '{name}' is unknown, so readers may not recognise it{hint}"
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        pqext.write_table(table, io.BytesIO())
+
+
 @pytest.mark.spec("geo.crs.srid")
 def test_srid_unknown_to_epsg_is_written_with_a_warning() -> None:
     table = pa.table([from_points([1.0], [2.0])], ["g"])
-    with pytest.warns(UserWarning, match="'srid:7' is unknown"):
+    with pytest.warns(UserWarning, match=r"'srid:7' is unknown, so readers may not recognise it$"):
         pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
     pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:0"})
 

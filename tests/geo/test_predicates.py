@@ -187,6 +187,16 @@ def test_points_are_decided_by_comparison(points: list[tuple[float, float]], box
     assert geo.intersects_box(geo.from_points(x, y), box).to_pylist() == expected.tolist()
 
 
+@pytest.mark.parametrize("dimensions", ["", "Z", "M", "ZM"])
+@pytest.mark.parametrize("other", [None, "POINT EMPTY", "LINESTRING (0 0, 1 1)", "MULTIPOINT (0 0)", "POLYGON EMPTY"])
+def test_coordinates_of_points_are_those_of_shapely(other: str | None, dimensions: str) -> None:
+    texts = [f"POINT {dimensions} (1 2{' 7' * len(dimensions)})", "POINT (3 4)", *([other] if other else [])]
+    result = planar.points_of(geo.from_wkt(texts))
+    assert (result is None) is (other not in (None, "POINT EMPTY"))
+    if result is not None:
+        np.testing.assert_array_equal(np.transpose(result)[:2], [(1, 2), (3, 4)])
+
+
 @pytest.mark.parametrize(
     "box",
     [(0, 1, 0, 0), (0, 0, math.nan, 1), (0, 0, math.inf, 1), (200, 0, 190, 1), (5, 0, -300, 1), (1, 2, 3), "abcd"],

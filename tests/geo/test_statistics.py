@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pqext import geo
 from pqext.core.base.errors import GeometryError
 from pqext.core.format import metadata
-from pqext.geo import BoundingBox
+from pqext.geo import BoundingBox, summary
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 
 PROJECTED = "EPSG:3857"
@@ -232,6 +232,18 @@ def test_geometries_of_the_public_files_round_trip_through_shapely(parquet_testi
             assert value is None
         elif not geometry.is_empty and (shapely.geos_version >= (3, 12, 0) or not geometry.has_m):
             assert value == stored  # GEOS forgets the dimensions of some empty geometries
+
+
+@pytest.mark.spec("geo.box.wraparound", "geo.box.contains")
+@pytest.mark.parametrize("rows", range(1, 17))
+def test_wrapping_box_contains_the_rows_of_every_part(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "_PIECE", 2)
+    for outlier in range(rows):
+        x = np.where(np.arange(rows) % 2, 150.0, -150.0) + np.arange(rows)
+        x[outlier] = 100
+        box = geo.statistics(geo.from_points([*x, 179, -179], [0] * (rows + 2))).bbox
+        assert box is not None
+        assert (box.xmin, box.xmax) == (100, max(x[x < 0], default=-179))
 
 
 @pytest.mark.spec("geo.box.contains", "geo.box.zm")

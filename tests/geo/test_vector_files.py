@@ -191,6 +191,22 @@ def test_chords_lie_on_the_circle_and_have_at_most_the_angle() -> None:
     np.testing.assert_allclose(heights, [0, 2, 4, 6, 8])
 
 
+@pytest.mark.parametrize("srid", [b"", struct.pack("<I", 4326)])
+@pytest.mark.parametrize(("flags", "iso"), [(0, 8), (0x80000000, 1008), (0x40000000, 2008), (0xC0000000, 3008)])
+def test_curves_in_extended_wkb_have_the_chords_of_iso_wkb(flags: int, iso: int, srid: bytes) -> None:
+    further = flags.bit_count()
+    coordinates = [(0, 0, 0, 8), (1, 1, 4, 4), (2, 0, 8, 0)]
+    plain = arcs([row[: 2 + further] for row in coordinates], iso)
+    extended = curve(8 | flags | (0x20000000 if srid else 0), srid + plain[5:])
+    lines = geo.linearize(pa.array([plain, extended]), max_angle=45)
+    assert lines[0] == lines[1]
+    line = shapely.from_wkb(lines[1].as_py())
+    assert (shapely.has_z(line), shapely.has_m(line)) == (bool(flags & 0x80000000), bool(flags & 0x40000000))
+    values = shapely.get_coordinates(line, include_z=shapely.has_z(line), include_m=shapely.has_m(line))
+    np.testing.assert_allclose(values[:, 2:], [(x, 8 - x)[:further] for x in (0, 2, 4, 6, 8)])
+
+
+
 @pytest.mark.parametrize("row", [0, 87, 110, 200, 300, 499])
 def test_errors_count_the_rows_of_preceding_batches(row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.array([shapely.to_wkb(shapely.Point(1, 2))] * row + [CIRCLE] * (500 - row), dtype=object)

@@ -161,6 +161,17 @@ def test_arrays_show_a_small_map(tmp_path: Path, rows: int) -> None:
     assert "WGS 84 (CRS84)" in html
 
 
+def test_map_of_an_array_follows_edges_across_the_antimeridian() -> None:
+    views = []
+    for middle in (0, 180):
+        corners = [((x + middle + 180) % 360 - 180, y) for x, y in [(-10, 5), (10, 5), (10, 15), (-10, 15)]]
+        storage = pa.array([shapely.Polygon(corners).wkb])
+        table = pa.table([storage], schema=pa.schema([geo.geometry_field("geom", edges="spherical")]))
+        views.append(re.findall(r'viewBox="(.*?)"', as_extension(table)["geom"].chunk(0)._repr_html_()))
+    assert len(views[0]) == 1
+    assert views[0] == views[1]
+
+
 def test_scan_shows_row_groups_read_and_skipped(tmp_path: Path) -> None:
     file = written(tmp_path / "p.parquet", [shapely.Point(x, 0) for x in range(40)], row_group_rows=10)
     html = pqext.scan(file).filter(pqext.col("geom").intersects((-1, -1, 12, 1)))._repr_html_()
