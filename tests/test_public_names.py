@@ -39,6 +39,32 @@ def test_every_public_name_exists_and_is_listed(module: str) -> None:
         _ = package.nothing
 
 
+# Options that must be named in calls, so that parameters can be added before them.
+OPTIONS = """
+    aggregates allow_unknown append arrays base_line cache_lifetime coerce create curves decryption description
+    double_wrapping drop_columns duplicate_keys encryption exterior_cw extensions filesystem footer format header how id
+    ignore_table_format include_file_paths include_row_numbers indent int96 invalid_utf8 invalid_values json_types
+    key_value_metadata layer license limit limits max_angle max_bytes max_chunks max_depth max_distance method
+    min_frequency none_is_null nulls numbers on on_corrupt on_error on_fault on_foreign on_invalid outer overwrite
+    partitioning preserve_topology progress properties quad_segs replace residual row_group_rows sample_rows skipping
+    storage_options target_file_bytes threads timezone
+"""
+
+
+@pytest.mark.parametrize("module", [name for name in LAZY if name != "pqext.spark"])
+def test_options_must_be_named_in_calls(module: str) -> None:
+    package = import_module(module)
+    functions = {name: getattr(package, name) for name in package.__all__}
+    parameters = [
+        (name, parameter)
+        for name, function in functions.items() if inspect.isfunction(function)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name in OPTIONS.split() and parameter.default is not parameter.empty
+    ]
+    assert parameters
+    assert [(name, option.name) for name, option in parameters if option.kind is not option.KEYWORD_ONLY] == []
+
+
 @pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])
 def test_every_public_name_is_in_the_reference(module: str) -> None:
     text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs/reference").glob("*.md"))

@@ -229,6 +229,42 @@ def test_invalid_metadata_is_rejected_with_rule_and_offset(data: str, rule: str,
     assert (caught.value.rule, caught.value.offset) == (rule, offset)
 
 
+@pytest.mark.parametrize("position", [0, 3])
+@pytest.mark.parametrize(
+    ("data", "rule", "offset"),
+    [  # Truncated values end where their data should continue; other faults are at the first wrong byte.
+        ("0c", "variant.value.layout", 1),
+        ("1800", "variant.value.layout", 2),
+        ("0d6162", "variant.value.layout", 3),
+        ("400500", "variant.value.layout", 3),
+        ("40050000", "variant.value.layout", 4),
+        ("40030000006162", "variant.value.layout", 7),
+        ("0000", "variant.value.layout", 0),
+        ("202700000000", "variant.decimal.scale", 1),
+        ("09" + "61ff", "variant.utf8", 2),
+        ("4002000000" + "61ff", "variant.utf8", 6),
+        ("03", "variant.value.layout", 1),
+        ("0302" + "0001", "variant.value.layout", 4),
+        ("0301" + "0002" + "00", "variant.value.layout", 5),
+        ("0301" + "0101" + "00", "variant.container.offsets", 5),
+        ("0302" + "000101" + "00", "variant.container.offsets", 6),
+        ("0301" + "0001" + "0c", "variant.value.layout", 5),
+        ("0202" + "0001" + "000001" + "00", "variant.container.extent", 7),
+    ],
+)
+def test_invalid_value_is_rejected_with_rule_and_offset(data: str, rule: str, offset: int, position: int) -> None:
+    value = bytes(position) + bytes.fromhex(data)
+
+    def decode() -> object:
+        if value[position] & 3 < 2:
+            return encoding.decode_primitive(value, position, len(value))
+        return list(encoding.children(value, encoding.open_container(value, position, len(value))))
+
+    with pytest.raises(VariantError) as caught:
+        decode()
+    assert (caught.value.rule, caught.value.offset) == (rule, position + offset)
+
+
 @pytest.mark.spec("variant.metadata.sorted")
 def test_unsorted_dictionary_is_not_binary_searched() -> None:
     value = ("object", {"a": ("int8", 1), "b": ("int8", 2)})
