@@ -298,6 +298,7 @@ def test_wrong_types_are_named_during_query_analysis(frame: Any, make: Any, word
     with pytest.raises(AnalysisException) as caught:
         frame.select(make())
     assert words in str(caught.value)
+    assert caught.value.getCondition() == "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
 
 
 def test_result_columns_have_the_names_of_their_functions(frame: Any) -> None:

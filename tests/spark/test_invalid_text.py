@@ -59,8 +59,12 @@ def test_errors_name_the_column_and_the_row(spark: Any, invalid: tuple[str, Any]
     valid = (col("id") == 0) | (col("id") == 3) | (col("id") == 8)
     most = pqext.read_table(path, filter=valid, columns=["s"])["s"].to_pylist()
     assert most == ["a", "€", ""]
-    with pytest.raises(Exception, match=r"column 's', row 1 of the row group: a string is not UTF-8"):
-        write(theirs.select("id", "s").coalesce(1), str(tmp_path / "w"))
+    with pytest.raises(Exception, match=r'row 1 of the row group: .*invalid_utf8="replace".*column s'):
+        read(spark, path).collect()
+    frame = theirs.select("id", "s").coalesce(1)
+    for save in (write, lambda frame, path: frame.write.format("pqext").mode("append").save(path)):
+        with pytest.raises(Exception, match=r"column 's', row 1 of the row group: a string is not UTF-8"):
+            save(frame, str(tmp_path / "w"))
     plan = explain_read(path, engine="auto", spark=spark, invalid_utf8="replace")
     assert (plan.engine, plan.reasons) == ("python", ("invalid_utf8 is applied by pqext",))
 

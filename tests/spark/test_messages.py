@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import lzma
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +120,113 @@ def test_xz_files_are_read_and_errors_name_the_codec(spark: Any, tmp_path: Path)
             message = _message(call)
             assert reason in message
             assert path.name in message
+
+
+JSON_FAULTS: dict[str, tuple[bytes, str]] = {
+    "deep.ndjson": (b'{"a":' * 1001 + b"1" + b"}" * 1001, "the value is nested more than 1,000 levels deep"),
+    "twice.ndjson": (b'{"a": 1, "a": 2}', "an object has a key twice: 'a'; duplicate_keys=\"first\" or \"last\" uses"),
+    "little.ndjson": ('{"a": 1}\n'.encode("utf-16"), "the text is UTF-16: convert it to UTF-8, as iconv"),
+    "big.ndjson": ('{"a": 1}\n'.encode("utf-16-be"), "the text is UTF-16: convert it to UTF-8, as iconv"),
+    "short.ndjson.gz": (gzip.compress(b'{"a": 1}\n' * 5000)[:-20], "; copy it again, or exclude it from the paths"),
+}
+"""Files that are not JSON lines, with the reason and its remedy."""
+
+
+@pytest.mark.spec("spark.messages")
+def test_faults_of_json_files_have_remedies(spark: Any, tmp_path: Path) -> None:
+    for name, (data, remedy) in JSON_FAULTS.items():
+        (tmp_path / name).write_bytes(data)
+        path = str(tmp_path / name)
+        ingested = _message(lambda path=path: ingest_json(spark, path, str(tmp_path / "out")))
+        assert remedy in ingested, ingested
+        assert "max_depth" not in ingested
+        if name != "deep.ndjson":  # a limit that Python's readers name
+            with pytest.raises(pqext.ParquetError, match=re.escape(remedy)):
+                pqext.variant.read_json(path).read_all()
+    for name in ("deep.ndjson", "twice.ndjson", "little.ndjson"):
+        message = _message(lambda name=name: read_json(spark, str(tmp_path / name)).collect())
+        assert JSON_FAULTS[name][1] in message
+        assert "max_depth" not in message
+
+
+@pytest.mark.spec("spark.messages")
+def test_errors_in_functions_name_the_call(spark: Any) -> None:
+    df = spark.sql("select X'0102' as shape, X'0102' as other, '{\"a\": 1, \"a\": 2}' as text").coalesce(1)
+    for column, words in (
+        (PF.st_area("shape"), "st_area(shape): "),
+        (PF.st_intersects("shape", "other"), "st_intersects(shape, other): "),
+        (PF.parse_json("text"), "parse_json(text): row 0: an object has a key twice: 'a'; duplicate_keys="),
+    ):  # fmt: skip
+        assert words in _message(lambda column=column: df.select(column).collect())
+
+
+@pytest.mark.spec("spark.messages")
+def test_condition_on_a_column_that_a_file_lacks_names_the_file(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "x": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [2]}), tmp_path / "b.parquet")
+    for condition in ("x = 1", pqext.col("x") == 1):
+        message = _message(lambda condition=condition: read(spark, str(tmp_path), ["id"], condition).collect())
+        assert re.search(r"no column 'x'; .* \[file \S*b\.parquet\]; schema=\"union\" reads files", message), message
+        merged = spark.read.option("mergeSchema", "true").parquet(str(tmp_path)).where("x = 1").select("id")
+        assert read(spark, str(tmp_path), ["id"], condition, schema="union").collect() == merged.collect()
+
+
+def _replace_partitions(spark: Any, target: str) -> Any:
+    write(spark.sql("select 1 a, 1 day").coalesce(1), target, partition_by="day")
+    changed = spark.sql("select 'x' a, 1 day").coalesce(1)
+    return write(changed, target, "overwrite", partition_by="day", partition_overwrite="dynamic")
+
+
+ANCIENT = "select date'1500-01-01' d"
+SAVES: dict[str, tuple[Any, str]] = {
+    "partitions": (_replace_partitions, 'or replace all partitions with partition_overwrite="static"'),
+    "null character": (lambda spark, path: write(spark.range(1), f"{path}\0x"), "it contains a null character"),
+    "link": (lambda spark, path: write(spark.range(1), f"{path}-link"), "is a symbolic link to 'nowhere'"),
+    "below a link": (lambda spark, path: write(spark.range(1), f"{path}-link/x", "append"), "or remove the link"),
+    "data source": (
+        lambda spark, path: spark.range(1).write.format("pqext").mode("append").save(f"{path}-link"),
+        "is a symbolic link to 'nowhere'",
+    ),
+    "codec": (lambda spark, path: write(spark.range(1), path, compression="lzo"), "pass compression=zstd"),
+    "calendar": (
+        lambda spark, path: write(spark.sql(ANCIENT), path, datetime_rebase_mode="legacy"),
+        "option datetime_rebase_mode or spark.sql.parquet.datetimeRebaseModeInWrite is LEGACY: set it to CORRECTED",
+    ),
+    "type of an option": (
+        lambda spark, path: write(spark.range(1), "s3://b/t", storage_options={"access_key": b"SECRET"}),
+        "storage_options access_key must be text, a number or a boolean, not bytes",
+    ),
+}  # fmt: skip
+"""Saves that fail, with the remedy."""
+
+
+@pytest.mark.spec("spark.messages")
+def test_failed_saves_name_the_remedy(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "t-link").symlink_to("nowhere")
+    for name, (save, words) in SAVES.items():
+        with pytest.raises(Exception, match=re.escape(words)) as caught:
+            save(spark, str(tmp_path / "t"))
+        assert "SECRET" not in str(caught.value)
+        assert name != "codec" or "parquet.compression.codec" not in str(caught.value)
+    assert os.readlink(tmp_path / "t-link") == "nowhere"
+
+
+def test_names_and_types_of_storage_options_are_reported() -> None:
+    for options, words in (
+        ({"region": 5}, "a storage option has the wrong type (region is int)"),
+        ({5: "x"}, "names in storage_options must be strings, not int"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+            pqext.scan("s3://b/t", storage_options=options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["id = 1 /* it's", "id = 1 /*", "id = '/*' /* x"])
+def test_open_comments_are_reported_as_comments(spark: Any, tmp_path: Path, text: str) -> None:
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"id": [1]}), path)
+    with pytest.raises(ValueError, match=rf"a comment is not closed, at character {text.rindex('/*') + 1}\b"):
+        pqext.read_table(path, filter=text)
+    with pytest.raises(PySparkException, match="UNCLOSED_BRACKETED_COMMENT"):
+        spark.read.parquet(path).where(text)
+    closed = f"{text} */"
+    assert read(spark, path, where=closed.replace("'/*'", "1")).count() == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pqext
 from pqext import col
 from pqext.spark import explain_read, query, read, read_json
 from pqext.spark.reading.request import Query
+from pqext.spark.sources.parquet import PqextSource
 
 __all__ = ["s3", "server"]
 
@@ -59,6 +61,19 @@ def test_folders_of_a_store_are_read_with_partitions_and_pruned(spark: Any, s3: 
 @pytest.mark.usefixtures("hadoop")
 def test_credentials_are_taken_from_spark_hadoop_settings(spark: Any, folder: str) -> None:
     assert read(spark, [f"{folder}/part=0", f"{folder}/part=1/rows.parquet"]).count() == 200
+
+
+def test_data_source_takes_credentials_from_the_files_of_the_cluster(
+    folder: str, server: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, as in the one in which Spark plans, whose environment Spark has set at its start."""
+    settings = {"access.key": KEY, "secret.key": SECRET, "endpoint": server.url, "endpoint.region": "us-east-1"}
+    lines = [f"spark.hadoop.fs.s3a.{name} {value}\n" for name, value in settings.items()]
+    (tmp_path / "spark-defaults.conf").write_text("".join([*lines, "spark.hadoop.fs.s3a.path.style.access true\n"]))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    source = PqextSource({"path": folder})
+    reader: Any = source.reader(source.schema())
+    assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 200
 
 
 def test_json_lines_of_a_store_are_read_in_ranges_and_decompressed(spark: Any, s3: S3) -> None:

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from spark.sessions import SPARK_4_1
 
-from pqext.spark import explain_write, ingest_json, read, write
+import pqext
+from pqext.spark import explain_write, ingest_json, read, where, write
 
 OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 CODEC = "spark.sql.parquet.compression.codec"
@@ -173,19 +174,25 @@ def test_partition_columns_replace_columns_of_files_as_in_spark(
 def test_char_columns_compare_padded_text_like_spark(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     spark.sql("create or replace temp view texts as select * from values (1, 'ab'), (2, 'abc'), (3, null) t(id, c)")
-    spark.sql(f"create table chars (id int, c char(5), v varchar(5)) using parquet location '{tmp_path / 'chars'}'")
+    columns = "id int, c char(5), v varchar(5), longer char(8), same char(5)"
+    spark.sql(f"create table chars ({columns}) using parquet location '{tmp_path / 'chars'}'")
     try:
-        spark.sql("insert into chars select id, c, c from texts")
+        spark.sql("insert into chars select id, c, c, c, c from texts")
         write(spark.table("chars"), path)
         theirs = spark.read.parquet(path)
         for condition in (
             "c = 'ab'", "c = 'ab       '", "c in ('ab', 'abcdef')", "c > 'ab'", "c <= 'ab '", "not c = 'ab'",
             "c like 'ab%'", "c = 'abcdef' or id = 3", "v = 'ab'", "v = 'ab '", "c <=> 'abc'",
+            "c = longer", "longer <= c and c > 'ab'", "c = same", "c = v", "not c = longer", "c <=> longer",
         ):
             expected = sorted(theirs.where(condition).select("id").collect())
             for engine in ("python", "native", "auto"):
                 rows = read(spark, path, ["id"], where=condition, engine=engine)
                 assert sorted(rows.collect()) == expected, (condition, engine)
+            assert sorted(where(read(spark, path), condition).select("id").collect()) == expected, condition
+        assert read(spark, path, where=pqext.col("c") == pqext.col("same")).count() == theirs.where("c = same").count()
+        with pytest.raises(pqext.UnsupportedError, match="c == longer compares CHAR columns of different lengths"):
+            read(spark, path, where=pqext.col("c") == pqext.col("longer"))
     finally:
         spark.sql("drop table chars")
 

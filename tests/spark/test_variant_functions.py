@@ -167,6 +167,9 @@ def test_wrong_types_are_named_during_query_analysis(spark: Any, make: Any, word
     with pytest.raises(AnalysisException) as caught:
         df.select(make())
     assert words in str(caught.value)
+    with pytest.raises(AnalysisException) as theirs:
+        df.select(F.is_variant_null("text"))
+    assert caught.value.getCondition() == theirs.value.getCondition() == "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
 
 
 @pytest.mark.spec("spark.functions.plans")

@@ -61,6 +61,7 @@ from pqext.dataset.notations.sql_literals import duration
 from pqext.dataset.notations.sql_mistakes import (
     NULL_COMPARED,
     expected_syntax,
+    unclosed_token,
     unknown_function_message,
     unsupported_node,
     unsupported_syntax,
@@ -73,7 +74,6 @@ MAX_LENGTH = 100_000
 """Maximum length of a filter in characters."""
 MAX_NESTED = 50
 """Maximum nesting of parentheses and brackets."""
-
 Node: TypeAlias = Any
 """A node of sqlglot's syntax tree; its class name differs between versions."""
 
@@ -154,7 +154,7 @@ class _Reader:
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             result = self._parser.parse(tokens, self.text)
         except TokenError:
-            raise self._failure(len(self.text), "the text cannot be parsed: a quote is not closed") from None
+            raise self._failure(*unclosed_token(self.text)) from None
         except ParseError as error:
             raise self._failure(*expected_syntax(self.text, error, self._parser)) from None
         if len(result) != 1 or result[0] is None:

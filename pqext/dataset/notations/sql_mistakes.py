@@ -34,6 +34,18 @@ _INSTEAD = {
 """Unsupported functions that users often try, and their equivalents."""
 _MOST = 40
 """Maximum length of a word that errors repeat."""
+_COMMENT = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>/\*)|.""", re.S
+)
+"""Quoted text, a comment, the start of a comment that is not closed, or another character."""
+
+
+def unclosed_token(text: str) -> tuple[int, str]:
+    """Return the position and the description of the quote or comment in ``text`` that is not closed."""
+    comment = next((token.start() for token in _COMMENT.finditer(text) if token["open"]), None)
+    if comment is not None:
+        return comment, "the text cannot be parsed: a comment is not closed"
+    return len(text), "the text cannot be parsed: a quote is not closed"
 
 
 def expected_syntax(text: str, error: ParseError, parser: Any) -> tuple[int, str]:

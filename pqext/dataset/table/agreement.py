@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pqext.core.base.errors import SchemaMismatchError
+from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.types import durations
@@ -66,7 +66,16 @@ class Agreement(SchemaStrategy):
         """Raise the errors of binding if a file does not support the filter."""
         if file.schema is self._suited:
             return
-        self.table_request.check_filter(file)
+        try:
+            self.table_request.check_filter(file)
+        except ParquetError:
+            raise
+        except ValueError as error:
+            if len(self.table_request.sources) == 1:
+                raise
+            reason, line_break, position = str(error).partition("\n")
+            advice = "" if self._suited is None else _UNION
+            raise ValueError(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
         self._suited = file.schema
 
     def _agree_schema(self, row: int, file: ParquetFile) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.local_paths import check_path, scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import list_files
@@ -158,7 +159,12 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
 
     Raises ``UnsupportedError`` if ``target`` or one of its parents is a file.
     """
-    there = next((path for path in (target, *target.parents) if path.exists()), None)
+    there = next((path for path in (target, *target.parents) if os.path.lexists(path)), None)
+    if there is not None and not there.exists():
+        raise UnsupportedError(
+            f"the folder to write is a symbolic link to {os.readlink(there)!r}, which does not exist; create it, or "
+            "remove the link", feature="folders that are files", path=str(there),
+        )
     if there is not None and not there.is_dir():
         raise UnsupportedError(
             "the folder to write is an existing file; remove the file, or save to another folder",
@@ -185,4 +191,5 @@ def target_at(path: str, storage_options: Mapping[str, Any] | None) -> Target:
         from pqext.dataset.writing.store_target import StoreTarget
 
         return StoreTarget(path, storage_options)
+    check_path(path)
     return FolderTarget(str(Path(path).absolute()))

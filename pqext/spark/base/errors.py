@@ -42,6 +42,7 @@ _SPARK_PHRASES = (
         "cast it in one of the files",
     ),
     ("timestamptz '", "timestamp_ltz '"),
+    ("more deeply than max_depth allows", "more than 1,000 levels deep"),
 )
 """Phrases in messages that name Python or command-line options, and their replacements for Spark."""
 

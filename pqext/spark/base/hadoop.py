@@ -10,7 +10,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -75,6 +75,16 @@ def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, An
         return spark.conf.get(name, None) or spark.conf.get(f"spark.hadoop.{name}", None) or None
 
     return storage_options_of(setting, [paths] if isinstance(paths, str) else list(paths))
+
+
+def storage_options_text(storage_options: Mapping[str, Any]) -> str:
+    """Return storage options as JSON text. Raises ``TypeError``, without the value, if a value has another type."""
+    for name, value in storage_options.items():
+        if not isinstance(name, str):
+            raise TypeError(f"storage_options must have names of type str, not {type(name).__name__}")
+        if not isinstance(value, str | bool | int | float):
+            raise TypeError(f"storage_options {name} must be text, a number or a boolean, not {type(value).__name__}")
+    return json.dumps(dict(storage_options))
 
 
 def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:

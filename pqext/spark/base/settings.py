@@ -125,14 +125,17 @@ def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
             )
 
 
-def codec_of(name: str) -> str:
-    """Return the value of option ``compression`` for Spark's name of a codec. Raises ``ValueError`` for LZO and LZ4."""
+def codec_of(name: str, is_setting: bool = False) -> str:
+    """Return the value of option ``compression`` for Spark's name of a codec, which an option or the session specifies.
+
+    Raises ``ValueError`` for LZO and LZ4.
+    """
     codec = name.lower()
     if codec in ("lzo", "lz4"):
         alternative = "zstd" if codec == "lzo" else "lz4_raw"
+        suffix = f", which takes precedence over {_COMPRESSION}" if is_setting else ""
         raise ValueError(
-            f"pqext does not write {codec}, which the Parquet format deprecates: pass compression={alternative}, which "
-            f"takes precedence over {_COMPRESSION}"
+            f"pqext does not write {codec}, which the Parquet format deprecates: pass compression={alternative}{suffix}"
         )
     return "uncompressed" if codec == "none" else codec
 

@@ -17,6 +17,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.schema.types.legacy_calendar import VERSION
 
 SETTING = "spark.sql.parquet.datetimeRebaseModeInWrite"
+_MODE = f"option datetime_rebase_mode or {SETTING}"
 _EARLIEST_DAY = -141_427
 """1582-10-15, the first day that is the same in both calendars."""
 _EARLIEST_SECOND = -2_208_988_800
@@ -42,7 +43,7 @@ def reject_mode(mode: str, fields: Iterable[pa.Field]) -> None:
         if depends_on_calendar(field.type):
             raise ValueError(
                 f"column {field.name!r} has dates or timestamps, which are written in the proleptic Gregorian calendar "
-                f"only, and {SETTING} is {mode.upper()}: set it to CORRECTED, or write with Spark's own sink"
+                f"only, and {_MODE} is {mode.upper()}: set it to CORRECTED, or write with Spark's own sink"
             )
 
 
@@ -59,7 +60,7 @@ def check_ancient(batch: pa.RecordBatch, excluded_names: Collection[str]) -> Non
             if least.is_valid and pc.less(least, earliest).as_py():
                 raise UnsupportedError(
                     f"WRITE_ANCIENT_DATETIME: a date before 1582-10-15 or a timestamp before 1900 is ambiguous, "
-                    f"because Spark 2 and Hive read it in another calendar: set {SETTING} to CORRECTED to write it",
+                    f"because Spark 2 and Hive read it in another calendar: set {_MODE} to CORRECTED to write it",
                     feature="dates and instants of an unknown calendar", column=name,
                 )
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or
+from pqext.core.base.errors import UnsupportedError
+from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or, Relation
 
 _KEY = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"char\((\d{1,9})\)", re.ASCII)
@@ -26,7 +27,10 @@ def char_lengths(schema: T.StructType) -> dict[str, int]:
 
 
 def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
-    """Pad the text that a condition compares with CHAR columns to the length of the column."""
+    """Pad the text that a condition compares with CHAR columns to the length of the column.
+
+    Raises ``UnsupportedError`` for CHAR columns of different lengths that are compared with each other.
+    """
     match node:
         case And() | Or():
             return replace(node, operands=tuple(pad_literals(operand, lengths) for operand in node.operands))
@@ -36,7 +40,18 @@ def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
             return replace(node, value=_pad(node.value, lengths[name]))
         case IsIn(operand=Column(path=(name,))) if name in lengths:
             return replace(node, values=tuple(_pad(value, lengths[name]) for value in node.values))
+        case Relation() if pads_columns(node, lengths):
+            raise UnsupportedError(
+                f"{node} compares CHAR columns of different lengths, of which Spark pads the shorter: pass the "
+                "condition as Spark SQL text, or filter with df.where", feature="comparisons of CHAR columns",
+            )
     return node
+
+
+def pads_columns(node: Relation, lengths: Mapping[str, int]) -> bool:
+    """Return whether Spark pads an operand: both are CHAR columns, and their lengths differ."""
+    columns = [side.path[0] for side in (node.left, node.right) if isinstance(side, Column) and len(side.path) == 1]
+    return len({lengths[name] for name in columns if name in lengths}) > 1
 
 
 def _pad(literal: Any, length: int) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pqext.spark.base.files import absolute_paths
-from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.hadoop import from_hadoop, storage_options_text
 from pqext.spark.sources.json_lines import FORMAT
 from pqext.spark.sources.registration import ensure_registered
 
@@ -48,6 +47,6 @@ def read_json(
     paths = absolute_paths(path)
     storage = storage_options or from_hadoop(spark, paths)
     if storage:
-        options["storage_options"] = json.dumps(dict(storage))
+        options["storage_options"] = storage_options_text(storage)
     ensure_registered(spark)
     return spark.read.format(FORMAT).options(**options).load(paths)

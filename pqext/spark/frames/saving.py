@@ -18,7 +18,7 @@ from pqext.dataset.writing.dataset import WriteMode, check_choice
 from pqext.dataset.writing.saved import SaveResult
 from pqext.dataset.writing.targets import Target, check_empty
 from pqext.spark.base.files import is_remote, target_of
-from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.hadoop import from_hadoop, storage_options_text
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
 from pqext.spark.columns.shredding_choice import column_choices, variant_paths
@@ -119,7 +119,7 @@ def write(
         if name in settings:
             encoded.setdefault(name, settings[name])
     if storage_options:
-        encoded["storage_options"] = json.dumps(dict(storage_options))
+        encoded["storage_options"] = storage_options_text(storage_options)
     scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))
     try:
         encoded["summary_path"] = str(scratch / "summary.json")

@@ -232,7 +232,7 @@ def st_union_agg(geometry: ColumnOrName) -> Column:
 
     All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
     """
-    aggregate = arrow_udf(wrap_evaluation(union_all), GEOMETRY, "st_union_agg", returns=dict)
+    aggregate = arrow_udf(wrap_evaluation(union_all, "st_union_agg"), GEOMETRY, "st_union_agg", returns=dict)
     result = aggregate(check_argument("st_union_agg", FLAT, geometry))
     return with_name(result, "st_union_agg", [display_name(geometry)], "geometry(any)")
 

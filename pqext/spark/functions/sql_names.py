@@ -47,8 +47,9 @@ def register_functions(spark: SparkSession) -> list[str]:
     """
     names = []
     for name, type, evaluate, returns in _iter_functions():
-        spark.udf.register(f"pq_{name}", arrow_udf(wrap_evaluation(evaluate), type, f"pq_{name}", returns))
-        names.append(f"pq_{name}")
+        sql_name = f"pq_{name}"
+        spark.udf.register(sql_name, arrow_udf(wrap_evaluation(evaluate, sql_name), type, sql_name, returns))
+        names.append(sql_name)
     return names
 
 

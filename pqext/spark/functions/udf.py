@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
+from pqext.core.base.errors import ParquetError
+from pqext.spark.base.errors import spark_option_names
 from pqext.spark.base.types import without_metadata
 
 ColumnOrName: TypeAlias = "Column | str"
@@ -66,30 +68,31 @@ class ArrowFunction:
         ]
         evaluate = partial(self.evaluate, **constants) if constants else self.evaluate
         names = [*map(display_name, arguments), *map(str, constants.values())]
-        result = arrow_udf(wrap_evaluation(evaluate), self.type, self.name)(*columns)
+        call = f"{self.name}({', '.join(map(display_name, arguments))})"
+        result = arrow_udf(wrap_evaluation(evaluate, call), self.type, self.name)(*columns)
         return with_name(result, self.name, names, self.type.simpleString())
 
 
 def check_argument(function: str, argument_type: ArgumentType, argument: ColumnOrName) -> Column:
     """Return the column of an argument, with a check of its type that Spark runs when it analyses the query.
 
-    Only Spark knows the type of a column, and it has no function that fails for certain types. However, it evaluates
-    the schema argument of ``from_json`` during analysis. For a wrong type, this schema is an error message, so analysis
-    fails. For an accepted type, it is a valid schema, and the optimizer removes the expression. Raises ``TypeError``
-    directly for the result of another function of this package, whose type is known.
+    Only Spark knows the type of a column, and it has no function that fails for chosen types. However, it evaluates the
+    schema argument of ``from_json`` during analysis. This schema has a field of type BOOLEAN for an accepted type, and
+    of a STRUCT named like the error message for a wrong type. NOT takes BOOLEAN alone, so that analysis fails with the
+    error of Spark's own functions for a wrong type. Otherwise the optimizer removes the expression. Raises
+    ``TypeError`` directly for the result of another function of this package, whose type is known.
     """
     column = as_column(argument)
     if not argument_type.pattern:
         return column
     name, known_type = display_name(argument).replace("`", "'"), vars(column).get(_KNOWN_TYPE)
-    # The parser of schemas shows an invalid type in backquotes, and the text after it, in its error.
     before, after = f"{function} takes {argument_type.description}, but {name} is ", f": {argument_type.hint}"
     if known_type is None:
-        quoted_before, quoted_after = (text.replace("\\", "\\\\").replace("$", "\\$") for text in (before, after))
-        accepted = F.regexp_replace(F.typeof(column), argument_type.pattern, "a INT")
-        plain = F.translate(accepted, "`", "'")
-        schema = F.regexp_replace(plain, "^(?!a INT$)(.*)$", f"a `{quoted_before}$1{quoted_after}`")
-        column = F.when(F.from_json(F.lit(None).cast("string"), schema).isNull(), column)
+        type_name = F.typeof(column)
+        message = F.concat(F.lit(before), F.translate(type_name, "`", "'"), F.lit(after))
+        wrong = F.concat(F.lit(f"{function} STRUCT<`"), message, F.lit("`: INT>"))
+        schema = F.when(type_name.rlike(argument_type.pattern), F.lit(f"{function} BOOLEAN")).otherwise(wrong)
+        column = F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)
     elif re.match(argument_type.pattern, known_type) is None:
         raise TypeError(before + known_type + after)
     return column.cast("double") if argument_type is NUMBER else column
@@ -127,11 +130,19 @@ def number(value: Any, name: str) -> Column:
     return F.lit(float(value)) if isinstance(value, int | float) else as_column(value)
 
 
-def wrap_evaluation(evaluate: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
-    """Wrap ``evaluate`` in a new function that :func:`arrow_udf` can annotate."""
+def wrap_evaluation(evaluate: Callable[..., pa.Array], name: str) -> Callable[..., pa.Array]:
+    """Wrap ``evaluate`` in a new function that :func:`arrow_udf` can annotate.
+
+    Messages of errors begin with ``name``, the function with its columns, and contain Spark's names for options.
+    """
 
     def call(*arrays: pa.Array) -> pa.Array:
-        return evaluate(*arrays)
+        try:
+            with spark_option_names():
+                return evaluate(*arrays)
+        except ParquetError as error:
+            error.message = f"{name}: {error.message}"
+            raise
 
     return call
 

@@ -52,7 +52,8 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
     """Return the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
-    aggregate = arrow_udf(wrap_evaluation(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
+    name = "schema_of_variant_agg"
+    aggregate = arrow_udf(wrap_evaluation(schema_of_all, name), T.StringType(), name, returns=str)
     result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
     return with_name(result, "schema_of_variant_agg", [display_name(variant)], "string")
 

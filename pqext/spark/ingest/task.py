@@ -24,10 +24,10 @@ from pqext.dataset.writing.staging import StagingArea
 from pqext.spark.columns.calendars import with_version
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.csv_documents import CsvRows
-from pqext.spark.json.text_parts import Part, count_preceding_lines, digest_of, form_hint, stamp_of
+from pqext.spark.json.text_parts import Part, count_preceding_lines, digest_of, fault_message, fault_remedy, stamp_of
 from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
-from pqext.variant.json.faults import describe_fault, line_fault
+from pqext.variant.json.faults import line_fault
 from pqext.variant.json.files import Piece
 from pqext.variant.json.parser import Parsing
 
@@ -122,14 +122,14 @@ class IngestTask:
             texts: list[tuple[int | None, bytes]] | None = None
             first = 0
             if faults and config.on_error == "fail":
-                hint = form_hint(faults[0]) if config.unit == "line" else ""
-                raise VariantError(f"{describe_fault(faults[0], part.name, unit=config.unit)}{hint}; {_ADVICE}")
+                words = fault_message(faults[0], part, config.unit)
+                raise VariantError(f"{words}{fault_remedy(faults[0], chunk.text, config.unit)}; {_ADVICE}")
             for array in arrays:
                 # Only invalid documents are null rows: JSON null is a variant.
                 array_faults, faults = faults[: array.null_count], faults[array.null_count :]
                 rows = np.flatnonzero(array.is_null()) if array_faults else ()
                 reasons = {
-                    int(row): describe_fault(fault, part.name, unit=config.unit)
+                    int(row): fault_message(fault, part, config.unit)
                     for row, fault in zip(rows, array_faults, strict=True)
                 }
                 columns = [array]

@@ -22,12 +22,13 @@ from pqext.spark.json.text_parts import (
     Part,
     assign_parts,
     count_preceding_lines,
+    fault_message,
+    fault_remedy,
     find_parts,
-    form_hint,
     location_of,
     stamp_of,
 )
-from pqext.variant.json.faults import describe_fault, line_fault
+from pqext.variant.json.faults import line_fault
 from pqext.variant.json.files import pieces_at
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, Parsing, parsing
 
@@ -89,10 +90,11 @@ class JsonLinesReader(DataSourceReader):
             _, arrays, errors, lines = chunk.parse(parser)
             if errors and not is_line_known:
                 preceding_lines, is_line_known = count_preceding_lines(location, chunk.start), True
-            reasons = [describe_fault(line_fault(error, preceding_lines), part.name) for error in errors]
+            faults = [line_fault(error, preceding_lines) for error in errors]
+            reasons = [fault_message(fault, part) for fault in faults]
             preceding_lines += lines
             if reasons and self.raises:
-                raise VariantError(f"{reasons[0]}{form_hint(line_fault(errors[0]))}")
+                raise VariantError(f"{reasons[0]}{fault_remedy(faults[0], chunk.text)}")
             for values in arrays:
                 array_reasons, reasons = reasons[: values.null_count], reasons[values.null_count :]
                 if len(values):

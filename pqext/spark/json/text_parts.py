@@ -14,8 +14,9 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import codec_of, open_stream
+from pqext.spark.base.errors import with_spark_names
 from pqext.spark.base.files import is_remote, list_sources, local_path, slice_bytes
-from pqext.variant.json.faults import LineFault, spans_lines
+from pqext.variant.json.faults import LineFault, describe_fault, remedy, spans_lines
 from pqext.variant.json.lines import count_newlines
 
 READ_BYTES = 8 << 20
@@ -129,8 +130,13 @@ def count_preceding_lines(location: str | Location, offset: int) -> int:
         return count_newlines(file, offset)
 
 
-def form_hint(fault: LineFault) -> str:
-    """Return the remedy for a line that ends within a document, or an empty string for other errors."""
-    if not spans_lines(fault):
-        return ""
-    return '; an array or a document that spans lines needs ingest_json(format="array") or format="documents"'
+def fault_message(fault: LineFault, part: Part, unit: str = "line") -> str:
+    """Describe a fault with its file and line, with Spark's names for options."""
+    return with_spark_names(describe_fault(fault, part.name, unit=unit))
+
+
+def fault_remedy(fault: LineFault, text: memoryview | bytes, unit: str = "line") -> str:
+    """Return the remedy for a fault in ``text``, or an empty string."""
+    if unit == "line" and spans_lines(fault):
+        return '; an array or a document that spans lines needs ingest_json(format="array") or format="documents"'
+    return remedy(fault.reason, text)

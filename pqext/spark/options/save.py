@@ -98,7 +98,10 @@ def save_options(
     _check_partition_types(schema, columns)
     is_by_option = "partition_overwrite" in of_save
     for name, value in settings.items():
-        (of_save if name in _OF_SAVES else of_writer).setdefault(name, value)
+        if name in _OF_SAVES:
+            of_save.setdefault(name, value)
+        elif name not in of_writer:
+            of_writer[name] = codec_of(value, is_setting=True) if name == "compression" else value
     parsed = write_options(of_writer)
     by_option = parsed.get("shredding", {})
     choices = {path: choice.options() for path, choice in column_choices(schema).items()}

@@ -40,6 +40,7 @@ from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import session_timezone
+from pqext.spark.columns.char_padding import char_lengths, pads_columns
 from pqext.spark.columns.names import quote, resolve_case
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
@@ -222,7 +223,9 @@ class _Splitter:
             case IsIn(values=values):
                 return all(self._is_exact(types[0], value, clause) for value in values)
             case Relation():
-                return types[0] == types[1] and types[0] is not None and self._is_exact(types[0], 0, clause)
+                if types[0] != types[1] or types[0] is None or pads_columns(leaf, char_lengths(self.df.schema)):
+                    return False
+                return self._is_exact(types[0], 0, clause)
             case Matches(how=how):
                 return how != "ilike" and types[0] in (None, T.StringType())
         return True

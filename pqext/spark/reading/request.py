@@ -32,6 +32,7 @@ from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitio
 from pqext.dataset.table.unified_schema import check_case
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
+from pqext.spark.base.hadoop import storage_options_text
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
 from pqext.spark.columns.char_padding import char_lengths, pad_literals
@@ -428,7 +429,7 @@ def encode_options(
             json.dumps({name: str(type) for name, type in partition_types.items()}) if partition_types else None
         ),
         "trust_statistics": None if trust_statistics else "false",
-        "storage_options": None if not storage_options else json.dumps(dict(storage_options)),
+        "storage_options": None if not storage_options else storage_options_text(storage_options),
         "schema": schema,
         "include_file_paths": include_file_paths,
         "include_row_numbers": include_row_numbers,

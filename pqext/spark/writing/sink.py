@@ -50,6 +50,7 @@ from pqext.spark.reading.request import Query
 
 _logger = logging.getLogger(__name__)
 _ADVICE = 'save to another folder or with mode("overwrite")'
+_DYNAMIC_ADVICE = 'save to another folder, or replace all partitions with partition_overwrite="static"'
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,14 @@ class SaveWriter:
         """Return the options of the writer, including the recorded schema and the version of Spark."""
         return with_version(with_recorded_schema(options.writer, self._spark_schema, self.partition_by))
 
-    def check(self, overwrite: bool) -> None:
-        """Raise ``ValueError`` if the files cannot be added to the target."""
-        self.target.check(overwrite, append_check(lambda: self.empty, self.partition_by, self.options.merge_schema))
+    def check(self, overwrite: bool, is_dynamic: bool = False) -> None:
+        """Raise ``ValueError`` if the files cannot be added to the target.
+
+        If ``is_dynamic`` is true, a save in mode ``overwrite`` keeps the partitions for which it has no rows.
+        """
+        advice = _DYNAMIC_ADVICE if is_dynamic else _ADVICE
+        merge_schema = self.options.merge_schema
+        self.target.check(overwrite, append_check(lambda: self.empty, self.partition_by, merge_schema, advice))
 
     def write(
         self, begin: Callable[[], StagingArea], job: str, iterator: Iterator[pa.RecordBatch]
@@ -144,7 +150,8 @@ class Sink(DataSourceArrowWriter):
         # Without an option, the setting of the session applies, which the tasks report.
         self.partition_overwrite = self.writer.options.partition_overwrite if overwrite else "static"
         if self.partition_overwrite is not None:
-            self.writer.check(overwrite and self.partition_overwrite == "static")
+            is_static = self.partition_overwrite == "static"
+            self.writer.check(overwrite and is_static, overwrite and not is_static)
         self.job = uuid.uuid4().hex
         # Begin the job here, so that a task that starts after an abort fails.
         self.staged = self.writer.target.begin(self.job)
@@ -164,7 +171,7 @@ class Sink(DataSourceArrowWriter):
             mode = self.partition_overwrite
             if mode is None:
                 mode = next(filter(None, (result.partition_overwrite for result in results)), "static")
-                self.writer.check(mode == "static")
+                self.writer.check(mode == "static", mode == "dynamic")
             is_dynamic = self.overwrite and mode == "dynamic"
             if not files and ((self.overwrite and not is_dynamic) or not target.has_files):
                 put_empty(target, self.job, self.writer.partition_by, self.writer.empty)
@@ -208,18 +215,20 @@ def read_summary(path: Path, target: str) -> SaveResult:
     return SaveResult(data["path"], tuple(WrittenFile(**file) for file in data["files"]))
 
 
-def append_check(empty: Callable[[], bytes], partition_by: tuple[str, ...] = (), merge_schema: bool = False) -> Compare:
+def append_check(
+    empty: Callable[[], bytes], partition_by: tuple[str, ...] = (), merge_schema: bool = False, advice: str = _ADVICE
+) -> Compare:
     """Return a function that checks whether files like ``empty`` can be added to a folder (:func:`check_append`)."""
 
     def compare(target: str, sources: Any, present: Mapping[str, Any]) -> None:
-        check_append(target, sources, present, empty(), partition_by, merge_schema)
+        check_append(target, sources, present, empty(), partition_by, merge_schema, advice)
 
     return compare
 
 
 def check_append(
     target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...] = (),
-    merge_schema: bool = False,
+    merge_schema: bool = False, other_target: str = _ADVICE,
 ) -> None:
     """Raise ``SchemaMismatchError`` if the schema of the file ``appended_schema`` differs from that of ``target``.
 
@@ -231,11 +240,12 @@ def check_append(
         appended_schema: The bytes of a file without rows.
         partition_by: The partition columns.
         merge_schema: Accept other columns and types if a unified schema represents all values.
+        other_target: Another way to save the rows, for messages.
     """
     options, limits = Query(()).options, Query(()).limits
     with ParquetFile(appended_schema, options) as file:
         new = file.arrow_schema
-    partitions = partitions_of_target(target, sources, present, partition_by, new.names, _ADVICE)
+    partitions = partitions_of_target(target, sources, present, partition_by, new.names, other_target)
     path, location = next(iter(present.items()))
     try:
         existing = (
@@ -247,7 +257,7 @@ def check_append(
     except ParquetError:
         return
     first, other = (make_nullable(partitions.complete_schema(schema)) for schema in (existing, new))
-    advice = f"select and cast the columns of {target}, or {_ADVICE}"
+    advice = f"select and cast the columns of {target}, or {other_target}"
     try:
         if merge_schema:
             merge_schemas(first, other, target, "the data frame")

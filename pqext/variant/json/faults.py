@@ -32,6 +32,8 @@ REASONS: dict[int, str] = {
     JsonFault.JSON_NAN: "NaN and Infinity are not JSON; use a number or null",
     JsonFault.JSON_LONG: "the text is longer than max_bytes allows",
 }
+_REMEDIES = {JsonFault.JSON_DUPLICATE: 'duplicate_keys="first" or "last" uses one of its values'}
+_UTF_16 = "; the text is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"
 _LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)
 
 Found = tuple[int, int, int, bytes | None]
@@ -52,18 +54,30 @@ def reason(code: int, name: bytes | None) -> str:
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
+def remedy(reason: str, text: memoryview | bytes = b"") -> str:
+    """Return the remedy for a fault that has this reason, or an empty string. ``text`` is the text with the fault."""
+    head = bytes(text[:2])
+    if head in (b"\xff\xfe", b"\xfe\xff") or (len(head) == 2 and (head[0] == 0) != (head[1] == 0)):
+        return _UTF_16  # JSON text contains no zero bytes
+    return next((f"; {remedy}" for code, remedy in _REMEDIES.items() if reason.startswith(REASONS[code])), "")
+
+
 def row_error(fault: Found, first_row: int = 0) -> VariantError:
     """Return the error for a fault in a column whose rows are numbered from ``first_row``."""
     row, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
-    return error_type(reason(code, name), row=first_row + row, offset=offset)
+    text = reason(code, name)
+    return error_type(text + remedy(text), row=first_row + row, offset=offset)
 
 
-def line_error(fault: Found, preceding_lines: int = 0, path: str | None = None) -> VariantError:
-    """Return the error for a fault in a line of text that ``preceding_lines`` lines precede."""
+def line_error(
+    fault: Found, preceding_lines: int = 0, path: str | None = None, text: memoryview | bytes = b""
+) -> VariantError:
+    """Return the error for a fault in a line of ``text``, which ``preceding_lines`` lines precede."""
     line, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
-    error = error_type(f"line {preceding_lines + line}: {reason(code, name)}", offset=offset)
+    words = reason(code, name)
+    error = error_type(f"line {preceding_lines + line}: {words}{remedy(words, text)}", offset=offset)
     error.locate(path=path)
     return error
 

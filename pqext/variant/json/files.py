@@ -180,15 +180,19 @@ class JsonReader(SuggestionMixin):
         how = self._parsing
         path: str | None = None
         before = 0
+
+        def parse(piece: Piece) -> tuple[bytes, str | None, list[pa.StructArray], list[Found], int]:
+            return bytes(piece.text[:2]), *piece.parse(how)
+
         with (
             Workers(self._threads, self._threads) as workers,
-            closing(workers.map_ahead(lambda piece: piece.parse(how), pieces, self._threads)) as results,
+            closing(workers.map_ahead(parse, pieces, self._threads)) as results,
         ):
-            for found_in, arrays, result, lines in results:
+            for head, found_in, arrays, result, lines in results:
                 if found_in != path:
                     path, before = found_in, 0
                 if result and how.raises:
-                    raise line_error(result[0], before, path)
+                    raise line_error(result[0], before, path, head)
                 faults = deque(line_fault(fault, before) for fault in result)
                 for array in arrays:
                     # Only faulty documents are null rows: JSON null is a variant value.

@@ -119,7 +119,7 @@ def parse_json_lines(
     with Workers(thread_count(threads), len(pieces)) as workers:
         for parsed, result, lines in workers.map(options.lines, pieces):
             if result and options.raises:
-                raise line_error(result[0], before)
+                raise line_error(result[0], before, None, whole)
             faults_found += [line_fault(fault, before) for fault in result]
             arrays += [piece for piece in parsed if len(piece)]
             before += lines

@@ -80,6 +80,9 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
         filesystem, source = source
     if storage_options is not None and not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options must map names to values, not {type(storage_options).__name__}")
+    if storage_options and not all(isinstance(name, str) for name in storage_options):
+        types = {type(name).__name__ for name in storage_options}
+        raise TypeError(f"names in storage_options must be strings, not {', '.join(sorted(types - {'str'}))}")
     if filesystem is not None:
         if storage_options:
             raise ValueError("storage_options are for URLs; configure the filesystem instead")

@@ -87,7 +87,8 @@ def codec_errors(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None or isinstance(error, ParquetError):
             raise
-        raise CorruptFileError(f"the compressed file cannot be read: {error}", path=path) from None
+        reason = f"the compressed file cannot be read: {error}; copy it again, or exclude it from the paths"
+        raise CorruptFileError(reason, path=path) from None
 
 
 def _head(file: Any) -> bytes:

@@ -132,7 +132,11 @@ def _locate_arrow(uri: str, scheme: str, options: Options) -> Location:
             raise ValueError(f"{scheme}:// has no storage option {unknown[1]!r}") from None
         if name == "HadoopFileSystem" and re.search("libhdfs|libjvm", str(error)):
             raise UnsupportedError(_HADOOP, feature=f"{scheme}://", path=redact_uri(uri)) from None
-        raise ValueError(f"{excerpt(redact_uri(uri))!r} cannot be opened: {redact_error(error, secrets)}") from None
+        reason = redact_error(error, secrets)
+        if isinstance(error, TypeError) and options:
+            types = ", ".join(f"{name} is {type(value).__name__}" for name, value in options.items())
+            reason = f"a storage option has the wrong type ({types}): {reason}"
+        raise ValueError(f"{excerpt(redact_uri(uri))!r} cannot be opened: {reason}") from None
 
     def open_store() -> Store:
         if name == "AzureFileSystem" and not {"account_key", "sas_token"} & _arguments(name, options).keys():
