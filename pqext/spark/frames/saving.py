@@ -92,6 +92,7 @@ def write(
     check_choice("mode", mode, get_args(WriteMode))
     if storage_options is None and is_remote(path):
         storage_options = from_hadoop(df.sparkSession, path)
+    storage_text = storage_options_text(storage_options or {})
     target = target_of(path, storage_options)
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
@@ -119,7 +120,7 @@ def write(
         if name in settings:
             encoded.setdefault(name, settings[name])
     if storage_options:
-        encoded["storage_options"] = storage_options_text(storage_options)
+        encoded["storage_options"] = storage_text
     scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))
     try:
         encoded["summary_path"] = str(scratch / "summary.json")
