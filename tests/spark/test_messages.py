@@ -202,13 +202,14 @@ SAVES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.spec("spark.messages")
 def test_failed_saves_name_the_remedy(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "t-link").symlink_to("nowhere")
     for name, (save, words) in SAVES.items():
+        link = tmp_path / f"{name}-link"
+        link.symlink_to("nowhere")
         with pytest.raises(Exception, match=re.escape(words)) as caught:
-            save(spark, str(tmp_path / "t"))
+            save(spark, str(tmp_path / name))
+        assert os.readlink(link) == "nowhere"
         assert "SECRET" not in str(caught.value)
         assert name != "codec" or "parquet.compression.codec" not in str(caught.value)
-    assert os.readlink(tmp_path / "t-link") == "nowhere"
 
 
 def test_names_and_types_of_storage_options_are_reported() -> None:
