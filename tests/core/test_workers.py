@@ -291,18 +291,36 @@ def test_single_call_starts_immediately_or_runs_in_place() -> None:
         assert ready() == threading.get_ident()
 
 
-@pytest.mark.parametrize(("rows", "jobs"), [(1000, 1), (200_000, 2)])
-def test_columns_too_small_for_threads_form_one_job(rows: int, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of jobs with which row groups are read."""
+    jobs_of_readers: list[int] = []
 
     class Counted(Workers):
         def __init__(self, threads: int, jobs: int) -> None:
-            begun.append(jobs)
+            jobs_of_readers.append(jobs)
             super().__init__(threads, jobs)
 
     monkeypatch.setattr(row_group_reader, "Workers", Counted)
+    return jobs_of_readers
+
+
+@pytest.mark.parametrize(("rows", "jobs"), [(1000, 1), (200_000, 2)])
+def test_columns_too_small_for_threads_form_one_job(rows: int, jobs: int, begun: list[int]) -> None:
     table = pa.table({"a": [[row] for row in range(rows)], "b": [[str(row)] for row in range(rows)]})
     sink = io.BytesIO()
     pq.write_table(table, sink, use_dictionary=False)
     assert pqext.read_table(sink) == table
+    assert begun[0] == jobs
+
+
+@pytest.mark.parametrize(("factor", "jobs"), [(0.01, 1), (0.98, 1), (1.02, 2), (3, 2)])
+def test_batches_too_small_for_threads_form_one_job(factor: float, jobs: int, begun: list[int]) -> None:
+    table = pa.table({"a": [[row] for row in range(60_000)], "b": [[str(row)] for row in range(60_000)]})
+    pq.write_table(table, sink := io.BytesIO(), use_dictionary=False)
+    group = pq.read_metadata(sink).row_group(0)
+    row_bytes = sum(group.column(index).total_uncompressed_size for index in range(2)) / table.num_rows
+    with pqext.open(sink) as file:  # 64 KiB a column are worth a thread
+        batches = file.iter_batches(int(factor * 2 * (64 << 10) / row_bytes))
+        assert pa.Table.from_batches(batches) == table
     assert begun[0] == jobs
