@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark.sessions import SPARK_4_1
+from spark.sessions import SPARK_4_1, ids
 
 import pqext
 from pqext.spark import explain_write, ingest_json, read, where, write
@@ -180,17 +180,18 @@ def test_char_columns_compare_padded_text_like_spark(spark: Any, tmp_path: Path)
         spark.sql("insert into chars select id, c, c, c, c from texts")
         write(spark.table("chars"), path)
         theirs = spark.read.parquet(path)
-        for condition in (
+        conditions = [
             "c = 'ab'", "c = 'ab       '", "c in ('ab', 'abcdef')", "c > 'ab'", "c <= 'ab '", "not c = 'ab'",
             "c like 'ab%'", "c = 'abcdef' or id = 3", "v = 'ab'", "v = 'ab '", "c <=> 'abc'",
             "c = longer", "longer <= c and c > 'ab'", "c = same", "c = v", "not c = longer", "c <=> longer",
-        ):
-            expected = sorted(theirs.where(condition).select("id").collect())
-            for engine in ("python", "native", "auto"):
-                rows = read(spark, path, ["id"], where=condition, engine=engine)
-                assert sorted(rows.collect()) == expected, (condition, engine)
-            assert sorted(where(read(spark, path), condition).select("id").collect()) == expected, condition
-        assert read(spark, path, where=pqext.col("c") == pqext.col("same")).count() == theirs.where("c = same").count()
+        ]
+        expected = dict(zip(conditions, ids(*map(theirs.where, conditions)), strict=True))
+        engines: list[Any] = ["python", "native", "auto"]
+        frames = [[read(spark, path, ["id"], where=one, engine=engine) for one in conditions] for engine in engines]
+        for made in (*frames, [where(read(spark, path), one) for one in conditions]):
+            assert dict(zip(conditions, ids(*made), strict=True)) == expected
+        assert expected["c = longer"] == expected["c = same"] == [1, 2]
+        assert ids(read(spark, path, where=pqext.col("c") == pqext.col("same"))) == [expected["c = same"]]
         with pytest.raises(pqext.UnsupportedError, match="c == longer compares CHAR columns of different lengths"):
             read(spark, path, where=pqext.col("c") == pqext.col("longer"))
     finally:
