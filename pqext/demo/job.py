@@ -19,12 +19,21 @@ import pqext.spark as on_spark
 from pqext.core.base import errors
 from pqext.core.base.text import format_size, with_noun
 from pqext.core.io.sink import Sink
-from pqext.demo import compare, derive
-from pqext.demo.agreement import agreements
+from pqext.demo.agreement import Columns, agreements
 from pqext.demo.pictures import picture
-from pqext.demo.preflight import check
-from pqext.demo.questions import Answer, DemoQuery, answer, has_same_rows, questions, reading
-from pqext.demo.source import GEOMETRY, Source, check_column, row_group_rows
+from pqext.demo.questions import (
+    Answer,
+    DemoQuery,
+    answer,
+    central_box,
+    choose_fields,
+    has_same_rows,
+    numbers,
+    questions,
+    reading,
+    threshold_of,
+)
+from pqext.demo.source import GEOMETRY, Source, check, check_column, row_group_rows
 from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
 
 if TYPE_CHECKING:
@@ -115,7 +124,7 @@ def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> Dem
     source, files, lost = _write(spark, job, listener)
     result = _run_queries(spark, source, files, listener)
     with listener.step("ask Spark's own reader and DuckDB"):
-        columns = compare.Columns(source.column, GEOMETRY)
+        columns = Columns(source.column, GEOMETRY)
         others = agreements(spark, files, result, columns, job.output)
     listener.show_agreements(others)
     with listener.step(f"write the report to {job.report}"):
@@ -202,11 +211,11 @@ def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, flo
 
 
 def _derive_source(source: Source, file: Path, schema: str) -> Source:
-    x, y = derive.numbers(file, source.column, source.coordinates[:2])
-    threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
-    box = derive.central_box(x, y)
+    x, y = numbers(file, source.column, source.coordinates[:2])
+    threshold = source.threshold or threshold_of(file, source.column, source.coordinates)
+    box = central_box(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
-    shown = derive.choose_fields(schema, threshold, source.coordinates, has_choice=source.schema is not None)
+    shown = choose_fields(schema, threshold, source.coordinates, has_choice=source.schema is not None)
     return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)
 
 
@@ -251,7 +260,7 @@ def _report(
     spark_version: str,
 ) -> DemoReport:
     pictures = tuple(file.picture for file in files)
-    x, y = derive.numbers(files[0].file, source.column, source.coordinates[:2])
+    x, y = numbers(files[0].file, source.column, source.coordinates[:2])
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
     facts = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pqext.inspection.collect import inspect
+from pqext.inspection.collect import Report, inspect
 from pqext.inspection.file_layout import Layout, layout
 from pqext.inspection.model import Column, Extension, Field, RowGroup
-from pqext.inspection.report import Report
 
 __all__ = ["Column", "Extension", "Field", "Layout", "Report", "RowGroup", "inspect", "layout"]

@@ -1,13 +1,15 @@
-"""Create a :class:`~pqext.inspection.report.Report` from a footer."""
+"""Report of :func:`pqext.inspect`, created from a footer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import render_text
 from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
@@ -23,9 +25,31 @@ from pqext.core.schema.annotations import extension_name
 from pqext.core.schema.facts import LeafDescription, RowGroupDescription
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types.geometries import geometry_type_names
-from pqext.inspection.model import Column, Extension, Field, FooterFacts, RowGroup
-from pqext.inspection.report import Report
+from pqext.inspection.model import Column, Extension, Field, FileFacts, FooterFacts, RowGroup
 from pqext.inspection.values import enum_name, logical_type, show
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(frozen=True, slots=True)
+class Report(FileFacts):
+    """Report on a file's layout, which can be printed as text or converted by :meth:`to_dict`.
+
+    ``row_groups`` lists the requested row groups; ``num_row_groups`` is the number of all row groups.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from pqext.inspection.rendering import render
+
+        yield from render(self)
+
+    def __str__(self) -> str:
+        return render_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
 
 _JUMP_TABLE = "jump table"
 

@@ -57,7 +57,7 @@ from pqext.recovery.detection.page_matching import Chunks, metadata_of
 from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, UnplacedPages
-from pqext.verification.annotations import find_implausible_annotations, without_implausible
+from pqext.verification.metadata_checks import find_implausible_annotations, without_implausible
 
 _FIRST = 8
 """Number of column chunks in a row group that are checked to determine whether a footer belongs to the file."""

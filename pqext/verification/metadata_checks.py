@@ -1,30 +1,52 @@
-"""Compare metadata about pages, levels and sizes with the pages themselves.
-
-Each function yields faults as pairs of a rule and a message.
-"""
+"""Compare metadata about pages, levels and sizes with the pages themselves, and footers with each other."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.limits import Limits
 from pqext.core.footer.encoding_statistics import DATA_PAGES, count_pages, normalize_encoding
-from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.reading import parse_frame, tables_of
+from pqext.core.footer.writing import without_copies
+from pqext.core.format.metadata import (
+    ColumnIndex,
+    ColumnMetaData,
+    ConvertedType,
+    Encoding,
+    FileMetaData,
+    LogicalType,
+    OffsetIndex,
+    PageType,
+    SchemaElement,
+    Type,
+)
 from pqext.core.format.predicate import COMPARE, Value
+from pqext.core.format.thrift import Struct, decode, encode
 from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.pages.page import RawPage
 from pqext.core.schema.orders import BoundOrder
 from pqext.core.schema.shape import LeafShape
+from pqext.core.schema.types.logical import GROUP_MEMBERS
 
 Faults = Iterator[tuple[str, str]]
 
 _LISTED = {int(item) for item in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
 """Encodings that writers list for levels and dictionaries, whatever the encodings of their data pages."""
+_STRUCT = 12
+"""Wire type of every member of LogicalType, including members of later versions."""
+_CONVERTED = frozenset(int(member) for member in ConvertedType)
+_LISTS = ("schema", "row_groups", "columns")
+
 
 
 @dataclass(slots=True)
@@ -181,3 +203,90 @@ def describe_invalid_bounds(
         return "bounds that are NaN"
     first, last = order.keys([minimum, maximum])
     return "a minimum above the maximum" if first > last else None
+
+
+def find_implausible_annotations(element: SchemaElement) -> Iterator[str]:
+    """Yield a description of each implausible annotation of a schema element. Unknown logical types are plausible."""
+    logical, converted = element.logicalType, element.converted_type
+    if logical is not None and (reason := _placement_fault(element, logical)):
+        yield reason
+    if converted is not None and int(converted) not in _CONVERTED:
+        yield f"the converted type {int(converted)}, which the format never defined"
+
+
+def _placement_fault(element: SchemaElement, logical: LogicalType) -> str | None:
+    if any(wire != _STRUCT for _, wire, _ in logical.unknown):
+        return "a logical type that is not a structure"
+    member = logical.member
+    if member is not None and element.type is None and member not in GROUP_MEMBERS:
+        return f"the logical type {member}, which is for values, on a group"
+    if logical.INTEGER is not None and logical.INTEGER.bitWidth not in (8, 16, 32, 64):
+        return f"an integer type of {logical.INTEGER.bitWidth} bits"
+    return None
+
+
+def without_implausible(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
+    """Return the elements without implausible annotations."""
+    return [
+        _without_implausible(element) if any(find_implausible_annotations(element)) else element
+        for element in elements
+    ]
+
+
+def _without_implausible(element: SchemaElement) -> SchemaElement:
+    result = copy(element)
+    if result.logicalType is not None and _placement_fault(element, result.logicalType):
+        result.logicalType = None
+    if result.converted_type is not None and int(result.converted_type) not in _CONVERTED:
+        result.converted_type = None
+    return result
+
+
+def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
+    """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
+
+    The first item is a description instead if the tables contradict their extension. Raises ``ParquetError`` if the
+    FlatBuffers footer cannot be read.
+    """
+    tables = parse_frame(footer).tables(limits)
+    lookup = FlatLookup(tables, limits, None)
+    flat = lookup.complete()
+    thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
+    try:
+        if tables_of(encode(thrift)) == tables:
+            return
+    except ValueError:
+        pass  # the extension of another writer
+    if contradicts_itself(lookup):
+        yield "the tables without their extension, which other readers use"
+    yield from _compare_structs(thrift, flat, "")
+
+
+def contradicts_itself(lookup: FlatLookup) -> bool:
+    """Return whether the tables, which other readers use, differ from the tables that pqext's extension implies."""
+    try:
+        return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
+    except ValueError:
+        return False
+
+
+def _compare_structs(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
+    if thrift.unknown != flat.unknown:
+        yield f"{path}unknown fields"
+    for member in thrift.fields:
+        mine, theirs = getattr(thrift, member.name), getattr(flat, member.name)
+        name = f"{path}{member.name}"
+        if member.name in _LISTS:
+            yield from _list_differences(mine or (), theirs or (), name)
+        elif isinstance(mine, Struct) and isinstance(theirs, Struct):
+            yield from _compare_structs(mine, theirs, f"{name}.")
+        elif mine != theirs:
+            yield name
+
+
+def _list_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+    if len(mine) != len(theirs):
+        yield name
+        return
+    for position in range(len(mine)):
+        yield from _compare_structs(mine[position], theirs[position], f"{name}[{position}].")

@@ -10,7 +10,6 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean, join_names
-from pqext.core.footer.flatbuffers.comparison import contradicts_itself, differences
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
 from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
@@ -25,8 +24,8 @@ from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
 from pqext.core.schema.arrow_schema.serialization import Unreadable, parse
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
-from pqext.verification.annotations import find_implausible_annotations
 from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.metadata_checks import contradicts_itself, differences, find_implausible_annotations
 from pqext.verification.report import Fault, Findings, Report
 
 _RESHRED = (

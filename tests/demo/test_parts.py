@@ -19,11 +19,11 @@ from pqext import geo, variant
 from pqext.cli import app, main
 from pqext.cli.demo import Narrator
 from pqext.core.base.errors import CorruptFileError, UnsupportedError, VariantError
-from pqext.demo import compare, derive, preflight
+from pqext.demo import agreement, questions
 from pqext.demo.agreement import _describe_needs, overwrite_pages
 from pqext.demo.job import to_pqext_error
 from pqext.demo.questions import Answer, has_same_rows
-from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, describe_file, example, row_group_rows
+from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, check, describe_file, example, row_group_rows
 from pqext.examples import earthquakes
 from pqext.report import Question, Reading
 
@@ -85,18 +85,18 @@ def test_last_line_excludes_its_line_break_and_row_groups_are_capped(tmp_path: P
     ],
 )
 def test_json_is_compared_by_value(left: str, right: str, equal: bool) -> None:
-    assert (compare.canonical(left) == compare.canonical(right)) is equal
+    assert (agreement.canonical(left) == agreement.canonical(right)) is equal
 
 
 def test_null_and_variant_null_differ() -> None:
-    assert compare.canonical(None) is None
-    assert compare.difference([(None, b"")], [(compare.canonical("null"), b"")]) is not None
+    assert agreement.canonical(None) is None
+    assert agreement.difference([(None, b"")], [(agreement.canonical("null"), b"")]) is not None
 
 
 def test_rows_are_compared_as_multisets() -> None:
-    rows: list[compare.Row] = [("1", None), ("2", b"x"), ("1", None)]
-    assert compare.difference(rows, reversed(rows)) is None
-    assert "1 rows missing" in str(compare.difference(rows, rows[1:]))
+    rows: list[agreement.Row] = [("1", None), ("2", b"x"), ("1", None)]
+    assert agreement.difference(rows, reversed(rows)) is None
+    assert "1 rows missing" in str(agreement.difference(rows, rows[1:]))
 
 
 def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Pat
 def test_derived_box_surrounds_the_median_row_with_a_tenth_per_axis() -> None:
     x = np.repeat(np.arange(100.0), 100)
     y = np.tile(np.arange(100.0), 100)
-    box = derive.central_box(np.append(x, np.nan), np.append(y, 0.0))
+    box = questions.central_box(np.append(x, np.nan), np.append(y, 0.0))
     assert box is not None
     assert box.xmin <= 50 <= box.xmax
     assert box.ymin <= y[5000] <= box.ymax
@@ -122,7 +122,7 @@ def test_derived_box_surrounds_the_median_row_with_a_tenth_per_axis() -> None:
 
 
 def test_derived_box_requires_points() -> None:
-    assert derive.central_box(np.array([np.nan]), np.array([1.0])) is None
+    assert questions.central_box(np.array([np.nan]), np.array([1.0])) is None
 
 
 def test_pqext_error_is_extracted_from_the_spark_message() -> None:
@@ -168,16 +168,16 @@ def test_missing_coordinates_are_reported_with_available_paths(
     file = tmp_path / "f.ndjson"
     file.write_text(text)
     with pytest.raises(ValueError, match=message):
-        preflight.check(describe_file(file, "v", paths, None))
+        check(describe_file(file, "v", paths, None))
 
 
 @pytest.mark.parametrize("text", [ROW, "\ufeff" + ROW.strip(), "\n" + ROW * 2, ROW + "{}\nnull\n"])
 def test_lines_with_coordinates_are_accepted(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text(text, "utf-8")
-    preflight.check(describe_file(file, "v", "at.lon,at.lat", None))
-    monkeypatch.setattr(preflight, "BLOCK_BYTES", 5)
-    preflight.check(describe_file(file, "v", "at.lon,at.lat", None))
+    check(describe_file(file, "v", "at.lon,at.lat", None))
+    monkeypatch.setattr("pqext.demo.source.BLOCK_BYTES", 5)
+    check(describe_file(file, "v", "at.lon,at.lat", None))
 
 
 def test_first_invalid_json_line_is_named_in_any_block(
@@ -187,27 +187,27 @@ def test_first_invalid_json_line_is_named_in_any_block(
     file.write_text(ROW * 3 + '\n{"at": oops}\n' + ROW)
     source = describe_file(file, "v", "at.lon,at.lat", None)
     for block in (10, 1 << 20):
-        monkeypatch.setattr(preflight, "BLOCK_BYTES", block)
+        monkeypatch.setattr("pqext.demo.source.BLOCK_BYTES", block)
         with pytest.raises(VariantError, match=r"f\.ndjson, line 5, byte 7: no JSON value"):
-            preflight.check(source)
-        preflight.check(source, "null")
+            check(source)
+        check(source, "null")
 
 
 def test_only_the_head_of_a_large_input_is_inspected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text('{"a": 1}\n' * 100 + ROW)
     source = describe_file(file, "v", "at.lon,at.lat", None)
-    preflight.check(source)
-    monkeypatch.setattr(preflight, "BLOCK_BYTES", 10)
-    monkeypatch.setattr(preflight, "MAX_BYTES", 50)
-    preflight.check(source)
+    check(source)
+    monkeypatch.setattr("pqext.demo.source.BLOCK_BYTES", 10)
+    monkeypatch.setattr("pqext.demo.source.MAX_BYTES", 50)
+    check(source)
 
 
 def test_compressed_input_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "f.ndjson.gz"
     file.write_bytes(b"\x1f\x8b")
     with pytest.raises(UnsupportedError, match=r"decompress .*f\.ndjson\.gz first"):
-        preflight.check(describe_file(file, "v", "a,b", None))
+        check(describe_file(file, "v", "a,b", None))
 
 
 def test_answers_show_the_requested_number_and_schema_fields() -> None:
@@ -215,12 +215,12 @@ def test_answers_show_the_requested_number_and_schema_fields() -> None:
     threshold = Threshold("$.mag", 5.0)
 
     def names(chosen: bool, threshold: Threshold | None = threshold) -> list[str]:
-        return [one.name for one in derive.choose_fields(ddl, threshold, ("$.x", "$.y"), has_choice=chosen)]
+        return [one.name for one in questions.choose_fields(ddl, threshold, ("$.x", "$.y"), has_choice=chosen)]
 
     assert names(chosen=False) == ["mag", "name", "in.deep", "k"]
     assert names(chosen=True) == ["mag", "k", "name", "in.deep"]
     assert names(chosen=True, threshold=None) == ["mag", "k", "name", "in.deep"]
-    assert derive.choose_fields("VARIANT", None, (), has_choice=False) == ()
+    assert questions.choose_fields("VARIANT", None, (), has_choice=False) == ()
 
 
 def test_answers_do_not_depend_on_number_formatting() -> None:
@@ -345,4 +345,4 @@ def test_duckdb_count_skips_values_that_are_not_numbers(tmp_path: Path) -> None:
     values = {"event": variant.parse_json(pa.array(lines)), "geom": geo.from_points([0.0] * 4, [0.0] * 4)}
     path = tmp_path / "mixed.parquet"
     pqext.write_table(pa.table(values), path, shredding={"event": "temp DECIMAL(9,2)"}, geometry={"geom": "OGC:CRS84"})
-    assert compare.duckdb_count(path, compare.Columns("event"), None, ("$.temp", 2.0)) == 1
+    assert agreement.duckdb_count(path, agreement.Columns("event"), None, ("$.temp", 2.0)) == 1

@@ -21,8 +21,7 @@ from spark.sessions import SPARK_4_1
 
 from pqext import variant
 from pqext.cli import app
-from pqext.demo.agreement import overwrite_pages
-from pqext.demo.compare import canonical
+from pqext.demo.agreement import canonical, overwrite_pages
 from pqext.demo.job import Job, run
 from pqext.demo.questions import answer, questions
 from pqext.demo.source import FIJI, Source, describe_file, example
@@ -297,7 +296,7 @@ def test_invalid_json_line_may_become_null_and_is_counted(spark: Any, tmp_path: 
 def test_missing_coordinates_after_the_inspected_head_are_reported_by_the_job(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqext.demo.preflight.MAX_BYTES", 0)
+    monkeypatch.setattr("pqext.demo.source.MAX_BYTES", 0)
     source = describe_file(lines(tmp_path, stations(30)), "station", "at.x,at.z", None)
     with pytest.raises(ValueError, match=r"no row of .*stations\.ndjson has numbers at the coordinates .*at\.z"):
         run(Job(source, tmp_path / "out", tmp_path / "r.html"), Record(), spark)
