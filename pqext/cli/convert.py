@@ -411,7 +411,7 @@ def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) 
     else:
         from pqext.cli.schema import shredding_of
         from pqext.core.read.reader import ParquetFile
-        from pqext.variant.shredding.file_shredding import residual_counts, residual_shares
+        from pqext.variant.shredding.choice import residual_counts, residual_shares
 
         with ParquetFile(dest) as file:
             groups = with_noun(len(file.row_groups), "row group")

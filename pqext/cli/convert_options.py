@@ -161,7 +161,7 @@ def columns_of(path: Any) -> Columns | None:
 
     from pqext.core.read.reader import ParquetFile
     from pqext.geo.types import type_of
-    from pqext.variant.shredding.file_shredding import schema_of_file
+    from pqext.variant.shredding.choice import schema_of_file
 
     types = pa.types
     tests = (types.is_primitive, types.is_decimal, types.is_string, types.is_binary)

@@ -44,7 +44,7 @@ def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch
     from pqext.geo.text.wkt import from_wkt
     from pqext.geo.wkb import from_points
     from pqext.variant.access.cast import extract
-    from pqext.variant.json.parse import parse_json
+    from pqext.variant.json.parser import parse_json
     from pqext.variant.json.text import to_json
 
     paths = tuple(path if variant is None else variant_path(path) for path in recipe.paths)

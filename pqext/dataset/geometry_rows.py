@@ -22,7 +22,7 @@ from pqext.geo.frames import from_geopandas, geometry_columns
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import binary_chunks, holds_bytes
-from pqext.variant.views import without_views
+from pqext.variant.coercion import without_views
 
 BATCH_ROWS = 1 << 16
 """Maximum number of rows that are processed together."""

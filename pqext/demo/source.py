@@ -21,7 +21,7 @@ from pqext.core.io.sink import Sink
 from pqext.examples import earthquakes
 from pqext.report.model import Box
 from pqext.variant.access.path import format_path, parse
-from pqext.variant.json.parse import parse_json_lines
+from pqext.variant.json.parser import parse_json_lines
 from pqext.variant.shredding.schema import shredding_schema
 
 ROW_GROUPS = 27

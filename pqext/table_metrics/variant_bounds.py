@@ -29,8 +29,8 @@ from pqext.core.write.writer import write_table
 from pqext.table_metrics.columns import ColumnSummary, merge, summarize_footer
 from pqext.table_metrics.single_values import lower_bytes, lower_text, unscaled_value, upper_bytes, upper_text
 from pqext.variant.annotation import check_node
+from pqext.variant.binary_value import decode_metadata, encode_metadata
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal, encode_object, encode_primitive, value_size
-from pqext.variant.metadata import decode_metadata, encode_metadata
 from pqext.variant.pruning import VARIANT_NULL
 from pqext.variant.shredding.infer import infer_schema
 from pqext.variant.shredding.reconstruct import unshred

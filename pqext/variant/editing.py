@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.base.errors import VariantError
 from pqext.variant.access.path import as_path, format_path
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import Written, concatenate_variants, write_rows
+from pqext.variant.conversion.arrow import Written, concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding.reconstruct import unshred

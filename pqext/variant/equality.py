@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import Written, concatenate_variants, write_rows
+from pqext.variant.conversion.arrow import Written, concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding.reconstruct import unshred

@@ -1,11 +1,12 @@
-"""Rules and messages for the faults of variant bytes that kernels detect."""
+"""Rules and messages for the faults of variant bytes and of shredded columns that kernels detect."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, NoReturn
 
-from pqext.core.base.errors import ParquetError, UnsupportedError, VariantError
+from pqext.core.base.errors import LimitError, ParquetError, UnsupportedError, VariantError
 from pqext.variant.kernels.binary import Fault
+from pqext.variant.kernels.shredding import ShreddingFault
 
 
 class Meaning(NamedTuple):
@@ -47,6 +48,30 @@ MEANINGS: dict[int, Meaning] = {
     Fault.FAULT_CHILD_OFFSET: Meaning("variant.container.offsets", "an element's offset lies outside the values"),
     Fault.FAULT_CHILD_SIZE: Meaning("variant.container.extent", "the elements overlap or leave gaps between them"),
     Fault.FAULT_DEPTH: Meaning("variant.depth", "the value is nested too deeply"),
+    ShreddingFault.FAULT_BOTH: Meaning(
+        "shredding.value.exclusive", "value and typed_value are both set for a value that is not an object"
+    ),
+    ShreddingFault.FAULT_NOT_OBJECT: Meaning(
+        "shredding.object.residual-kind", "typed_value holds an object but its sibling value does not"
+    ),
+    ShreddingFault.FAULT_CONFLICT: Meaning(
+        "shredding.object.disjoint", "a shredded field is also in the object in value"
+    ),
+    ShreddingFault.FAULT_MISSING_ELEMENT: Meaning(
+        "shredding.array.present", "an array element has neither value nor typed_value"
+    ),
+    ShreddingFault.FAULT_OBJECT_RESIDUAL: Meaning(
+        "shredding.object.typed", "value holds an object but its sibling typed_value group is null"
+    ),
+    ShreddingFault.FAULT_ARRAY_RESIDUAL: Meaning(
+        "shredding.array.typed", "value holds an array but its sibling typed_value list is null"
+    ),
+    ShreddingFault.FAULT_NAME_MISSING: Meaning(
+        "shredding.metadata.names", "the name of a shredded field is not in the metadata"
+    ),
+    ShreddingFault.FAULT_MISSING: Meaning(
+        "shredding.value.missing", "neither value nor typed_value is set, which only a shredded field may do"
+    ),
 }
 
 
@@ -54,6 +79,8 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
     """Return the error for the kernel status ``status``, at ``offset`` in the value or metadata of ``row``."""
     if status == Fault.FAULT_MEMORY:
         return MemoryError("out of memory in a variant kernel")
+    if status == ShreddingFault.FAULT_TOO_LARGE:
+        return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; pass fewer rows at a time")
     meaning = MEANINGS[status]
     if status == Fault.FAULT_UNKNOWN_TYPE:
         location = f"row {row}: " if row is not None else ""
@@ -64,3 +91,11 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
 def fail(status: int, *, row: int | None = None, offset: int | None = None) -> NoReturn:
     """Raise the error that :func:`error` returns for the same arguments."""
     raise error(status, row=row, offset=offset)
+
+
+def shift_row(error: VariantError, rows: int) -> VariantError:
+    """Return ``error`` with its row number shifted by ``rows``, from a slice to the complete array."""
+    if error.row is None or not rows:
+        return error
+    reason = error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
+    return VariantError(reason, rule=error.rule, row=error.row + rows, offset=error.offset)

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.variant import encoding, faults
-from pqext.variant.binary_value import BinaryVariant, walk
+from pqext.variant.binary_value import BinaryVariant, encode_metadata, walk
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal
 from pqext.variant.kernels.binary import Fault
-from pqext.variant.metadata import encode_metadata
 from pqext.variant.types import variant_type
 
 EMPTY_METADATA = b"\x11\x00\x00"

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import VariantError
 from pqext.core.base.text import escape_text
 from pqext.core.base.workers import Workers, thread_count
-from pqext.variant import faults
 from pqext.variant.coercion import as_variants
-from pqext.variant.faults import Meaning
+from pqext.variant.faults import MEANINGS, fail
 from pqext.variant.kernels import validate as kernel
 from pqext.variant.kernels.binary import BinaryInput, Fault, VariantInput
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.reconstruct import open_columns
 from pqext.variant.shredding.schema import Array, Object, schema_of_storage
@@ -159,11 +157,6 @@ def examine(
     return np.frombuffer(records, RECORD), counts
 
 
-def meaning_of(status: int) -> Meaning:
-    """Return the rule and message for a kernel's status."""
-    return shredding_faults.MEANINGS[status] if status in shredding_faults.MEANINGS else faults.MEANINGS[status]
-
-
 def column_paths(compiled_schema: CompiledSchema) -> list[str]:
     """Return the path of each node's group below the variant: "" for the root, or for example ``typed_value.user``."""
     paths = [""] * len(compiled_schema.nodes)
@@ -245,12 +238,12 @@ def _first_in_values(
         return None
     status, row, offset, in_metadata = result
     if status == Fault.FAULT_MEMORY:
-        faults.fail(status)
+        fail(status)
     return _fault(start + row, 0 if in_metadata else 1, offset, status, "")
 
 
 def _fault(row: int, part: int, offset: int | None, status: int, path: str) -> VariantFault:
-    meaning = meaning_of(status)
+    meaning = MEANINGS[status]
     return VariantFault(row, PARTS[part], offset, meaning.rule or None, meaning.message, column_of(path, part))
 
 
@@ -265,7 +258,7 @@ _FAULTS = pa.schema(
 def _table(records: NDArray[np.void], compiled_schema: CompiledSchema, start: int) -> pa.Table:
     columns = pa.array([column_of(path, part) for path in column_paths(compiled_schema) for part in range(len(PARTS))])
     statuses, kinds = np.unique(records["status"], return_inverse=True)
-    meanings = [meaning_of(int(status)) for status in statuses]
+    meanings = [MEANINGS[int(status)] for status in statuses]
     offsets = records["offset"]
     place = records["node"].astype(np.int64) * len(PARTS) + records["part"]
     return pa.Table.from_arrays(

@@ -43,7 +43,7 @@ class Variant(BinaryVariant):
     @classmethod
     def from_json(cls, text: str | bytes, **options: Any) -> Variant:
         """Parse one JSON document. Options are as for :func:`pqext.variant.parse_json`."""
-        from pqext.variant.json.parse import parse_json
+        from pqext.variant.json.parser import parse_json
 
         array = parse_json(pa.array([text], pa.string() if isinstance(text, str) else pa.binary()), **options)
         return cls(array.field("value")[0].as_py(), array.field("metadata")[0].as_py())

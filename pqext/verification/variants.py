@@ -16,9 +16,10 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape as shapes
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, ListShape, Shape
+from pqext.variant.faults import MEANINGS
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import schema_of_storage
-from pqext.variant.validation import PARTS, examine, meaning_of
+from pqext.variant.validation import PARTS, examine
 from pqext.verification.chunk_selection import ChunkSelection
 from pqext.verification.report import Fault, Findings
 
@@ -135,9 +136,9 @@ def _check_values(
 ) -> None:
     records, counts = examine(array, variant.compiled, max_faults=findings.room, first_only=False)
     for status, number in counts.items():
-        meaning = meaning_of(status)
+        meaning = MEANINGS[status]
         findings.count(meaning.rule, meaning.message, number)
-    meanings = {status: meaning_of(status) for status in counts}
+    meanings = {status: MEANINGS[status] for status in counts}
     numbers = records["row"].astype(np.int64)
     places = (first + (numbers if rows is None else rows[numbers])).tolist()
     fields = (records[name].tolist() for name in ("status", "part", "node", "offset"))

@@ -23,7 +23,7 @@ from pqext import table_metrics, variant
 from pqext.core.base.errors import ParquetError, VariantError
 from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 from pqext.table_metrics.variant_bounds import normalized_path
-from pqext.variant.metadata import decode_metadata
+from pqext.variant.binary_value import decode_metadata
 from pqext.variant.value import Variant
 from reference.effort import share
 

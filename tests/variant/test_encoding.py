@@ -17,9 +17,8 @@ from hypothesis import given
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Variant, encoding
-from pqext.variant.binary_value import walk
+from pqext.variant.binary_value import EMPTY_METADATA, Metadata, encode_metadata, walk
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal
-from pqext.variant.metadata import EMPTY, Metadata, encode_metadata
 from reference import variant_value as reference
 
 FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "variant"
@@ -179,7 +178,7 @@ def test_strings_up_to_63_bytes_are_short_and_equal_in_both_encodings(length: in
         short.value
         == (bytes([1 | length << 2]) if length < 64 else b"\x40" + struct.pack("<I", length)) + text.encode()
     )
-    long = Variant(b"\x40" + struct.pack("<I", length) + text.encode(), EMPTY)
+    long = Variant(b"\x40" + struct.pack("<I", length) + text.encode(), EMPTY_METADATA)
     assert short.type == long.type == "string"
     assert short == long
     assert hash(short) == hash(long)
@@ -336,7 +335,7 @@ def test_decimals_use_the_narrowest_type_for_their_digits_and_scale() -> None:
         with pytest.raises(ValueError, match="does not fit"):
             encoding.encode_decimal(number)
     with pytest.raises(VariantError) as caught:
-        Variant(b"\x20\x27\x01\x00\x00\x00", EMPTY).to_python()
+        Variant(b"\x20\x27\x01\x00\x00\x00", EMPTY_METADATA).to_python()
     assert caught.value.rule == "variant.decimal.scale"
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import variant
 from pqext.core.base.errors import VariantError
-from pqext.variant.shredding.file_shredding import residual_counts, residual_shares
+from pqext.variant.shredding.choice import residual_counts, residual_shares
 from pqext.variant.shredding.infer_types import sampled_rows
 from pqext.variant.shredding.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type

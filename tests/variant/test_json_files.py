@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import variant
 from pqext.core.base.errors import LimitError, VariantError, VariantLimitError
-from pqext.variant.json.lines import first_lines, read_lines, split_lines
+from pqext.variant.json.documents import first_lines, read_lines, split_lines
 from reference.effort import share
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.base.errors import VariantError
-from pqext.variant.json.parse import LineFault
+from pqext.variant.json.faults import LineFault
 
 
 def texts(given: Any, **options: Any) -> tuple[list[str | None], list[LineFault]]:

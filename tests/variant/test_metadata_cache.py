@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.variant.metadata import _SHORT, decode_metadata, encode_metadata
+from pqext.variant.binary_value import _SHORT, decode_metadata, encode_metadata
 
 
 def test_shared_metadata_is_decoded_once() -> None:

@@ -11,7 +11,7 @@ from invalid_arrays import TEXT
 
 from pqext.core.base.errors import VariantError
 from pqext.variant import Variant, from_python
-from pqext.variant.metadata import EMPTY, encode_metadata
+from pqext.variant.binary_value import EMPTY_METADATA, encode_metadata
 from reference import variant_value as reference
 
 LONG = "é" * 40_000
@@ -76,10 +76,10 @@ def test_python_nesting_is_limited_to_a_thousand_containers() -> None:
     nested: Any = None
     for _ in range(1000):
         value, nested = encoded_list(value), [nested]
-    assert depth_of(Variant(value, EMPTY).to_python()) == 1000
+    assert depth_of(Variant(value, EMPTY_METADATA).to_python()) == 1000
     assert depth_of(Variant.from_python(nested).to_python()) == 1000
     with pytest.raises(VariantError) as caught:
-        Variant(encoded_list(value), EMPTY).to_python()
+        Variant(encoded_list(value), EMPTY_METADATA).to_python()
     assert caught.value.rule == "variant.depth"
     with pytest.raises(ValueError, match="1000"):
         Variant.from_python([nested])

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Timestamp, Variant
+from pqext.variant.binary_value import EMPTY_METADATA, encode_metadata
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal, encode_array, encode_object, encode_primitive
-from pqext.variant.metadata import EMPTY, encode_metadata
 from reference import variant_value as reference
 from reference.variant_strategies import fewer, valid_variants
 
@@ -27,7 +27,7 @@ T = PrimitiveType
 
 
 def make(kind: PrimitiveType, data: Any) -> Variant:
-    return Variant(encode_primitive(kind, data), EMPTY)
+    return Variant(encode_primitive(kind, data), EMPTY_METADATA)
 
 
 def test_fields_and_elements_are_accessed_by_name_and_index() -> None:
@@ -73,7 +73,7 @@ def test_variant_repr_is_json_and_variants_can_be_pickled() -> None:
     v = Variant.from_python({"a": [True, None]})
     assert repr(v) == 'Variant({"a":[true,null]})'
     assert len(repr(Variant.from_python("x" * 1000))) < 100
-    assert "ends before" in repr(Variant(b"\x0c", EMPTY))
+    assert "ends before" in repr(Variant(b"\x0c", EMPTY_METADATA))
     assert pickle.loads(pickle.dumps(v)) == v
 
 
@@ -199,7 +199,7 @@ def test_nesting_is_bounded_and_cycles_are_detected() -> None:
     with pytest.raises(ValueError, match="1000 levels"):
         Variant.from_python([deep])
     with pytest.raises(VariantError, match="too deeply"):
-        Variant(encode_array([v.value]), EMPTY).to_python()
+        Variant(encode_array([v.value]), EMPTY_METADATA).to_python()
     cycle: list[Any] = []
     cycle.append(cycle)
     with pytest.raises(ValueError, match="levels"):
@@ -215,7 +215,7 @@ def test_nesting_is_bounded_and_cycles_are_detected() -> None:
         [make(T.DECIMAL4, ScaledDecimal(0, 0)), make(T.DECIMAL16, ScaledDecimal(0, 38)), make(T.INT8, 0)],
         [make(T.TIMESTAMP, 5), make(T.TIMESTAMP_NANOS, 5000)],
         [make(T.TIMESTAMP_NTZ, -5), make(T.TIMESTAMP_NTZ_NANOS, -5000)],
-        [make(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY)],
+        [make(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY_METADATA)],
         [make(T.DOUBLE, 0.0), make(T.DOUBLE, -0.0)],
         [Variant.from_json('{"a":1,"b":[2]}'), Variant(*reversed(reference.encode(
             ("object", {"a": ("decimal8", (10, 1)), "b": ("array", [("int64", 2)])}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pqext.variant.views import without_views
+from pqext.variant.coercion import without_views
 
 
 def test_type_preserves_its_field_metadata_despite_the_cache() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.variant.access.widening import widen
+from pqext.variant.access.targets import widen
 from reference.effort import share
 
 DECIMALS = [(9, 2), (4, 0), (9, 9), (15, 15), (16, 3), (18, 18), (18, 0)]

@@ -114,7 +114,7 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
 def cast(array: pa.Array, node: Cast) -> pa.Array:
     """Cast ``array`` to another type by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
-    from pqext.variant.access.widening import widen
+    from pqext.variant.access.targets import widen
 
     target = target_type(node.type)
     if array.type == target:

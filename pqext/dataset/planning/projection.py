@@ -171,8 +171,7 @@ def read_leaves(
     Strings of the leaves ``compared_leaves`` are returned as dictionary arrays if they are stored dictionary-encoded.
     """
     from pqext.variant.access.cast import extract
-    from pqext.variant.access.targets import target_type
-    from pqext.variant.access.widening import widen
+    from pqext.variant.access.targets import target_type, widen
 
     nodes = {leaf.leaf_start: leaf for _, leaf in leaves.values()}
     streams = [

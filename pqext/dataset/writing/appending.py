@@ -21,7 +21,7 @@ from pqext.geo.geoarrow import encoding_of
 from pqext.geo.geoparquet import covering_field
 from pqext.geo.types import type_of
 from pqext.geo.wkb import holds_bytes
-from pqext.variant.shredding.file_shredding import schemas_of_file
+from pqext.variant.shredding.choice import schemas_of_file
 from pqext.variant.shredding.schema import Untyped
 
 _ADVICE = 'write to another folder or pass mode="overwrite"'

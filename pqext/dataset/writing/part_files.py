@@ -12,8 +12,7 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.writing.partition_folders import check_folder_columns, split
 from pqext.dataset.writing.staging import StagingArea, Token
-from pqext.variant.shredding.choice import shredding
-from pqext.variant.shredding.file_shredding import Counts, residual_counts
+from pqext.variant.shredding.choice import Counts, residual_counts, shredding
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import is_marked, is_shredded_type
 

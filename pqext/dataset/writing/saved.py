@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pqext.dataset.writing.part_files import WrittenFile
-from pqext.variant.shredding.file_shredding import residual_shares
+from pqext.variant.shredding.choice import residual_shares
 
 
 @dataclass(frozen=True)

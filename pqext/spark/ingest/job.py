@@ -40,8 +40,7 @@ from pqext.spark.options.save import with_profile
 from pqext.spark.writing.sink import append_check
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
-from pqext.variant.shredding.choice import shredding
-from pqext.variant.shredding.file_shredding import residual_shares
+from pqext.variant.shredding.choice import residual_shares, shredding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

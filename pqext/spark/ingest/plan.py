@@ -16,8 +16,8 @@ from pqext.spark.json.csv_documents import CsvFormat, CsvRows, read_csv_rows
 from pqext.spark.json.text_parts import READ_BYTES, Part, location_of
 from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
+from pqext.variant.json.documents import SAMPLE_BYTES
 from pqext.variant.json.files import Piece, pieces_at
-from pqext.variant.json.lines import SAMPLE_BYTES
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
 from pqext.variant.timezones import DEFAULT
 from pqext.variant.types import variant_field

@@ -16,8 +16,8 @@ from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import codec_of, open_stream
 from pqext.spark.base.errors import with_spark_names
 from pqext.spark.base.files import is_remote, list_sources, local_path, slice_bytes
+from pqext.variant.json.documents import count_newlines
 from pqext.variant.json.faults import LineFault, describe_fault, remedy, spans_lines
-from pqext.variant.json.lines import count_newlines
 
 READ_BYTES = 8 << 20
 """Bytes of text that are parsed into a batch, unless a line is longer."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError, VariantError
+from pqext.variant import faults
 from pqext.variant.access.nested import (
     Task,
     as_dictionary,
@@ -23,13 +24,11 @@ from pqext.variant.access.nested import (
     take_bounded,
 )
 from pqext.variant.access.path import Path, as_path
-from pqext.variant.access.targets import VARIANT, describe, target_type
-from pqext.variant.access.widening import widen
-from pqext.variant.coercion import as_variants
+from pqext.variant.access.targets import VARIANT, describe, target_type, widen
+from pqext.variant.coercion import as_variants, take, with_views, without_views
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.get import Cells
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build
 from pqext.variant.shredding.schema import ShreddingSchema, is_list, schema_of_group, schema_of_storage
@@ -44,7 +43,6 @@ from pqext.variant.types import (
     struct_chunks,
     variant_array,
 )
-from pqext.variant.views import take, with_views, without_views
 
 _PathLike: TypeAlias = str | Sequence[str | int]
 _TypeLike: TypeAlias = str | pa.DataType | builtins.type
@@ -216,7 +214,7 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
         if error.row is None:
             raise
         row = group.rows[error.row].as_py() + task.first_row
-        raise shredding_faults.shift_row(error, row - error.row) from None
+        raise faults.shift_row(error, row - error.row) from None
 
 
 def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:

@@ -13,12 +13,11 @@ from pqext.variant.access.cast import Group, cast_group, descend, list_elements,
 from pqext.variant.access.nested import Task, cast_cells
 from pqext.variant.access.path import ManyPath, Path, Wildcard, as_many_path
 from pqext.variant.access.targets import target_type
-from pqext.variant.coercion import as_variants
+from pqext.variant.coercion import as_variants, with_views, without_views
 from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.timezones import DEFAULT, find_timezone
 from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
-from pqext.variant.views import with_views, without_views
 
 
 def explode(

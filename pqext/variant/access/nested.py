@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError, VariantError
 from pqext.core.base.suggestions import excerpt
+from pqext.variant import faults
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
+from pqext.variant.coercion import without_views
 from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.kernels.zone import Zone
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.timezones import DEFAULT, TimeZone
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
-from pqext.variant.views import without_views
 
 MOST_BYTES = (1 << 31) - 1
 CAST_FAILED = "does not cast to"
@@ -131,8 +131,8 @@ def _with_json(
         return pc.coalesce(array, to_json(variant_array(names, values, bitmap), timezone=name).cast(array.type))
     except VariantError as error:
         if of_row is not None and error.row is not None:
-            error = shredding_faults.shift_row(error, of_row[error.row].as_py() - error.row)
-        raise shredding_faults.shift_row(error, task.first_row) from None
+            error = faults.shift_row(error, of_row[error.row].as_py() - error.row)
+        raise faults.shift_row(error, task.first_row) from None
 
 
 def names_of(metadata: pa.Array) -> pa.Array:

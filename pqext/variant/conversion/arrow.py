@@ -1,8 +1,9 @@
-"""Convert Arrow columns of any type to variants."""
+"""Convert Arrow columns of any type to variants, and assemble the rows that kernels write."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -13,14 +14,14 @@ from pqext.core.base.text import escape_text
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.data_frames import with_arrow_types
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
+from pqext.variant.binary_value import EMPTY_METADATA
 from pqext.variant.coercion import as_arrow
-from pqext.variant.conversion.rows import concatenate_variants, write_rows
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.convert import ArrowRows, Form
-from pqext.variant.metadata import EMPTY
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build, unshred
 from pqext.variant.shredding.schema import UUID, Primitive
+from pqext.variant.shredding.shredder import build_binary
 from pqext.variant.types import (
     CHILD_MARK,
     child,
@@ -30,10 +31,50 @@ from pqext.variant.types import (
     plain_list,
     storage_array,
     storage_type,
+    variant_array,
     variant_type,
 )
 
+Written = tuple[Any, ...]
+"""Rows, nulls, validity, metadata offsets, metadata, value offsets, value, and additional kernel results."""
 Nulls = Literal["absent", "null"]
+
+
+def _to_array(values: Written) -> pa.StructArray:
+    """Return the rows as an array of :func:`pqext.variant.variant_type`."""
+    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = values[:7]
+    return variant_array(
+        build_binary(pa.binary(), rows, metadata_offsets, metadata),
+        build_binary(pa.binary(), rows, value_offsets, value),
+        pa.py_buffer(validity) if nulls else None,
+    )
+
+
+def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
+    """Return the arrays from repeated calls of ``write(start)``.
+
+    A call returns the rows from ``start`` that fit into 2 GiB, and the next call continues after them. Raises
+    ``LimitError`` if one variant exceeds 2 GiB.
+    """
+    arrays: list[pa.StructArray] = []
+    start = 0
+    while start < rows or not arrays:
+        array = _to_array(write(start))
+        arrays.append(array)
+        start += len(array)
+        if start < rows and not len(array):
+            raise LimitError(f"row {start}: the variant exceeds 2 GiB")
+    return arrays
+
+
+def concatenate_variants(arrays: list[pa.StructArray]) -> pa.StructArray:
+    """Concatenate all rows into one array. Raises ``LimitError`` if 32-bit offsets do not suffice."""
+    if len(arrays) == 1:
+        return arrays[0]
+    try:
+        return pa.concat_arrays(arrays) if arrays else pa.array([], variant_type())
+    except pa.ArrowInvalid:
+        raise LimitError("the variants take more than 2 GiB: pass fewer rows at a time, or a chunked array") from None
 
 
 def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.ChunkedArray:
@@ -238,8 +279,8 @@ def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
         typed = typed.cast(pa.binary())
     group = pa.StructArray.from_arrays([typed], ["typed_value"])
     rows = len(column)
-    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * len(EMPTY))
-    names = pa.Array.from_buffers(pa.large_binary(), rows, [None, offsets, pa.py_buffer(EMPTY * rows)])
+    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * len(EMPTY_METADATA))
+    names = pa.Array.from_buffers(pa.large_binary(), rows, [None, offsets, pa.py_buffer(EMPTY_METADATA * rows)])
     try:
         whole = build(group, names, compile_schema(Primitive(type)))
     except LimitError:

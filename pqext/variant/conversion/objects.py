@@ -12,7 +12,7 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.rows import concatenate_variants, write_rows
+from pqext.variant.conversion.arrow import concatenate_variants, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.convert import Reader, Writer
 from pqext.variant.python import encode_scalar, python_primitive, to_plain

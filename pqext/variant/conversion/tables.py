@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import VariantError
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.types.marks import UUID_MARK
+from pqext.variant import faults
 from pqext.variant.coercion import as_variants
-from pqext.variant.conversion.arrow import from_arrow
-from pqext.variant.conversion.rows import concatenate_variants, write_rows
+from pqext.variant.conversion.arrow import concatenate_variants, from_arrow, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build, unshred
@@ -156,7 +155,7 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
     try:
         shredded = shred(chunk, schema, coerce=coerce)
     except VariantError as error:
-        raise shredding_faults.shift_row(error, first_row) from None
+        raise faults.shift_row(error, first_row) from None
     metadata = child(shredded, "metadata")
     assert metadata is not None
     if shredded.null_count:

@@ -22,9 +22,16 @@ from pqext.core.base.suggestions import SuggestionMixin
 from pqext.core.base.workers import Workers, thread_count
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import CODECS, codec_errors, open_stream
-from pqext.variant.json.documents import Form, detect_layout, read_documents
+from pqext.variant.json.documents import (
+    READ_BYTES,
+    SAMPLE_BYTES,
+    Form,
+    detect_layout,
+    first_lines,
+    read_documents,
+    read_lines,
+)
 from pqext.variant.json.faults import Found, line_error, line_fault
-from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
 from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,

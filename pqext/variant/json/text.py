@@ -16,7 +16,6 @@ from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_write import indent_json, write_json, write_shredded_json
 from pqext.variant.kernels.zone import Zone
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import open_columns
 from pqext.variant.shredding.schema import schema_of_storage
@@ -110,7 +109,7 @@ class _Rows:
         while start < stop:
             rows, validity, offsets, text, status, row, offset = self.write(start, stop)
             if status:
-                raise shredding_faults.error(status, row=self.first + row, offset=offset if offset >= 0 else None)
+                raise faults.error(status, row=self.first + row, offset=offset if offset >= 0 else None)
             if not rows:
                 raise _length_error(self.first + row)
             buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]

@@ -15,7 +15,7 @@ from pqext.variant.kernels.edit cimport (
 )
 from pqext.variant.kernels.scan cimport utf8_fault
 
-from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant import faults
 
 
 cpdef enum Form:
@@ -195,7 +195,7 @@ cdef class ArrowRows:
                         break
                     row += 1
             if status < 0:
-                raise shredding_faults.error(status, row=first_row + row)
+                raise faults.error(status, row=first_row + row)
             return written_take(&w)
         finally:
             written_free(&w)

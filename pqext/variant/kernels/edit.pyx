@@ -15,7 +15,7 @@ from pqext.variant.kernels.binary cimport (
     value_size,
 )
 
-from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant import faults
 
 include "compose.pxi"
 
@@ -437,4 +437,4 @@ cdef int raise_edit_fault(int status, int64_t row, Place root, const Edit *e) ex
             offset = where - root.p
         elif e.put.p != NULL and e.put.p <= where < e.put.p + e.put.n:
             offset = where - e.put.p
-    raise shredding_faults.error(status, row=row, offset=offset)
+    raise faults.error(status, row=row, offset=offset)

@@ -16,7 +16,7 @@ from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_fr
 from pqext.variant.kernels.find cimport Step, find_value, open_names
 from pqext.variant.kernels.zone cimport Zone
 
-from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant import faults
 
 cdef class PathSteps:
     """Steps of a path for the kernels."""
@@ -56,7 +56,7 @@ cdef int describe(Wanted *wanted, object described, Zone zone) except -1:
 cdef int raise_fault(int status, int64_t row, const uint8_t *start, const uint8_t *p) except -1:
     """Raise the error of a fault, with the offset of the faulty value."""
     cdef bint in_value = start != NULL and p != NULL and not FAULT_METADATA_NULL <= status <= FAULT_METADATA_TRUNCATED
-    raise shredding_faults.error(status, row=row, offset=p - start if in_value else None)
+    raise faults.error(status, row=row, offset=p - start if in_value else None)
 
 
 cdef const uint8_t *bitmap_of(object groups, int64_t rows, int64_t *offset) except? NULL:

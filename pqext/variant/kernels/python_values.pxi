@@ -23,7 +23,7 @@ from pqext.variant.kernels.edit cimport (
 from collections.abc import Mapping
 
 from pqext.core.base.errors import LimitError
-from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant import faults
 
 
 cdef class Writer:
@@ -350,7 +350,7 @@ cdef class Reader:
                 objects.append(self.value(p, n, 0, &status))
             if status != 0:
                 in_value = start != NULL and not FAULT_METADATA_NULL <= status <= FAULT_METADATA_TRUNCATED
-                raise shredding_faults.error(
+                raise faults.error(
                     status, row=first_row + row, offset=self.where - start if in_value else None
                 )
         return objects

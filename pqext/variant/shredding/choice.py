@@ -1,16 +1,22 @@
-"""Parse the shredding of a column, as in the writer's option, Spark options and the command line."""
+"""Shredding of VARIANT columns: the choice in options, on the command line and in Spark, and the schemas of files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pqext.core.base.suggestions import did_you_mean, excerpt
+from pqext.core.base.suggestions import did_you_mean, excerpt, join_names
+from pqext.core.format.metadata import ColumnMetaData, RowGroup
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.variant.access.path import Wildcard, format_path
 from pqext.variant.shredding.infer import infer_with_options
 from pqext.variant.shredding.infer_types import Inference
-from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, schema_of_storage, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
 
@@ -83,3 +89,114 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
 def is_inferred(schema: Any) -> bool:
     """Return whether ``schema`` is the string ``"infer"``."""
     return isinstance(schema, str) and schema.strip().lower() == "infer"
+
+
+def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
+    """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
+
+    ``source`` is a source for :func:`pqext.open`, or an open file. ``column`` is a dotted path in the file, like
+    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT column. Raises ``ValueError`` if the column
+    does not exist, or is omitted although there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError``
+    if it violates the layout of Variant Shredding.
+    """
+    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
+        variants = [node.dotted_path for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
+        if column is None:
+            if len(variants) != 1:
+                there = f"several VARIANT columns; pass {join_names(variants)}" if variants else "no VARIANT column"
+                raise ValueError(f"the file has {there}")
+            column = variants[0]
+        node = file.schema.find(column)
+        if node is None:
+            meant = did_you_mean(column, [child.dotted_path for child in file.schema.root.children])
+            raise ValueError(f"no column {column!r} in the file{meant}")
+        if node.logical_name != "VARIANT":
+            raise TypeError(f"column {column!r} is not a VARIANT")
+        return _schema_of_node(file, node)
+
+
+def schemas_of_file(file: ParquetFile) -> dict[str, ShreddingSchema]:
+    """Return the shredding schema of each VARIANT column of ``file`` by its dotted path; untyped if not shredded.
+
+    Raises ``VariantError`` if a column violates the layout of Variant Shredding.
+    """
+    nodes = [node for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
+    return {node.dotted_path: _schema_of_node(file, node) for node in nodes}
+
+
+def _schema_of_node(file: ParquetFile, node: SchemaNode) -> ShreddingSchema:
+    return schema_of_storage(shape.from_node(node).storage_field(replace(file.options, shredded=True)).type)
+
+
+def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
+    """Yield the nodes below ``node``, except nodes within a VARIANT."""
+    for child in node.children:
+        yield child
+        if child.logical_name != "VARIANT":
+            yield from _iter_nodes(child)
+
+
+_JSON_NULL = b"\0"
+Counts = Mapping[str, Sequence[int]]
+"""Number of values in the residual and number of all values, by path, such as ``event: $.user.id``."""
+
+
+def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return the :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
+
+    Leaves without null counts, as in encrypted columns, are not counted. The JSON nulls of chunks whose residual
+    contains nothing else are not counted, because they do not fit any type.
+    """
+    names = set(columns)
+    totals: dict[str, tuple[int, int]] = {}
+    for group in row_groups:
+        chunks = {tuple(chunk.meta_data.path_in_schema): chunk.meta_data for chunk in group.columns if chunk.meta_data}
+        for path, typed in chunks.items():
+            value = chunks.get((*path[:-1], "value"))
+            name = _format_leaf_path(path, names) if path[-1] == "typed_value" else None
+            if name is None or value is None:
+                continue
+            left, fitting = 0 if _are_json_nulls(value) else _count_present(value), _count_present(typed)
+            if left is not None and fitting is not None:
+                before = totals.get(name, (0, 0))
+                totals[name] = before[0] + left, before[1] + left + fitting
+    return totals
+
+
+def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
+    """Return the share of each path's values that are in the residual, over all ``counts``; zeros are omitted."""
+    totals: dict[str, tuple[int, int]] = {}
+    for part in counts:
+        for path, (left, values) in part.items():
+            before = totals.get(path, (0, 0))
+            totals[path] = before[0] + left, before[1] + values
+    return {path: left / values for path, (left, values) in totals.items() if left}
+
+
+def _are_json_nulls(chunk: ColumnMetaData) -> bool:
+    """Return whether the bounds of a residual prove that all its values are JSON nulls."""
+    bounds = chunk.statistics
+    return bounds is not None and bounds.min_value == bounds.max_value == _JSON_NULL
+
+
+def _count_present(chunk: ColumnMetaData) -> int | None:
+    """Return the number of non-null values of a chunk, or None if it is unknown."""
+    statistics = chunk.statistics
+    nulls = None if statistics is None else statistics.null_count
+    return None if nulls is None else chunk.num_values - nulls
+
+
+def _format_leaf_path(path: tuple[str, ...], columns: set[str]) -> str | None:
+    """Format the path of a leaf ``typed_value`` below one of the ``columns``; return None for other leaves."""
+    for length in range(1, len(path)):
+        column = ".".join(path[:length])
+        if column not in columns or path[length] != "typed_value":
+            continue
+        steps: list[str | int | Wildcard] = []
+        at = length + 1  # after a typed_value, which contains fields or a list, or is a leaf
+        while at < len(path):
+            is_element = path[at : at + 3] == ("list", "element", "typed_value")
+            steps.append(Wildcard.ELEMENTS if is_element else path[at])
+            at += 3 if is_element else 2
+        return f"{column}: {format_path(steps)}"
+    return None

@@ -7,14 +7,13 @@ from typing import Literal
 import pyarrow as pa
 
 from pqext.variant import faults
-from pqext.variant.coercion import as_variants
+from pqext.variant.coercion import as_variants, take
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
 from pqext.variant.shredding.infer_types import Decimals, Inference, Integers, Mixed, PathSample, choose, sampled_rows
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
-from pqext.variant.views import take
 
 _MAX_PLACES = 100_000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pqext.core.base.errors import VariantError
+from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import reconstruct as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.shredding import Sources
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import CompiledNode, CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import Array, Object, Primitive, schema_of_storage
 from pqext.variant.types import (
@@ -75,7 +75,7 @@ def build(
         compiled_schema.plan, BinaryInput(metadata), open_columns(group, compiled_schema), strict, missing_is_null
     )
     if status != 0:
-        raise shredding_faults.error(status, row=first_row + row)
+        raise faults.error(status, row=first_row + row)
     if extended[0] is not None:
         metadata = _binary(len(group), *extended)
     else:

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import shredding as kernel
 from pqext.variant.kernels.binary import VariantInput
-from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import (
@@ -90,7 +90,7 @@ def check_coerce(coerce: Any) -> Coerce:
 def _shred_chunk(chunk: pa.StructArray, compiled_schema: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
     status, row, offset, validity, columns = kernel.shred(compiled_schema.plan, VariantInput(chunk), coerce)
     if status != 0:
-        raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
+        raise faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
     metadata = child(chunk, "metadata")
     assert metadata is not None
     return build_storage(compiled_schema, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
