@@ -23,7 +23,7 @@ from .constructors import (
     from_shapely as from_shapely,
     from_wkt as from_wkt,
 )
-from .coordinate_range import clamp as clamp
+from .coordinates import clamp as clamp
 from .frames import from_geopandas as from_geopandas, to_geopandas as to_geopandas, write_geopandas as write_geopandas
 from .functions.constructions import (
     boundary as boundary,

@@ -27,17 +27,15 @@ from pqext.core.schema.annotations import (
 )
 from pqext.core.schema.row_ranges import merge_ranges
 from pqext.core.schema.types.geometries import crs_label
-from pqext.geo import coordinate_range, geoparquet, geoparquet_types, page_boxes
+from pqext.geo import coordinates, geoparquet, geoparquet_types, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
-from pqext.geo.covering import Covering
+from pqext.geo.coordinates import CheckRange, box_within_range, has_polygons, orient_rings, orients, within_range
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.order import OrdersRows, check_curve
-from pqext.geo.orientation import has_polygons, orient_rings, orients
 from pqext.geo.predicates.predicate import HalfPlane, SpatialPredicate
-from pqext.geo.storage import GeometryStorage
+from pqext.geo.storage import Covering, GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
 from pqext.geo.types import GeospatialType, declared_names, mark, marked_type, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso_wkb
@@ -157,8 +155,8 @@ class GeospatialHandler(OrdersRows):
             geoparquet.check_dimensions(summary)
         _check_srid(summary, stored.type, options.key_value_metadata)
         if not _is_in_range(summary, plain, stored.check_range):
-            plain = coordinate_range.clamp(plain)
-            coordinate_range.check(plain)  # infinities are not clamped
+            plain = coordinates.clamp(plain)
+            coordinates.check(plain)  # infinities are not clamped
         elif summary.extended:
             plain = to_iso_wkb(plain)
         elif not plain.null_count and plain.type == storage.field.type:  # otherwise the buffers of the chunks differ
@@ -185,7 +183,7 @@ class GeospatialHandler(OrdersRows):
 
         def values(geometries: pa.ChunkedArray) -> pa.ChunkedArray:
             geometries = as_wkb(geometries, encoding_of(field))
-            return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
+            return covering.values(coordinates.clamp(geometries) if clamps else geometries, type)
 
         is_update = existing is not None and covering.name == existing.name
         return DerivedColumn(covering.field(field), values, is_update=is_update)
@@ -441,7 +439,7 @@ def _is_in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
     if check == "clamp":
         return False
     if box is None or not within_range(box):
-        coordinate_range.check(array)
+        coordinates.check(array)
     return True
 
 

@@ -22,7 +22,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.schema.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.covering import BOUNDS
+from pqext.geo.storage import BOUNDS
 from pqext.geo.summary import merge, union
 from pqext.geo.types import GeospatialType
 

@@ -27,10 +27,9 @@ from pqext.core.base.errors import CorruptFileError, GeometryError, LimitError, 
 from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import box_within_range
-from pqext.geo.geography import enclosing_box
+from pqext.geo.coordinates import box_within_range
 from pqext.geo.kernels.wraparound import Longitudes
-from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
+from pqext.geo.summary import EdgeBoxes, enclosing_box, is_planar_on_globe
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
-from pqext.geo.text.arrays import assemble, bit_mask
 from pqext.geo.types import GeospatialType, array_type, mark_array
-from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso_wkb
+from pqext.geo.wkb import GeometryArray, as_columns, assemble, binary_chunks, bit_mask, to_iso_wkb
 
 if TYPE_CHECKING:
     import pyproj

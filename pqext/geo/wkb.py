@@ -1,4 +1,4 @@
-"""Well-known binary in Arrow arrays: access to values, and conversion from and to points and shapely.
+"""Well-known binary in Arrow arrays: access to values, and conversion from and to points, shapely and kernels.
 
 A geometry array is a binary array of any Arrow layout, with or without an extension type. pqext creates little-endian
 ISO WKB in ``binary`` arrays. Spec: "Geospatial Definitions" (Geospatial.md).
@@ -6,8 +6,8 @@ ISO WKB in ``binary`` arrays. Spec: "Geospatial Definitions" (Geospatial.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,10 @@ from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 GeometryArray: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 _CODES = {False: 1, True: 1001}
+_WIDE_FROM = 1 << 31  # bytes
 
 
 def storage_type(type: pa.DataType) -> pa.DataType:
@@ -293,3 +291,26 @@ def _without_empty_parts(shape: Any) -> Any:
     if shape.geom_type in ("Point", "LineString", "LinearRing"):
         return shape
     return type(shape)([_without_empty_parts(part) for part in shape.geoms if not part.is_empty])
+
+
+def bit_mask(chunk: pa.Array) -> pa.Buffer | None:
+    """Return the validity bitmap of ``chunk``, beginning with its first row."""
+    return chunk.is_valid().buffers()[1] if chunk.null_count else None
+
+
+def assemble(
+    array: GeometryArray,
+    chunks: Iterable[tuple[int, pa.Buffer | None, Any, Any]],
+    types: tuple[pa.DataType, pa.DataType],
+) -> GeometryArray:
+    """Assemble ``chunks``, (rows, validity, data, 64-bit offsets) for each chunk of ``array``, into an array.
+
+    The result has the first of ``types``, or the second if any chunk reaches 2 GiB.
+    """
+    narrow, wide = types
+    parts = [
+        pa.Array.from_buffers(wide, rows, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
+        for rows, validity, data, offsets in chunks
+    ]
+    type = wide if any(part.buffers()[2].size >= _WIDE_FROM for part in parts) else narrow
+    return like_input(array, [part.cast(type) for part in parts], type)

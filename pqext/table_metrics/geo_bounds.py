@@ -18,7 +18,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import box_within_range
+from pqext.geo.coordinates import box_within_range
 from pqext.geo.summary import describe, union
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import summaries

@@ -21,9 +21,8 @@ from pqext.core.schema.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import within_range
-from pqext.geo.geography import Globe, globe_of
-from pqext.geo.summary import bounding_box, only_points, row_values
+from pqext.geo.coordinates import within_range
+from pqext.geo.summary import Globe, bounding_box, globe_of, only_points, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
 from pqext.verification import geoparquet_metadata

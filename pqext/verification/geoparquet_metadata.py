@@ -20,7 +20,7 @@ from pqext.core.schema.shape import Shape
 from pqext.core.schema.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, geoparquet_types
-from pqext.geo.orientation import orient_rings
+from pqext.geo.coordinates import orient_rings
 from pqext.geo.summary import bounding_box, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, columns, summaries

@@ -132,7 +132,7 @@ def test_a_scan_in_another_crs_equals_geopandas(path: Path, crs: str) -> None:
 
 def test_boxes_in_another_crs_contain_every_row() -> None:
     """Lines along the sides of wide boxes, whose images bulge beyond the images of the corners."""
-    from pqext.geo.functions.result_boxes import transform_boxes
+    from pqext.geo.functions.shapes import transform_boxes
     from pqext.geo.types import GeospatialType
 
     generator = np.random.default_rng(3)

@@ -22,7 +22,7 @@ from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format import metadata
 from pqext.core.io.sources.locations import open_source
 from pqext.geo import BoundingBox, types
-from pqext.geo.coordinate_range import CheckRange
+from pqext.geo.coordinates import CheckRange
 
 BEYOND = 180.00000000000006  # Natural Earth's Russia
 RUSSIA = shapely.box(170, 60, BEYOND, 70)

@@ -182,7 +182,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("wkt", HOSTILE)
 def test_hostile_geometries_have_a_result_or_an_error_with_the_row(name: str, wkt: str) -> None:
-    from pqext.geo.functions.arrays import evaluate
+    from pqext.geo.functions.table import evaluate
 
     function = FUNCTIONS[name]
     examples = {"geometry": PLACE, "crs": "EPSG:3857"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import GeometryError
 from pqext.geo import GeospatialType
-from pqext.geo.orientation import orient_rings
+from pqext.geo.coordinates import orient_rings
 from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pqext.geo.functions.arrays import evaluate
+from pqext.geo.functions.table import evaluate
 
 if TYPE_CHECKING:
     from pqext.geo.wkb import GeometryArray

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pqext.geo.functions.arrays import evaluate
+from pqext.geo.functions.table import evaluate
 
 if TYPE_CHECKING:
     from pqext.geo.types import Edges

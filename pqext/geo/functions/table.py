@@ -1,4 +1,4 @@
-"""Function table: SQL names, parameters, results, and evaluation on geometry columns.
+"""Function table: SQL names, parameters, results, and evaluation on geometry columns and Arrow arrays.
 
 :mod:`pqext.geo`, expressions of scans, SQL text and Spark all evaluate the functions in this table.
 """
@@ -10,21 +10,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.functions import shapes
-from pqext.geo.functions.result_boxes import Sides, extend_boxes, keep_boxes, transform_boxes, widen_boxes
-from pqext.geo.functions.shapes import shapely_function
+from pqext.geo.functions.shapes import Sides, extend_boxes, keep_boxes, shapely_function, transform_boxes, widen_boxes
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.predicates.query import as_box
+from pqext.geo.summary import resolve_type
 from pqext.geo.transformation import type_in_crs
-from pqext.geo.types import GeospatialType
-from pqext.geo.wkb import from_shapely
+from pqext.geo.types import GeospatialType, array_type, mark_array
+from pqext.geo.wkb import GeometryArray, binary_chunks, from_shapely, like_input
+
+if TYPE_CHECKING:
+    from pqext.geo.types import Edges, GeospatialType
 
 Result: TypeAlias = Literal["double", "int64", "bool", "string", "geometry"]
 Argument: TypeAlias = "GeometryColumn | np.ndarray[Any, np.dtype[np.float64]] | float | int | bool | str"
@@ -87,7 +91,7 @@ class GeometryFunction:
     is_planar: bool = False
     """Whether the function requires GEOMETRY. Other functions measure GEOGRAPHY on the ellipsoid."""
     sides: Callable[..., Sides] | None = None
-    """Function of :mod:`pqext.geo.functions.result_boxes` that returns boxes around results; None if unknown."""
+    """Function of :mod:`pqext.geo.functions.shapes` that returns boxes around results; None if unknown."""
 
     def __call__(self, *arguments: Argument) -> pa.Array:
         """Return the results as an Arrow array, null if a geometry is null or a number is NaN.
@@ -233,3 +237,64 @@ FUNCTIONS: dict[str, GeometryFunction] = {
     )
 }
 """Functions by SQL name."""
+
+
+def evaluate(
+    name: str, array: GeometryArray, *arguments: Any, edges: Edges | None = None, crs: Any = None
+) -> GeometryArray:
+    """Evaluate the function ``name`` on each row of an array.
+
+    Args:
+        name: The SQL name of the function.
+        array: An array of WKB, in chunks or not.
+        arguments: The other arguments: numbers, and geometries as a constant or as an array of the same length.
+        edges: Edges of all geometries; by default those of each extension array, or planar.
+        crs: CRS of all geometries; by default that of each extension array, or OGC:CRS84.
+
+    Returns:
+        An array, chunked if ``array`` is. Geometries have the extension type of ``array``.
+
+    Raises:
+        GeometryError: With the row, if WKB is invalid or GEOS fails.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an array has a different length, or a number is not finite.
+    """
+    function, type = FUNCTIONS[name], resolve_type(array, crs, edges)
+    function.check_types([type])
+    chunks = binary_chunks(array)
+    rows = sum(map(len, chunks))
+    others = [
+        _geometries(value, type, rows, edges, crs) if parameter.type == "geometry" else parameter.check(value)
+        for parameter, value in function.match_parameters([None, *arguments])[1:]
+    ]
+    parts, start = [], 0
+    for chunk in chunks:
+        sides = [other(start, len(chunk)) if callable(other) else other for other in others]
+        try:
+            parts.append(function(GeometryColumn(chunk, type), *sides))
+        except GeometryError as error:
+            if error.row is None or not start:
+                raise
+            raise GeometryError(error.reason, rule=error.rule, row=error.row + start, offset=error.offset) from error
+        start += len(chunk)
+    is_large = any(pa.types.is_large_binary(part.type) for part in parts)
+    parts = [part.cast(pa.large_binary()) for part in parts] if is_large else parts
+    result = like_input(array, parts, parts[0].type if parts else ARROW_TYPES[function.result])
+    is_marked = function.result == "geometry" and array_type(array.type) is not None
+    return mark_array(result, type) if is_marked else result
+
+
+def _geometries(argument: Any, type: GeospatialType, rows: int, edges: Edges | None, crs: Any) -> Any:
+    """Return a constant as a column of one row, and an array as a function from a row range to a column."""
+    if not isinstance(argument, pa.Array | pa.ChunkedArray):
+        return constant_column(argument, type)
+    if len(argument) != rows:
+        raise ValueError(f"arrays of geometries must have equal lengths, not {rows} and {len(argument)} rows")
+    other = type if array_type(argument.type) is None else resolve_type(argument, crs, edges)
+    chunks = [chunk.cast(pa.large_binary()) for chunk in binary_chunks(argument)]
+    wkb = pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_binary())
+    return partial(_slice, wkb, other)
+
+
+def _slice(wkb: pa.Array, type: GeospatialType, start: int, rows: int) -> GeometryColumn:
+    return GeometryColumn(wkb.slice(start, rows), type)

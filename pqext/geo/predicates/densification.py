@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
-from pqext.geo.coordinate_range import clamp_shapes
+from pqext.geo.coordinates import clamp_shapes
 from pqext.geo.predicates.unrolling import TOLERANCE, shift_east, unroll
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import clamp_shapes
+from pqext.geo.coordinates import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
-from pqext.geo.predicates.distinct_geometries import evaluate_distinct
 from pqext.geo.predicates.geodesic_chains import Border, TooManyVerticesError
+from pqext.geo.predicates.planar import evaluate_distinct
 from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, shift_east, unite, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import from_shapely, geos_shapes

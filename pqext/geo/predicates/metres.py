@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo import crs as crs_
-from pqext.geo.coordinate_range import clamp_shapes
+from pqext.geo.coordinates import clamp_shapes
 from pqext.geo.predicates import distance, globe
 from pqext.geo.predicates.unrolling import explode, split_into_chains, unroll
 

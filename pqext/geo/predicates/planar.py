@@ -1,11 +1,14 @@
 """Exact predicates in the plane: edges are straight lines, whatever the CRS.
 
-A query box that wraps has two parts: one from its xmin eastward, and one up to its xmax.
+A query box that wraps has two parts: one from its xmin eastward, and one up to its xmax. A predicate is evaluated once
+per distinct geometry if rows repeat a few geometries, because a few bytes of a file can encode one large geometry in
+millions of rows, and an exact predicate can take milliseconds per row.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
-from pqext.geo.predicates.distinct_geometries import evaluate_distinct
 from pqext.geo.summary import row_values
 from pqext.geo.wkb import columns, geos_shapes
 
@@ -46,7 +49,7 @@ _POINTS = 0x02020202  # in the kernel's mask of type codes, with bit 8 * dims + 
 POINT_FUNCTIONS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
 
 # Result for a row inside the query's box, or in its interior if the boundary matters.
-HELD = {
+_HELD = {
     "intersects": True,
     "covered_by": True,
     "within": True,
@@ -54,7 +57,15 @@ HELD = {
     "crosses": False,
     "overlaps": False,
 }
-TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
+_TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
+
+_FEW = 32
+"""Maximum number of rows that are evaluated individually, and the minimum size of a sample."""
+_SAMPLE = 1024
+_SHARE = 16
+"""Reciprocal of the share of rows in the sample, which has at most ``_SAMPLE`` rows."""
+_MOST_DISTINCT = 0.9
+"""Share of distinct byte strings in the sample above which most rows are assumed to be distinct."""
 
 
 def decide(
@@ -71,10 +82,10 @@ def decide(
         reach_box = (math.inf, math.inf, math.inf, math.inf)
     else:
         reach_box = (reach.xmin, reach.xmax, reach.ymin, reach.ymax)
-    test_box(column, *reach_box, verdicts, operation not in TO_THE_BOUNDARY)
+    test_box(column, *reach_box, verdicts, operation not in _TO_THE_BOUNDARY)
     null = verdicts == NULL
-    if isinstance(query, BoundingBox) and operation in HELD:
-        answers, left = (verdicts == YES) & HELD[operation], verdicts == MAYBE
+    if isinstance(query, BoundingBox) and operation in _HELD:
+        answers, left = (verdicts == YES) & _HELD[operation], verdicts == MAYBE
     else:
         left = ((verdicts == YES) | (verdicts == MAYBE)) if reach is not None else (operation == "equals") & ~null
         answers = np.zeros(len(chunk), dtype=np.bool_)
@@ -230,3 +241,40 @@ def rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> Any:
     if xmin == xmax and ymin == ymax:
         return shapely.Point(xmin, ymin)
     return shapely.LineString([(xmin, ymin), (xmax, ymax)])
+
+
+def evaluate_distinct(
+    chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
+) -> NDArray[np.bool_]:
+    """Return ``decide(chunk, rows)`` for a binary array without nulls; ``rows`` are the row numbers of its values.
+
+    If values repeat, ``decide`` is called with the distinct values, each with the number of its first row.
+    """
+    if not _repeats(chunk):
+        return decide(chunk, rows)
+    encoded = chunk.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    first = np.empty(len(encoded.dictionary), dtype=np.int64)
+    first[codes[::-1]] = rows[::-1]
+    answers: NDArray[np.bool_] = decide(encoded.dictionary, first)[codes]
+    return answers
+
+
+def _repeats(chunk: pa.Array) -> bool:
+    """Return whether there may be far fewer distinct values than rows, judging by a random sample."""
+    count = len(chunk)
+    if count < _FEW:
+        return False
+    drawn = chunk.take(pa.array(np.unique(np.random.default_rng().integers(0, count, _sample_size(count)))))
+    return _count_bytes(drawn.unique()) <= _MOST_DISTINCT * _count_bytes(drawn)
+
+
+def _sample_size(count: int) -> int:
+    return min(_SAMPLE, max(_FEW, count // _SHARE))
+
+
+def _count_bytes(chunk: pa.Array) -> int:
+    """Return the total size in bytes of the values of a binary array."""
+    width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
+    ends = numbers(chunk.buffers()[1], width, chunk.offset, len(chunk) + 1)
+    return int(ends[-1] - ends[0])

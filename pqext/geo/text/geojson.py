@@ -33,9 +33,9 @@ from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
 from pqext.geo.kernels.property_paths import measure
 from pqext.geo.kernels.wkb import WkbColumn
-from pqext.geo.text.arrays import assemble, text_chunks, write
+from pqext.geo.text.wkt import text_chunks, write
 from pqext.geo.types import geometry_field, type_of
-from pqext.geo.wkb import GeometryArray, as_columns
+from pqext.geo.wkb import GeometryArray, as_columns, assemble
 
 _BINARY = (pa.binary(), pa.large_binary())
 _BATCH_ROWS = 8192

@@ -18,7 +18,7 @@ from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.pruning.binding import find
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
-from pqext.geo.coordinate_range import box_within_range
+from pqext.geo.coordinates import box_within_range
 from pqext.geo.summary import statistics, union
 from pqext.geo.types import EDGES, GeospatialType, type_of
 from pqext.skipping.indexes.index import Collector, Index
