@@ -21,7 +21,7 @@ from recording import Recording
 
 import pqext
 from pqext.core.footer.flatbuffers.reading import tables_of
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.thrift import encode
 from pqext.core.kernels.flatbuffers.verify import verify
 

@@ -31,10 +31,9 @@ import pyarrow.parquet as pq
 from recording import RESULTS, Recording
 
 import pqext
-from pqext.core.footer.rewrite import rewrite_footer
-from pqext.core.footer.writing import footer_format_of
+from pqext.core.footer.writing import footer_format_of, rewrite_footer
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FORMATS, FooterFormat
+from pqext.core.options.layout import FORMATS, FooterFormat
 
 COLUMNS, ROW_GROUPS, CHUNKS = (10, 100, 1_000, 10_000, 100_000), (1, 10, 100), 10_000_000
 LIMITS = pqext.Limits(footer_bytes=(1 << 32) - 1, metadata_elements=1 << 40)

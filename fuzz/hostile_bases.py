@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import pqext
 from pqext import geo, variant
-from pqext.core.options.footer import FORMATS
+from pqext.core.options.layout import FORMATS
 from pqext.core.options.read_write import COMPRESSIONS
 
 COUNT = 160

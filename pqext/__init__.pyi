@@ -24,10 +24,10 @@ from .core.write.writer import ParquetWriter as ParquetWriter, write_table as wr
 from .dataset.writing.dataset import write_dataset as write_dataset
 from .dataset.writing.saved import SaveResult as SaveResult
 from .core.options.read_write import WriteOptions as WriteOptions
-from .core.options.footer import Checkpoint as Checkpoint
+from .core.options.layout import Checkpoint as Checkpoint
 from .core.files.concatenate import concatenate as concatenate
 from .core.files.summary import write_summary as write_summary
-from .core.footer.rewrite import rewrite_footer as rewrite_footer
+from .core.footer.writing import rewrite_footer as rewrite_footer
 
 # Inspect, verify, repair
 from .inspection import inspect as inspect

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pqext
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import DataPageHeaderV2, DecimalType, FileMetaData, LogicalType
 from pqext.core.format.thrift import encode
 from pqext.core.read.leaf_runs import span_of

@@ -23,12 +23,12 @@ import pytest
 import pqext
 from pqext import geo, variant
 from pqext.core.base.limits import Limits
-from pqext.core.encryption import cipher
-from pqext.core.encryption.cipher import AesKey
+from pqext.core.encryption import modules
 from pqext.core.encryption.keytools import material
 from pqext.core.encryption.keytools.material import KeyMaterialStore
+from pqext.core.encryption.modules import AesKey
 from pqext.core.footer.flatbuffers.reading import check_limit
-from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.framing import frame
 from pqext.core.format.extension.structure import append_extension, append_readable
 from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.core.schema.arrow_schema import arrays
@@ -127,11 +127,11 @@ def load_material(size: int) -> None:
 
 LOWERED: dict[str, tuple[ModuleType, str, Callable[[int], object]]] = {
     # A nonce takes 12 bytes and a tag 16.
-    "authenticated module": (cipher, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal(bytes(size - 28), b"")),
+    "authenticated module": (modules, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal(bytes(size - 28), b"")),
     "other module": (
-        cipher, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal_unauthenticated(bytes(size - 12))
+        modules, "_MODULE_BYTES_MAX", lambda size: AesKey(bytes(16)).seal_unauthenticated(bytes(size - 12))
     ),
-    "modules of a key": (cipher, "INVOCATIONS_MAX", seal_often),
+    "modules of a key": (modules, "INVOCATIONS_MAX", seal_often),
     "key material": (material, "MATERIAL_BYTES_MAX", load_material),
     "field names of variants": (
         nested, "MOST_BYTES", lambda size: nested.take_bounded(pa.array([b"a"]), pa.array([0] * size))

@@ -12,7 +12,7 @@ import click
 from pqext.cli.command import flag, option, options_as
 from pqext.cli.csv_input import CsvOptions
 from pqext.core.base.text import escape_text
-from pqext.core.options.footer import Checkpoint, parse_checkpoint
+from pqext.core.options.layout import Checkpoint, parse_checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import click
 
 from pqext.cli.locations import without_path
-from pqext.core.base.budget import ADVICE
 from pqext.core.base.text import escape_text
+from pqext.core.base.usage import ADVICE
 
 _OPTIONS = (
     ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),

@@ -184,7 +184,7 @@ def rewrite_footer(
 
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """
-    from pqext.core.footer import rewrite
+    from pqext.core.footer import writing
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.writing import footer_format_of
     from pqext.core.io.sources.locations import open_source
@@ -197,10 +197,10 @@ def rewrite_footer(
 
     def change(metadata: FileMetaData) -> None:
         if drop_extensions:
-            rewrite.drop_extensions(metadata)
+            writing.drop_extensions(metadata)
 
     out = dest[0] if dest else path
-    rewrite.rewrite_footer(path, change, dest[0] if dest else None, footer=footer, limits=reading.limits)
+    writing.rewrite_footer(path, change, dest[0] if dest else None, footer=footer, limits=reading.limits)
     with open_source(out) as opened:
         length = format_size(read_footer(opened).length)
         click.echo(f"{display_name(out)}: a footer of {length}{_FOOTER_NOTES[footer_format_of(opened)]}")

@@ -25,7 +25,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
     >>> ordering("mag desc, id")
     (['mag', 'id'], [True, False], [False, False])
     """
-    from pqext.core.options.indexes import sort_keys
+    from pqext.core.options.layout import sort_keys
     from pqext.dataset.notations.column_text import EXPRESSION, column_from_text, split_at_commas
 
     items = [item.strip() for item in split_at_commas(text)]

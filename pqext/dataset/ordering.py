@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.budget import Budget
 from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.usage import Budget
 from pqext.core.format.predicate import Bounds
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import RowGroup

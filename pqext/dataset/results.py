@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
 
-from pqext.core.base.budget import Budget
 from pqext.core.base.suggestions import suggest_arguments
+from pqext.core.base.usage import Budget
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.presentation.columns import Formats, GeometryFormat, VariantFormat
 from pqext.dataset.scan_executor import ScanExecutor

@@ -1,6 +1,6 @@
 """Bounding boxes of the pages of a geometry column, stored as an extension of the column chunk's metadata.
 
-Parquet has boxes for chunks only. Page boxes are a framed extension (:mod:`pqext.core.format.extension.framed`) in the
+Parquet has boxes for chunks only. Page boxes are a framed extension (:mod:`pqext.core.format.extension.framing`) in the
 chunk's ColumnMetaData, or an entry of a container of extensions, with this payload:
 
     1 byte    version, 1

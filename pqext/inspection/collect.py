@@ -14,7 +14,7 @@ from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_f
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
 from pqext.core.format import metadata as format
-from pqext.core.format.extension.container import parts
+from pqext.core.format.extension.framing import parts
 from pqext.core.format.predicate import Bounds
 from pqext.core.io.source import FileSource
 from pqext.core.options.encryption import FileDecryption

@@ -14,7 +14,7 @@ from pqext.core.io.source import FileSource
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.arrow_schema.stored_schema import KEY
 from pqext.inspection.collect import describe
 from pqext.inspection.model import Column, FileFacts, FileLayout, PageSizes, Part
 from pqext.inspection.parts import find_parts

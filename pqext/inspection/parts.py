@@ -16,7 +16,7 @@ from pqext.core.footer.flatbuffers.reading import FLATBUFFERS
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
 from pqext.core.footer.thrift_footer import MAGIC, TRAILER_BYTES
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
-from pqext.core.format.extension.container import parts as entries
+from pqext.core.format.extension.framing import parts as entries
 from pqext.core.format.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType
 from pqext.core.format.metadata import ColumnChunk as StoredChunk
 from pqext.core.format.thrift import EXTENSION_IDS, decode

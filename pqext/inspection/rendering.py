@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pqext.core.base.text import escape_text, format_size, shorten
-from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.arrow_schema.stored_schema import KEY
 from pqext.inspection.model import Column, Field, FileFacts, FooterFacts, RowGroup
 
 MAX_FIELDS = 400

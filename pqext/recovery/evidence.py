@@ -26,7 +26,7 @@ from pqext.core.format.metadata import (
 )
 from pqext.core.io.source import Source
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
+from pqext.core.schema.arrow_schema.stored_schema import KEY as ARROW_SCHEMA
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.candidates import chunk_locations

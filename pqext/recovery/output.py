@@ -18,8 +18,8 @@ from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.reading import read_footer
-from pqext.core.footer.rewrite import COPIED_BYTES, copy_bytes
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
+from pqext.core.footer.writing import COPIED_BYTES, copy_bytes
 from pqext.core.format.metadata import (
     ColumnMetaData,
     CompressionCodec,

@@ -12,8 +12,8 @@ from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress
 from pqext.core.footer.reading import looks_like
-from pqext.core.footer.rewrite import copy_bytes
 from pqext.core.footer.thrift_footer import MAGIC
+from pqext.core.footer.writing import copy_bytes
 from pqext.core.format.metadata import CompressionCodec
 from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.sink import Sink

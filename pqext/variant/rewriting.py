@@ -28,7 +28,7 @@ from pqext.core.read.damage import count_lost_rows
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
-from pqext.core.write.file_options import options_of
+from pqext.core.write.file_layout import options_of
 from pqext.core.write.writer import ParquetWriter
 from pqext.variant.rewrite_report import LossError, Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import VariantError
 from pqext.core.base.text import escape_text
-from pqext.core.base.workers import Workers, thread_count
+from pqext.core.base.threads import Workers, thread_count
 from pqext.variant.coercion import as_variants
 from pqext.variant.faults import MEANINGS, fail
 from pqext.variant.kernels import validate as kernel

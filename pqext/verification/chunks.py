@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext import variant
-from pqext.core.base.budget import Account
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
+from pqext.core.base.usage import Account
 from pqext.core.format.encodings import plain
 from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, Encoding, PageType
 from pqext.core.format.predicate import Bounds, Value

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError, EncryptionError, GeometryError, LimitError, UnsupportedError
-from pqext.core.format.extension.container import entry
+from pqext.core.format.extension.framing import entry
 from pqext.core.format.metadata import GeospatialStatistics, Type
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.read.leaf_column import LeafColumn

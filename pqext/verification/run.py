@@ -20,8 +20,8 @@ from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
-from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
-from pqext.core.schema.arrow_schema.serialization import Unreadable, parse
+from pqext.core.schema.arrow_schema.stored_schema import KEY as ARROW_SCHEMA
+from pqext.core.schema.arrow_schema.stored_schema import Unreadable, parse
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.chunk_selection import ChunkSelection

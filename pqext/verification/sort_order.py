@@ -9,12 +9,12 @@ import pyarrow as pa
 from pqext.core.base.batches import align_batches
 from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
 from pqext.core.format.metadata import SortingColumn
-from pqext.core.options.indexes import SortKey
+from pqext.core.options.layout import SortKey
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema import shape as shapes
 from pqext.core.schema.orders import declared_order, to_write
 from pqext.core.schema.shape import Shape
-from pqext.core.write import sorting
+from pqext.core.write import row_order
 from pqext.core.write.disassemble import DenseColumn, disassemble
 from pqext.verification.chunk_selection import ChunkSelection
 from pqext.verification.report import Fault, Findings
@@ -68,7 +68,7 @@ def _check_rows(
         orders = [declared_order(chunk.node.leaf_type, chunk.order) for chunk in group.chunks()]
         floats = any(order.kind == "total" for order in orders)
         for start, columns in _columns(file, group, keys):
-            violation = sorting.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
+            violation = row_order.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
             if violation is not None:
                 row, key = violation
                 message = "a row is out of order according to the sort keys of its row group"

@@ -24,7 +24,7 @@ import pqext
 from pqext import geo, variant
 from pqext.cli import app, convert
 from pqext.core.io.sources.csv_text import suppress_arrow_messages
-from pqext.core.options.footer import parse_checkpoint
+from pqext.core.options.layout import parse_checkpoint
 
 LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
 COMMAND = [sys.executable, "-c", "from pqext.cli import main; main()", "convert"]

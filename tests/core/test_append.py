@@ -25,11 +25,11 @@ import pytest
 
 import pqext
 from pqext.core.base.buffers import view
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, Statistics
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.sink import Sink
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from pqext.core.write import append
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})

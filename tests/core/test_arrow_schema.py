@@ -25,7 +25,7 @@ import pqext
 from pqext import col
 from pqext.core.base.errors import AnnotationWarning, ParquetError
 from pqext.core.kernels.flatbuffers.ipc_schema import from_base64
-from pqext.core.schema.arrow_schema.serialization import Unreadable, parse, serialise
+from pqext.core.schema.arrow_schema.stored_schema import Unreadable, parse, serialise
 from reference import values
 from reference.effort import share
 

@@ -27,7 +27,7 @@ import pqext
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.checkpoints import CHECKPOINT, find_checkpoints
 from pqext.core.format.compression import compress
-from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.framing import frame
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io import sink

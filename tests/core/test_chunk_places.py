@@ -13,7 +13,7 @@ from recovery.cut_files import by_pqext, by_pyarrow
 import pqext
 from pqext.core.base.errors import CorruptDataWarning
 from pqext.core.footer.chunk_offsets import ChunkRanges
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, RowGroup
 from pqext.core.format.thrift import decode, encode
 from reference.pace import SLOWER

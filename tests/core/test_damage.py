@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.base.usage import Account, Budget
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.encodings import plain
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, Type
 from pqext.core.io.source import Span

@@ -12,9 +12,8 @@ import pytest
 
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption import cipher
-from pqext.core.encryption.cipher import AesKey, module_length
-from pqext.core.encryption.modules import FileAad, Module
+from pqext.core.encryption import modules
+from pqext.core.encryption.modules import AesKey, FileAad, Module, module_length
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption, key_for
@@ -158,7 +157,7 @@ def test_lengths_are_checked_before_use() -> None:
 
 @pytest.mark.spec("encryption.invocations")
 def test_key_that_reached_its_usage_limit_encrypts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cipher.INVOCATIONS_MAX == 2**32
+    assert modules.INVOCATIONS_MAX == 2**32
     key = AesKey(KEY)
     key._invocations = itertools.count(2**32)
     key.seal(b"the last", b"")

@@ -19,7 +19,7 @@ from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
 from pqext.core.encryption.modules import Module
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from reference import modular_encryption as reference
 from reference.effort import some
 
@@ -180,8 +180,7 @@ def test_swapped_row_groups_in_an_unverified_footer_are_detected() -> None:
 
 @pytest.mark.spec("encryption.row-group.ordinal")
 def test_row_groups_are_decrypted_by_the_ordinals_of_a_signed_footer() -> None:
-    from pqext.core.encryption.cipher import AesKey
-    from pqext.core.encryption.modules import FileAad
+    from pqext.core.encryption.modules import AesKey, FileAad
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.thrift_footer import serialise_footer
     from pqext.core.format.thrift import encode
@@ -240,8 +239,7 @@ def test_encrypted_column_without_an_algorithm_is_corrupt() -> None:
 @pytest.mark.spec("encryption.v2.plaintext-levels")
 def test_version_2_pages_with_plaintext_levels_are_read() -> None:
     """parquet-java encrypts only the values of such a page; here one of its pages is made from one of ours."""
-    from pqext.core.encryption.cipher import AesKey
-    from pqext.core.encryption.modules import FileAad
+    from pqext.core.encryption.modules import AesKey, FileAad
     from pqext.core.encryption.reading import ChunkDecryptor
     from pqext.core.encryption.writing import ChunkEncryptor
     from pqext.core.format.metadata import CompressionCodec, DataPageHeaderV2, Encoding, PageHeader, PageType

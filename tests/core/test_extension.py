@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import serialise_footer
@@ -27,9 +26,9 @@ from pqext.core.format.extension.structure import (
     walk_extensions,
 )
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
-from pqext.core.format.thrift import decode, encode
+from pqext.core.format.thrift import decode, encode, uleb
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from reference import compact, thrift_package
 
 PAIR = KeyValue(key="k", value="v")

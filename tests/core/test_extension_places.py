@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.extension.container import CONTAINER, ExtensionContainer
+from pqext.core.format.extension.framing import CONTAINER, ExtensionContainer
 from pqext.core.read.second_copy import SECOND_COPY, find_second_copy
 from reference import thrift_package
 

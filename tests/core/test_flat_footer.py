@@ -29,7 +29,7 @@ from pqext.core.format.extension.structure import append_extension, set_extensio
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.options.footer import FORMATS, FooterFormat
+from pqext.core.options.layout import FORMATS, FooterFormat
 from reference import flat_footer as slowly
 from reference.compact import Reader
 from reference.effort import share

@@ -18,7 +18,7 @@ from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, parse
 from pqext.core.format.compression import compress
 from pqext.core.kernels.flatbuffers.verify import verify
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from reference import flat_footer as slowly
 from reference.effort import share, some
 

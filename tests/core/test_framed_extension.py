@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.base.leb128 import read_uleb, uleb
 from pqext.core.base.limits import Limits
-from pqext.core.footer.framed_extension import find_framed
-from pqext.core.format.extension.container import CONTAINER, ExtensionContainer
-from pqext.core.format.extension.framed import frame, owner, unframe
+from pqext.core.footer.thrift_footer import find_framed
+from pqext.core.format.extension.framing import CONTAINER, ExtensionContainer, frame, owner, unframe
+from pqext.core.format.thrift import read_uleb, uleb
 from pqext.core.io.source import MemorySource
 from reference.pace import SLOWER
 

@@ -15,7 +15,7 @@ import pytest
 import pqext
 from pqext import col, variant
 from pqext.core.base.text import escape_text
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import verify

@@ -20,7 +20,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import (
     ConvertedType,
     DecimalType,

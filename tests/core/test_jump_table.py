@@ -23,7 +23,7 @@ from pqext.core.footer import reading as footers
 from pqext.core.footer.jump_table import jump_table
 from pqext.core.footer.jump_table.footer import IndexedFooter
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
-from pqext.core.format.extension.framed import FRAME_BYTES, frame
+from pqext.core.format.extension.framing import FRAME_BYTES, frame
 from pqext.core.format.extension.structure import append_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.schema.nodes import SchemaNode

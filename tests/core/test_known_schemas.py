@@ -16,7 +16,7 @@ from pqext import geo
 from pqext.core.base.errors import AnnotationWarning
 from pqext.core.base.limits import Limits
 from pqext.core.read import schema_cache
-from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.arrow_schema.stored_schema import KEY
 
 
 @pytest.fixture(autouse=True)

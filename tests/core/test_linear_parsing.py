@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.format.created_by import counts_dictionary_header
-from pqext.core.options.indexes import sort_keys
+from pqext.core.options.layout import sort_keys
 from pqext.geo import crs
 from pqext.variant.access import path, targets
 from pqext.variant.shredding.ddl import parse_ddl

@@ -13,7 +13,7 @@ import shapely
 
 import pqext
 from pqext import col
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, GeometryType, LogicalType
 
 ROWS = 20_000

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.base.budget import Budget
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Budget
 
 ROWS = 40_000
 KEY = b"0123456789012345"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.core.write import row_group_writer as writing
 
 ROWS, GROUP = 200_000, 20_000

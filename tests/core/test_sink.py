@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.io.sink import Sink
 from pqext.core.io.sources.store import BufferedUpload
 from pqext.demo.source import EXAMPLE_FILE, example

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.options.indexes import SortKey, sort_keys
+from pqext.core.options.layout import SortKey, sort_keys
 from pqext.core.write import row_order
 
 

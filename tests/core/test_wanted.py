@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.base.usage import Account, Budget
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import Encoding
 from pqext.core.kernels.decode import selected_values

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.base.workers import BATCH_BYTES, Workers
+from pqext.core.base.threads import BATCH_BYTES, Workers
 from pqext.core.read import row_group_reader
 
 
@@ -153,7 +153,7 @@ def test_nested_work_does_not_deadlock() -> None:
 def test_forked_child_uses_its_own_threads() -> None:
     script = """
 import os, signal
-from pqext.core.base.workers import BATCH_BYTES, Workers
+from pqext.core.base.threads import BATCH_BYTES, Workers
 def work():
     with Workers(2, 4) as workers:
         return list(workers.map(abs, [-1, -2, -3]))
@@ -172,7 +172,7 @@ assert os.waitpid(child, 0)[1] == 0
 def test_forked_child_does_not_wait_for_jobs_of_its_parent() -> None:
     script = """
 import os, signal, threading
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 def squares(let_go):
     with Workers(2, 4) as workers:
         begun = [workers.start(lambda: let_go.wait(100) and 4) for _ in range(3)]

@@ -16,7 +16,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import OffsetIndexError
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, OffsetIndex
 from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning

@@ -17,7 +17,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import MemoryLimitError
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.dataset.execution import parallel_decoding, stages
 from pqext.dataset.execution.parallel_decoding import Part, decode_in_parallel
 

@@ -451,7 +451,7 @@ def test_corrupt_summary_is_ignored(folder: Path, damage: bytes) -> None:
     ],
 )  # fmt: skip
 def test_invalid_file_record_is_ignored(folder: Path, note: bytes) -> None:
-    from pqext.core.format.extension.framed import frame
+    from pqext.core.format.extension.framing import frame
     from pqext.core.format.extension.structure import set_extension
 
     def change(metadata: Struct) -> None:

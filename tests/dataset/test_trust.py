@@ -16,7 +16,7 @@ import pytest
 
 import pqext
 from pqext import col, geo, variant
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, FileMetaData
 from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning

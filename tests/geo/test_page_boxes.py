@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.format.extension.container import ExtensionContainer, entry
-from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.framing import ExtensionContainer, entry, frame
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.schema.annotations import PAGE_BOXES

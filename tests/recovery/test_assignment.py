@@ -12,9 +12,9 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
 import pqext
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from pqext.recovery.row_groups.search import AMBIGUOUS
 
 

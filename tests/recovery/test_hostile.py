@@ -12,7 +12,7 @@ from core.bombs import files as bomb_files
 from recovery import damaged_files
 
 import pqext
-from pqext.core.base.leb128 import uleb
+from pqext.core.format.thrift import uleb
 from pqext.core.read.row_group_reader import RowGroupReader
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.schemas import mismatches, physical_types

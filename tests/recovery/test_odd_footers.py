@@ -12,7 +12,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered
 
 import pqext
 from pqext.core.base.errors import CorruptDataWarning
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, IntType, LogicalType, StringType
 
 TABLE = pa.table({

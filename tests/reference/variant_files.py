@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 
 

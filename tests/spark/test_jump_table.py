@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 
 TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range(300)})
 

@@ -19,7 +19,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.core.schema.types.legacy_calendar import DATES, INT96, VERSION, ZONE, LegacyCalendar, offsets_of
 from pqext.spark import explain_write, ingest_json, read, write

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import col
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
 from pqext.spark.columns.recorded_schema import KEY, canonical_collation

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.core.options.footer import as_checkpoint, parse_checkpoint
+from pqext.core.options.layout import as_checkpoint, parse_checkpoint
 from pqext.spark.options.save import as_text, write_options
 from pqext.spark.writing.sink import Sink
 

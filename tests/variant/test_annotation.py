@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.core.base.limits import Limits
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import (
     BsonType,
     DecimalType,

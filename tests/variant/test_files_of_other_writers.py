@@ -17,7 +17,7 @@ import pytest
 
 import pqext
 from pqext import col, variant
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 
 BYTES = pa.binary()

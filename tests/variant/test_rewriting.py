@@ -23,12 +23,11 @@ from pqext import geo, variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.reading import read_footer
-from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.thrift_footer import serialise_footer
-from pqext.core.footer.writing import footer_format_of
+from pqext.core.footer.writing import footer_format_of, rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FORMATS, FooterFormat
+from pqext.core.options.layout import FORMATS, FooterFormat
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference

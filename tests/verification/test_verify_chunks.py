@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, SortingColumn, Statistics
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import Report, sort_order, verify

@@ -15,7 +15,7 @@ import pytest
 
 import pqext
 from pqext import geo, variant
-from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import (
     ColumnIndex,
     ColumnMetaData,

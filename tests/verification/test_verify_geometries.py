@@ -21,7 +21,7 @@ from pqext import geo
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import serialise_footer
-from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.framing import frame
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import (
     BoundingBox,

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.cipher import AesKey
-from pqext.core.encryption.modules import ORDINAL_MAX, FileAad, Module
+from pqext.core.encryption.modules import ORDINAL_MAX, AesKey, FileAad, Module
 from pqext.core.format.metadata import (
     AesGcmCtrV1,
     AesGcmV1,

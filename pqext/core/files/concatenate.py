@@ -16,10 +16,10 @@ from uuid import UUID
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.merge import FooterMerge, Merge
-from pqext.core.footer.rewrite import copy_bytes, open_input, plain_footer
 from pqext.core.footer.thrift_footer import MAGIC, Footer, serialise_footer
-from pqext.core.format.extension.container import add_entries
-from pqext.core.format.extension.container import parts as extension_parts
+from pqext.core.footer.writing import copy_bytes, open_input, plain_footer
+from pqext.core.format.extension.framing import add_entries
+from pqext.core.format.extension.framing import parts as extension_parts
 from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup

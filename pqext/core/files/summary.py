@@ -15,9 +15,8 @@ from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.files.summary_files import NotedFile, add_note
 from pqext.core.footer.merge import FooterMerge, Merge
-from pqext.core.footer.rewrite import plain_footer
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
-from pqext.core.footer.writing import footer_format_of
+from pqext.core.footer.writing import footer_format_of, plain_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource

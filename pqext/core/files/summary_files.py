@@ -24,7 +24,7 @@ from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
-from pqext.core.format.extension.container import add_entries, entry
+from pqext.core.format.extension.framing import add_entries, entry
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.io.external_files import FileResolver, is_plain_path

@@ -1,6 +1,6 @@
 """Checkpoints: footers inside a file being written, so that its rows can be read if the writer crashes.
 
-A checkpoint is a frame (:mod:`pqext.core.format.extension.framed`) between row groups, whose payload is the compressed
+A checkpoint is a frame (:mod:`pqext.core.format.extension.framing`) between row groups, whose payload is the compressed
 footer of all row groups so far, and a tail:
 
     K bytes  the serialised FileMetaData, compressed with Zstandard
@@ -28,25 +28,24 @@ from zlib import crc32
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_about_file
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import with_noun
-from pqext.core.encryption.footer import check_plaintext
+from pqext.core.encryption.reading import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, TAIL_BYTES, read_standalone
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC, Footer
 from pqext.core.format.compression import compress, decompress
-from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
+from pqext.core.format.extension.framing import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
-from pqext.core.format.thrift import LazyStructs, decode, encode
+from pqext.core.format.thrift import LazyStructs, decode, encode, uleb
 from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.source import Source
 from pqext.core.io.sources.locations import open_source
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.kernels.thrift.reader import scan_fields
-from pqext.core.options.footer import Checkpoint
+from pqext.core.options.layout import Checkpoint
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema

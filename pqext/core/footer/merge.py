@@ -18,10 +18,9 @@ from pqext.core.format.metadata import (
     SchemaElement,
     Type,
 )
-from pqext.core.schema.arrow_schema.serialization import KEY, same_types, with_pairs
+from pqext.core.schema.arrow_schema.stored_schema import KEY, same_types, with_pairs
 from pqext.core.schema.difference import difference
-from pqext.core.schema.file_calendar import legacy_leaves
-from pqext.core.schema.key_value_types import describer
+from pqext.core.schema.key_value_types import describer, legacy_leaves
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 

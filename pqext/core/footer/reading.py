@@ -18,8 +18,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
-from pqext.core.encryption.footer import check_plaintext, open_encrypted
-from pqext.core.encryption.reading import check_plaintext_allowed
+from pqext.core.encryption.reading import check_plaintext, check_plaintext_allowed, open_encrypted
 from pqext.core.footer.flatbuffers.reading import (
     FLAT_MAGIC,
     ends_in_flat_footer,

@@ -1,20 +1,25 @@
 """Thrift footers: FileMetaData, its length and the magic number, at the end of a file.
 
-Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``.
+Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``. A framed extension at the
+end of FileMetaData can be read without parsing it (:func:`find_framed`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError
-from pqext.core.base.limits import Limits
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.encryption.reading import FileDecryptor
+from pqext.core.format.extension.framing import FRAME_BYTES, checked_payload, payload_size
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterFormat
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.layout import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema
 
@@ -79,3 +84,38 @@ def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> by
     if len(serialised) >= 1 << 32:
         raise ValueError(f"a footer of {len(serialised)} bytes exceeds the 32-bit footer length")
     return serialised + len(serialised).to_bytes(4, "little") + magic
+
+
+def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
+    """Return the payload of the framed extension at the end of a file's footer, reading backwards from the end.
+
+    ``source`` is any input of :func:`pqext.open`. No Thrift is parsed. If the footer does not end in a frame of
+    ``uuid``, only 37 bytes are read and None is returned. Raises ``CorruptFileError`` if the file is not a Parquet file
+    or the frame is corrupt, and ``LimitError`` if the frame exceeds ``footer_bytes``.
+    """
+    opened = open_source(source)
+    try:
+        tail_bytes = min(opened.size, FRAME_BYTES + 1 + TRAILER_BYTES)
+        tail = opened.read(opened.size - tail_bytes, tail_bytes).tobytes()
+        if tail[-4:] != MAGIC:
+            raise CorruptFileError(f"the file ends in {tail[-4:]!r} instead of {MAGIC!r}", path=opened.path)
+        footer_bytes = int.from_bytes(tail[-TRAILER_BYTES:-4], "little")
+        # The stop byte of FileMetaData is between the extension and the trailer.
+        result = tail[: -TRAILER_BYTES - 1]
+        whole = min(footer_bytes, opened.size - len(MAGIC) - TRAILER_BYTES) - 1
+        if len(result) < FRAME_BYTES or whole < FRAME_BYTES or tail[-TRAILER_BYTES - 1] or result[-16:] != uuid.bytes:
+            return None
+        size = payload_size(result, whole, uuid)
+        if size > limits.footer_bytes:
+            raise LimitError(
+                f"extension {uuid} has {size} bytes, more than footer_bytes={limits.footer_bytes}; "
+                "raise the limit with limits=Limits(footer_bytes=...)"
+            )
+        start = opened.size - tail_bytes - size
+        return checked_payload(opened.read(start, size).tobytes(), result[:4], uuid)
+    except (CorruptFileError, LimitError) as error:
+        error.locate(path=opened.path)
+        raise
+    finally:
+        if opened is not source:
+            opened.close()

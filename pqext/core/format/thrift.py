@@ -1,4 +1,4 @@
-"""Structures of Thrift's compact protocol, declared as tables of fields.
+"""Structures of Thrift's compact protocol, declared as tables of fields, and its unsigned LEB128 integers.
 
 A structure is a class whose body declares its fields. A field without a default is required::
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform, overload
 
+from pqext.core.base.errors import CorruptFileError
 from pqext.core.kernels.thrift.reader import StructIndex, decode
 from pqext.core.kernels.thrift.struct_plan import Plan, only_member
 from pqext.core.kernels.thrift.writer import EXTENSION_IDS, encode
@@ -27,6 +28,34 @@ UnknownField = tuple[int, int, bytes]
 """Field id, wire type in the compact protocol, and serialised value of an undeclared field."""
 
 T = TypeVar("T", bound="Struct")
+
+
+def uleb(value: int) -> bytes:
+    """Encode ``value`` in the minimum number of bytes."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uleb(data: bytes, position: int) -> tuple[int, int]:
+    """Decode the integer at ``position``; return the integer and the offset after it.
+
+    Raises ``CorruptFileError`` if the integer is truncated, longer than necessary, or has more than 32 bits.
+    """
+    value = 0
+    for i in range(5):
+        if position + i >= len(data):
+            raise CorruptFileError("LEB128 integer is truncated")
+        byte = data[position + i]
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            if value >= 1 << 32 or (i and not byte):
+                break
+            return value, position + i + 1
+    raise CorruptFileError("LEB128 integer is longer than necessary or exceeds 32 bits")
 
 
 class Field(NamedTuple):

@@ -22,8 +22,7 @@ from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import Limits
 from pqext.core.base.lru import LRU
-from pqext.core.encryption.cipher import module_length
-from pqext.core.encryption.modules import LENGTH_BYTES, Module
+from pqext.core.encryption.modules import LENGTH_BYTES, Module, module_length
 from pqext.core.format.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,

@@ -14,8 +14,7 @@ import pyarrow as pa
 from pqext.core.base.limits import Limits
 from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.footer import Checkpoint, FooterFormat
-from pqext.core.options.indexes import SortKey
+from pqext.core.options.layout import Checkpoint, FooterFormat, SortKey
 from pqext.core.options.read_write import Compression, EncodingName, ReadOptions, RebaseMode
 
 

@@ -21,11 +21,14 @@ from pqext.core.options.fields import (
     check_write_types,
     with_field_docs,
 )
-from pqext.core.options.footer import Checkpoint, FooterFormat, as_checkpoint, check_combination
-from pqext.core.options.indexes import (
+from pqext.core.options.layout import (
     BloomFilterChoice,
+    Checkpoint,
+    FooterFormat,
     SortKey,
+    as_checkpoint,
     bloom_filter_choice,
+    check_combination,
     check_index_options,
     sort_keys,
 )

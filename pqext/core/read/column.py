@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import (
     ArrayLimitError,
     CorruptFileError,
@@ -21,6 +20,7 @@ from pqext.core.base.errors import (
     ParquetError,
 )
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Account, Budget
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.format import compression
 from pqext.core.format.metadata import ColumnMetaData

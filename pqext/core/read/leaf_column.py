@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base import buffers
-from pqext.core.base.budget import Account
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, trim
 from pqext.core.base.errors import ArrayLimitError, CorruptFileError
+from pqext.core.base.usage import Account
 from pqext.core.format.encodings import rle
 from pqext.core.format.encodings.decoding import Counts, Dictionary
 from pqext.core.format.metadata import Type

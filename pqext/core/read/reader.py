@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import (
     AnnotationWarning,
     CorruptFileError,
@@ -28,6 +27,7 @@ from pqext.core.base.errors import (
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import SuggestionMixin, column_list_hint, suggest_arguments, unknown_column_message
 from pqext.core.base.text import escape_text, html_summary, with_noun
+from pqext.core.base.usage import Account, Budget
 from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.footer.jump_table.footer import open_indexed
@@ -49,10 +49,9 @@ from pqext.core.read.row_groups import PageIndex, RowGroups, total_rows
 from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_read, schema_to_read
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
-from pqext.core.schema.arrow_schema.serialization import KEY
-from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
+from pqext.core.schema.arrow_schema.stored_schema import KEY, StoredSchema
 from pqext.core.schema.arrow_schema.strings import strings_as
-from pqext.core.schema.file_calendar import iter_valid_pairs
+from pqext.core.schema.key_value_types import iter_valid_pairs
 from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
 from pqext.core.schema.shape import LeafShape, Shape

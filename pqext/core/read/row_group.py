@@ -10,13 +10,12 @@ from uuid import UUID
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import excerpt, unknown_leaf_hint
-from pqext.core.encryption.footer import no_decryptor
-from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
-from pqext.core.footer import chunk_bounds
+from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError, no_decryptor
 from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.footer.structure_lookup import Location, bounds_at, bytes_at, trusted_bounds
 from pqext.core.format import metadata as structures
 from pqext.core.format.created_by import UNCOUNTED_BYTES, counts_dictionary_header
-from pqext.core.format.extension.container import entry
+from pqext.core.format.extension.framing import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
@@ -216,7 +215,7 @@ class ColumnChunk:
         if not self.trusted:
             return Bounds(has_nan=None)
         about = self.metadata
-        bounds = chunk_bounds.trusted_bounds(self.node, about.statistics, about.num_values, self.num_rows, self.order)
+        bounds = trusted_bounds(self.node, about.statistics, about.num_values, self.num_rows, self.order)
         return bounds if self.counts_nulls or bounds.all_null else replace(bounds, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
@@ -350,10 +349,10 @@ class RowGroup:
         """Return the number of rows and the bounds of a leaf from the footer's bytes; None if decoding is required."""
         if self._location is None or self.schema.leaves[leaf.leaf_start] is not leaf:
             return None
-        return chunk_bounds.bounds_at(self._location, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
+        return bounds_at(self._location, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
 
     @cached_property
-    def _location(self) -> chunk_bounds.Location | None:
+    def _location(self) -> Location | None:
         """Location of the row group's structure in the footer; None if the footer was changed after reading."""
         find = getattr(self.file_metadata.row_groups, "indexed_position", None)
         return None if find is None else find(self.index)
@@ -361,7 +360,7 @@ class RowGroup:
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
         """Return the total compressed size of the pages of ``leaves``, according to their metadata."""
         place = None if self.crypto is not None or self.known else self._location
-        result = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
+        result = None if place is None else bytes_at(place, len(self.schema.leaves), leaves)
         return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if result is None else result
 
     @property

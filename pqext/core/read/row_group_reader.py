@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base import buffers
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import (
     ArrayLimitError,
     CorruptFileError,
@@ -23,7 +22,8 @@ from pqext.core.base.errors import (
     OffsetIndexError,
     ParquetError,
 )
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
+from pqext.core.base.usage import Account, Budget
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import OffsetIndex, Type

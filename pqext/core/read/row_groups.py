@@ -8,11 +8,11 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar, overload
 
-from pqext.core.base.budget import Budget
 from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.base.lru import LRU
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import escape_text, html_summary
+from pqext.core.base.usage import Budget
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.format import metadata as structures
 from pqext.core.format.thrift import LazyStructs

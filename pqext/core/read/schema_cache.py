@@ -20,8 +20,7 @@ from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
-from pqext.core.schema.file_calendar import with_calendars
-from pqext.core.schema.key_value_types import apply_key_value_types
+from pqext.core.schema.key_value_types import apply_key_value_types, with_calendars
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96

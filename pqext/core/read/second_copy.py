@@ -16,7 +16,7 @@ from uuid import UUID
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.format import metadata as structures
-from pqext.core.format.extension.container import ExtensionContainer
+from pqext.core.format.extension.framing import ExtensionContainer
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.format.thrift import decode

@@ -17,9 +17,9 @@ import pyarrow as pa
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from pqext.core.base.budget import Account
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Account
 from pqext.core.format import compression
 from pqext.core.format.metadata import CompressionCodec, Type
 from pqext.core.format.thrift import LazyStructs

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.base import buffers
-from pqext.core.base.budget import Account
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, trim
 from pqext.core.base.errors import CorruptFileError, ExpansionError, UnsupportedError
+from pqext.core.base.usage import Account
 from pqext.core.format.encodings.decoding import Counts, Decoder, Dictionary
 from pqext.core.format.encodings.table import decoder as find_decoder
 from pqext.core.format.enums import DICTIONARY_ENCODINGS

@@ -18,23 +18,21 @@ from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.base.text import escape_text
 from pqext.core.footer.checkpoints import Checkpoints
 from pqext.core.footer.merge import FooterMerge
-from pqext.core.footer.rewrite import plain_footer
 from pqext.core.footer.thrift_footer import Footer
-from pqext.core.footer.writing import footer_format_of
+from pqext.core.footer.writing import footer_format_of, plain_footer
 from pqext.core.format.extension.paths import is_metadata_path
 from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import Checkpoint, check_combination
+from pqext.core.options.layout import Checkpoint, check_combination
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse, with_wide_indices
-from pqext.core.schema.file_calendar import legacy_leaves
+from pqext.core.schema.arrow_schema.stored_schema import KEY, Unreadable, parse, widen_indices
+from pqext.core.schema.key_value_types import legacy_leaves
 from pqext.core.schema.types import logical
-from pqext.core.write.file_layout import FileLayout
-from pqext.core.write.file_options import options_of
+from pqext.core.write.file_layout import FileLayout, options_of
 
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
 """Options that are inferred from the file. Sorting is not, since new rows need not be sorted like existing rows."""
@@ -128,7 +126,7 @@ class AppendedFile:
         ] or None
         noted, own = _stored_schema(old), _stored_schema(footer)
         if noted is not None:
-            noted.value = with_wide_indices(noted.value)
+            noted.value = widen_indices(noted.value)
         # Existing rows keep their types.
         pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
         footer.key_value_metadata = [pair for pair in pairs if pair is not None] or None

@@ -1,4 +1,4 @@
-"""Layout of a file to which row groups are appended, which determines how the writer stores its columns.
+"""Layout and options of an existing file, which determine how the writer stores row groups that are appended.
 
 A writer determines once how each column is stored (:mod:`pqext.core.write.storage`). When appending, each column is
 stored like the file's column with the same name: with the same shredding, physical type, unit and CRS.
@@ -6,20 +6,45 @@ stored like the file's column with the same name: with the same shredding, physi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.format.metadata import FileMetaData, SchemaElement
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.format.compression import WRITABLE
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import (
+    ColumnMetaData,
+    CompressionCodec,
+    Encoding,
+    FileMetaData,
+    PageType,
+    SchemaElement,
+    Type,
+)
+from pqext.core.options.layout import SortKey
 from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import StoredColumn
+from pqext.core.schema.arrow_schema.stored_schema import KEY
 from pqext.core.schema.difference import difference
 from pqext.core.schema.key_value_types import apply_key_value_types
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import ListShape, Shape
+from pqext.core.write.encoding_choice import SUITABLE
+
+_CODECS = {codec: name for name, codec in WRITABLE.items()}
+_ENCODINGS = {
+    Encoding.DELTA_BINARY_PACKED: "delta_binary_packed",
+    Encoding.DELTA_LENGTH_BYTE_ARRAY: "delta_length_byte_array",
+    Encoding.DELTA_BYTE_ARRAY: "delta_byte_array",
+    Encoding.BYTE_STREAM_SPLIT: "byte_stream_split",
+    Encoding.ALP: "alp",
+}
 
 
 @dataclass(frozen=True)
@@ -99,3 +124,85 @@ class FileLayout:
         if mismatch is not None:
             raise ValueError(f"the rows do not match {self.path}: {mismatch}")
         return self.schema
+
+
+def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
+    """Infer options for writing the columns of ``file`` again with ``schema``, from its first row group with rows.
+
+    Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf. A leaf that is
+    missing from the file uses the codec of the first leaf of its column. Page version and sort keys apply to the
+    complete file. Extensions are not inferred, because they may describe the old bytes.
+    """
+    options: dict[str, Any] = {}
+    first = next((group for group in file.row_groups if group.num_rows), None)
+    if first is None:
+        return options
+    known: dict[str, ColumnMetaData] = {}
+    tops: dict[str, ColumnMetaData] = {}
+    indexed: set[str] = set()
+    for chunk in first.chunks():
+        known[chunk.node.dotted_path] = chunk.metadata
+        tops.setdefault(chunk.node.path[0], chunk.metadata)
+        if chunk.structure.offset_index_offset is not None:
+            indexed.add(chunk.node.dotted_path)
+    about = [(leaf, known.get(leaf.dotted_path, tops[leaf.path[0]])) for leaf in schema.leaves]
+    options["compression"] = {leaf.dotted_path: _codec(leaf, m, file) for leaf, m in about}
+    same = [(leaf, m) for leaf, m in about if leaf.dotted_path in known]
+    options["dictionary"] = {leaf.dotted_path: _has_dictionary(m) for leaf, m in same}
+    options["encodings"] = dict(_encodings(same))
+    options["statistics"] = {leaf.dotted_path: m.statistics is not None for leaf, m in about}
+    options["page_index"] = {leaf.dotted_path: bool(indexed) for leaf, _ in about}
+    filtered = {leaf.dotted_path for leaf, m in same if m.bloom_filter_offset is not None}
+    options["bloom_filters"] = {
+        leaf.dotted_path: leaf.dotted_path in filtered for leaf, _ in about if leaf.physical_type != Type.BOOLEAN
+    }
+    stats = [stat for _, m in same for stat in m.encoding_stats or ()]
+    if any(stat.page_type == PageType.DATA_PAGE_V2 for stat in stats):
+        options["page_version"] = 2
+    options["arrow_schema"] = any(pair.key == KEY for pair in file.metadata.key_value_metadata or ())
+    options["sorting"] = list(_sorting(file, {leaf.dotted_path for leaf, _ in same}))
+    return options
+
+
+def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str:
+    """Return the codec of a chunk, or LZ4_RAW if its codec cannot be written.
+
+    Raises ``UnsupportedError`` for an unknown codec.
+    """
+    try:
+        return _CODECS.get(CompressionCodec(metadata.codec), "lz4_raw")
+    except ValueError:
+        message = f"compression codec {metadata.codec} is unknown, so the column cannot keep its codec"
+        raise UnsupportedError(
+            message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted_path
+        ) from None
+
+
+def _has_dictionary(metadata: ColumnMetaData) -> bool:
+    if metadata.dictionary_page_offset is not None:
+        return True
+    return bool(DICTIONARY_ENCODINGS & set(metadata.encodings))
+
+
+def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
+    for leaf, metadata in leaves:
+        if metadata.type != leaf.physical_type:  # decimals and INT96 may now be stored as a different type
+            continue
+        # A corrupt list may contain encodings that the type does not support.
+        known = [encoding for encoding in metadata.encodings if encoding in _ENCODINGS]
+        used = [encoding for encoding in known if metadata.type in SUITABLE[encoding]]
+        if used:
+            yield leaf.dotted_path, _ENCODINGS[Encoding(used[0])]
+
+
+def _sorting(file: ParquetFile, leaf_paths: set[str]) -> Iterator[SortKey]:
+    """Yield the sort keys that all row groups share, up to the first leaf that is not written."""
+    keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
+    for column in keys[0]:
+        leaves = file.schema.leaves
+        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted_path not in leaf_paths:
+            return
+        position = keys[0].index(column)
+        if any(len(other) <= position or other[position] != column for other in keys):
+            return
+        yield SortKey(leaves[column.column_idx].dotted_path, bool(column.descending), bool(column.nulls_first))

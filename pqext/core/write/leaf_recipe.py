@@ -13,7 +13,7 @@ from isal import isal_zlib
 from pqext.core.format.compression import WRITABLE, page_compressor
 from pqext.core.format.metadata import CompressionCodec, Type
 from pqext.core.kernels.encode.small_chunk import SmallLeaf
-from pqext.core.options.indexes import BloomFilterChoice
+from pqext.core.options.layout import BloomFilterChoice
 from pqext.core.options.read_write import EncodingName, WriteOptions
 from pqext.core.schema.annotations import AnnotationHandler
 from pqext.core.schema.nodes import SchemaNode

@@ -15,15 +15,14 @@ from pqext.core.kernels.encode.small_chunk import SmallLeaf
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import StoresAlike, generation, with_choices
-from pqext.core.schema.arrow_schema.serialization import serialise
+from pqext.core.schema.arrow_schema.stored_schema import serialise
 from pqext.core.schema.nodes import Schema, to_elements
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types import spark_profile
-from pqext.core.write import encoding_choice, row_order, sorting, storage
-from pqext.core.write.derived_columns import DerivedColumns
+from pqext.core.write import encoding_choice, row_order, storage
+from pqext.core.write.additions import DerivedColumns, schema_of
 from pqext.core.write.disassemble import TOO_DEEP
 from pqext.core.write.file_layout import FileLayout
-from pqext.core.write.key_value_metadata import schema_of
 from pqext.core.write.leaf_recipe import LeafRecipe, recipe
 from pqext.core.write.storage import StoredField
 
@@ -111,7 +110,7 @@ def prepare(
                 f"readers such as pyarrow support at most {DEFAULT_LIMITS.schema_depth}"
             )
     options.check_leaves(dict.fromkeys(leaf.dotted_path for leaf in schema.leaves))
-    keys = sorting.to_columns(options.sort_keys, schema)
+    keys = row_order.to_columns(options.sort_keys, schema)
     order = row_order.find(derived_columns.select_user_columns(plan))
     if keys and order is not None:
         raise ValueError("rows can have only one order; omit option sorting, or the order in the metadata of a column")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import MemoryLimitError
-from pqext.core.base.workers import Workers, thread_count
+from pqext.core.base.threads import Workers, thread_count
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.row_ranges import RowRanges, intersection
 from pqext.dataset.planning.plan import RowGroupPlan

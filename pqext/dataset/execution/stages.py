@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import InvalidValueError, OffsetIndexError, ParquetError
+from pqext.core.base.threads import thread_count
 from pqext.core.base.usage import Usage
-from pqext.core.base.workers import thread_count
 from pqext.core.kernels.decode import selected_values
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filter_batch

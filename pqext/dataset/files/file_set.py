@@ -18,7 +18,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import escape_text
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.core.io.source import PathSource
 from pqext.core.io.sources.store import Location
 from pqext.core.options.read_write import ReadOptions

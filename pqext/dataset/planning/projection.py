@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.batches import align_batches
-from pqext.core.base.budget import Budget
 from pqext.core.base.suggestions import column_list_hint
 from pqext.core.base.text import escape_text
+from pqext.core.base.usage import Budget
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema import shape
 from pqext.core.schema.facts import RowGroupFacts

@@ -15,7 +15,6 @@ from typing import Literal
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, ParquetError
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import find_checkpoints, is_embedded, resolve_columns
@@ -24,9 +23,9 @@ from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, FLATBUFFERS, TAIL_
 from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer.writing import without_copies
-from pqext.core.format.extension.framed import FRAME_BYTES
+from pqext.core.format.extension.framing import FRAME_BYTES
 from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement
-from pqext.core.format.thrift import decode
+from pqext.core.format.thrift import decode, uleb
 from pqext.core.io.source import Source
 from pqext.core.schema.lazy_tree import from_elements
 

@@ -9,14 +9,14 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from pqext.core.base.budget import Account, Budget
 from pqext.core.base.buffers import Bytes, allocate
 from pqext.core.base.errors import ParquetError
-from pqext.core.base.leb128 import read_uleb
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Account, Budget
 from pqext.core.format.encodings import plain, rle
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import ColumnMetaData, Encoding, FieldRepetitionType, Type
+from pqext.core.format.thrift import read_uleb
 from pqext.core.io.source import Source
 from pqext.core.kernels.decode import hybrid_runs
 from pqext.core.kernels.encodings import levels as level_kernel

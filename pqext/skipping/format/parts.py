@@ -17,7 +17,7 @@ import pyarrow as pa
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import check_path, scheme_of
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.core.io.sources.locations import Location
 from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption
 from pqext.core.read.reader import ParquetFile

@@ -15,7 +15,7 @@ import numpy as np
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.progress import Progress
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.workers import Workers
+from pqext.core.base.threads import Workers
 from pqext.core.io.sources.store import Location
 from pqext.core.kernels.local_files import stamp_files
 

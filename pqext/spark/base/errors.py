@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from pqext.core.base.budget import ADVICE
 from pqext.core.base.errors import ParquetError
+from pqext.core.base.usage import ADVICE
 
 P = ParamSpec("P")
 R = TypeVar("R")

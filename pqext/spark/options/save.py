@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 from pyspark.sql.types import StructField, StructType
 
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, excerpt
-from pqext.core.options.footer import Checkpoint, parse_checkpoint
+from pqext.core.options.layout import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import RebaseMode, WriteOptions
 from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
 from pqext.dataset.writing.part_files import UNDIVIDED

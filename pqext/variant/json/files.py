@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.suggestions import SuggestionMixin
-from pqext.core.base.workers import Workers, thread_count
+from pqext.core.base.threads import Workers, thread_count
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import CODECS, codec_errors, open_stream
 from pqext.variant.json.documents import (

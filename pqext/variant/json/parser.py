@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
-from pqext.core.base.workers import MIN_JOB_BYTES, Workers, even_ranges, thread_count
+from pqext.core.base.threads import MIN_JOB_BYTES, Workers, even_ranges, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_texts, take
 from pqext.variant.json.documents import SAMPLE_BYTES, first_lines, split_lines

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import LimitError, VariantLimitError
 from pqext.core.base.limits import Limits
-from pqext.core.base.workers import Workers, even_ranges, thread_count
+from pqext.core.base.threads import Workers, even_ranges, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import BinaryInput, VariantInput

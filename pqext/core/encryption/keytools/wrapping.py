@@ -18,7 +18,6 @@ from typing import Any, Generic, TypeVar
 
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.cipher import AesKey
 from pqext.core.encryption.keytools.material import (
     COLUMN_KEY_PREFIX,
     FOOTER_KEY,
@@ -27,7 +26,7 @@ from pqext.core.encryption.keytools.material import (
     parse_metadata,
     serialise_reference,
 )
-from pqext.core.encryption.modules import LENGTH_BYTES
+from pqext.core.encryption.modules import LENGTH_BYTES, AesKey
 from pqext.core.options.encryption import check_key
 
 DEFAULT_INSTANCE = "DEFAULT"

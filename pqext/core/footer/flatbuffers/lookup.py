@@ -10,15 +10,14 @@ from uuid import UUID
 
 from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError, ParquetError
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs, LookupFooter
-from pqext.core.format.extension.container import parts
+from pqext.core.format.extension.framing import parts
 from pqext.core.format.metadata import FileMetaData, RowGroup
-from pqext.core.format.thrift import Struct, decode
+from pqext.core.format.thrift import Struct, decode, uleb
 from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
 from pqext.core.kernels.thrift.reader import scan_fields
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 
 _FEW = 1_000
 """Maximum number of column chunks that are all converted together."""

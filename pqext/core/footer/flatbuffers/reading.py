@@ -3,7 +3,7 @@
 If a file has both footers and they differ, the Thrift footer takes precedence and a warning is issued.
 
 The FlatBuffers footer has two possible locations. In a Thrift footer it is the payload of a frame
-(:mod:`pqext.core.format.extension.framed`):
+(:mod:`pqext.core.format.extension.framing`):
 
     1 byte    codec of the tables, 0 or 7 (LZ4_RAW)
     4 bytes   their size before compression
@@ -38,13 +38,13 @@ from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.enums import CompressionCodec
-from pqext.core.format.extension.framed import FRAME_BYTES, frame
+from pqext.core.format.extension.framing import FRAME_BYTES, frame
 from pqext.core.format.extension.structure import append_readable, extensions
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
 from pqext.core.kernels.flatbuffers.from_thrift import convert
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.layout import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 
 FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")

@@ -8,14 +8,14 @@ from isal.isal_zlib import crc32
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, ParquetError
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import CRC_BYTES, JUMP_TABLE, ROOT_BYTES, Root
 from pqext.core.footer.jump_table.lookup import Lookup, warn_about_jump_table
 from pqext.core.footer.structure_lookup import LookupFooter
-from pqext.core.format.extension.framed import FRAME_BYTES
+from pqext.core.format.extension.framing import FRAME_BYTES
 from pqext.core.format.extension.structure import HEADERS
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, SchemaElement
+from pqext.core.format.thrift import uleb
 from pqext.core.io.source import Source
 from pqext.core.schema.lazy_tree import Children, Group, Leaves, Tree, from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode

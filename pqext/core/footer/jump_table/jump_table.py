@@ -16,12 +16,11 @@ from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.base.leb128 import read_uleb, uleb
 from pqext.core.base.limits import OWN_METADATA
-from pqext.core.format.extension.framed import frame, unframe
+from pqext.core.format.extension.framing import frame, unframe
 from pqext.core.format.extension.structure import append_readable, extensions
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.format.thrift import LazyStructs, decode, encode
+from pqext.core.format.thrift import LazyStructs, decode, encode, read_uleb, uleb
 from pqext.core.kernels.thrift import schema_tree
 from pqext.core.kernels.thrift.footer_lists import nested_struct_offsets, struct_offsets
 from pqext.core.kernels.thrift.reader import StructIndex, scan_fields

@@ -17,7 +17,6 @@ import numpy as np
 from isal.isal_zlib import crc32
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, warn_about_file
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import (
     GROUP_BYTES,
@@ -28,7 +27,7 @@ from pqext.core.footer.jump_table.jump_table import (
 )
 from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, build_list, peek
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
-from pqext.core.format.thrift import Struct, decode, field
+from pqext.core.format.thrift import Struct, decode, field, uleb
 from pqext.core.io.source import Source
 
 _logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.budget import Account
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, numbers, view
 from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.usage import Account
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_plain

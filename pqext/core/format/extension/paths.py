@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
-from pqext.core.format.extension.container import ExtensionContainer
+from pqext.core.format.extension.framing import ExtensionContainer
 from pqext.core.format.extension.structure import holds_header, set_extension, walk_extensions
 from pqext.core.format.metadata import ColumnChunk, FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct

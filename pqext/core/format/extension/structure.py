@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import OWN_METADATA
-from pqext.core.format.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
+from pqext.core.format.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField, uleb
 from pqext.core.kernels.thrift.reader import scan_fields
 
 HeaderForm = Literal["spec", "thrift"]

@@ -16,8 +16,7 @@ from isal import isal_zlib
 from pqext.core.base.buffers import EMPTY, Bytes, view
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
-from pqext.core.encryption.cipher import module_length
-from pqext.core.encryption.modules import LENGTH_BYTES, Module
+from pqext.core.encryption.modules import LENGTH_BYTES, Module, module_length
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.format import compression
 from pqext.core.format.encodings import bit_packed, rle

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from pqext.core.base.budget import Account
 from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Account
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.format.encodings import plain
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.encodings.table import decoder
 from pqext.core.format.metadata import ColumnMetaData, Encoding, PageType
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder
-from pqext.core.read.pages import long_runs, page, page_groups
+from pqext.core.read.pages import page
 from pqext.core.read.pages.page import OpenedPages, RawPage
+from pqext.core.read.pages.page_groups import LONG_PAGE, check_rows, iter_groups, scratch_bytes, split_page
 from pqext.core.read.pages.page_selection import PageSelection
 from pqext.core.schema.shape import LeafShape
 
@@ -86,8 +87,8 @@ class PageDecoder:
     def _gather(self, run: list[RawPage], entries: int) -> None:
         """Append the pages that contain the next ``entries`` entries to ``run``."""
         while entries > 0 and (raw := self._next_page()) is not None:
-            if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
-                raw = self._split_page(raw, max(entries, long_runs.LONG))
+            if raw.num_values > 2 * LONG_PAGE and raw.num_values > 2 * entries:
+                raw = self._split_page(raw, max(entries, LONG_PAGE))
             run.append(raw)
             entries -= raw.num_values
 
@@ -97,7 +98,7 @@ class PageDecoder:
         The rest becomes the next page.
         """
         levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
-        parts = long_runs.split(raw, entries, self._metadata.codec, levels)
+        parts = split_page(raw, entries, self._metadata.codec, levels)
         if parts is not None:
             self._verify(raw)
             raw, self._unread = parts
@@ -168,7 +169,7 @@ class PageDecoder:
         except ParquetError:
             self._account.resize(before)
             raise
-        page_groups.check_rows(run, column.repetition, believes_header=self._believes_header)
+        check_rows(run, column.repetition, believes_header=self._believes_header)
         self._account.count_pages(len(run))
         return column
 
@@ -176,8 +177,8 @@ class PageDecoder:
         entries = sum(raw.num_values for raw in run)
         builder = LeafColumnBuilder(self._shape, entries, self._account, required_entries=required_entries)
         first = self.decoded_rows == 0
-        for group in page_groups.iter_groups(run):
-            scratch = page_groups.scratch_bytes(group, self._type.width)
+        for group in iter_groups(run):
+            scratch = scratch_bytes(group, self._type.width)
             try:
                 self._account.reserve(scratch)
                 builder.append(self._open(group), self._dictionary, first=first)

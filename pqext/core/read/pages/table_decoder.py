@@ -12,10 +12,10 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from pqext.core.base.budget import Account
 from pqext.core.base.buffers import allocate
 from pqext.core.base.errors import ArrayLimitError
 from pqext.core.base.limits import Limits
+from pqext.core.base.usage import Account
 from pqext.core.format import compression
 from pqext.core.format.encodings import plain, rle
 from pqext.core.format.encodings.decoding import Dictionary
@@ -23,9 +23,8 @@ from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.kernels.decode.page_table import PageTable
 from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
-from pqext.core.read.pages import long_runs
 from pqext.core.read.pages.page import OpenedPages
-from pqext.core.read.pages.page_groups import GROUP_BYTES, scratch_of
+from pqext.core.read.pages.page_groups import GROUP_BYTES, LONG_PAGE, SPLIT_BYTES, scratch_of
 from pqext.core.read.pages.page_selection import PageSelection, PageSpan
 from pqext.core.schema.shape import LeafShape
 
@@ -91,7 +90,7 @@ class TableDecoder:
             return None
         stop = table.until(0, entries)
         before = table.count(0, stop - 1)
-        if table.is_long(stop - 1, stop, 2 * max(long_runs.LONG, entries - before), long_runs.BYTES):
+        if table.is_long(stop - 1, stop, 2 * max(LONG_PAGE, entries - before), SPLIT_BYTES):
             raise FallbackRequired
         held = self._account.held
         try:

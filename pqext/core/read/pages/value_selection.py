@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, allocate, view
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.leb128 import uleb
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.encodings.table import decoder as find_decoder
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, Type
+from pqext.core.format.thrift import uleb
 from pqext.core.kernels.decode import selected_values
 from pqext.core.kernels.encodings import rle
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_plain

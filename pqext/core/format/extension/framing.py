@@ -1,13 +1,21 @@
-"""Container for several extensions, since a structure can have only one extension.
+"""Layouts of extension bytes: frames, and containers for several extensions of a structure, which can have only one.
 
-The container is a framed extension (:mod:`pqext.core.format.extension.framed`) under a UUID of its own, with the
-payload
+A frame can be recognised and checked from its end, without reading the preceding Thrift. Its layout is that of the
+first example in the specification:
+
+K bytes   payload
+    4 bytes   little-endian CRC-32 of the payload
+    4 bytes   little-endian K
+    4 bytes   little-endian CRC-32 of those four bytes
+    16 bytes  UUID of the extension
+
+A container is a frame under a UUID of its own, with the payload
 
     1 byte     version, 1
     ULEB128    number of entries
     then each  16 bytes UUID, ULEB128 length, that many bytes
 
-The order of entries and entries with unknown UUIDs are preserved. The rules are in
+The order of entries and entries with unknown UUIDs are preserved. Spec: "Binary Protocol Extensions"; the rules are in
 ``specs/binary-protocol-extensions.md``.
 """
 
@@ -16,15 +24,75 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from uuid import UUID
 
-from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.base.leb128 import read_uleb, uleb
-from pqext.core.format.extension.framed import FRAME_BYTES, frame, owner, unframe
-from pqext.core.format.extension.structure import extensions, set_extension
-from pqext.core.format.thrift import Struct
+from isal.isal_zlib import crc32
 
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.format.extension.structure import extensions, set_extension
+from pqext.core.format.thrift import Struct, read_uleb, uleb
+
+FRAME_BYTES = 28
+"""Number of bytes that a frame adds to its payload."""
 CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")
 """UUID of a container."""
 VERSION = 1
+
+
+def frame(payload: bytes, uuid: UUID) -> bytes:
+    """Return the extension bytes that contain ``payload`` under ``uuid``."""
+    if len(payload) + FRAME_BYTES >= 1 << 31:
+        raise ValueError(f"a payload of {len(payload)} bytes is too large for an extension")
+    size = _uint32(len(payload))
+    return b"".join([payload, _uint32(crc32(payload)), size, _uint32(crc32(size)), uuid.bytes])
+
+
+def owner(extension: bytes) -> UUID | None:
+    """Return the UUID of the frame that ``extension`` consists of; None if its length or a checksum is wrong."""
+    if len(extension) < FRAME_BYTES:
+        return None
+    uuid = UUID(bytes=extension[-16:])
+    try:
+        unframe(extension, uuid)
+    except CorruptFileError:
+        return None
+    return uuid
+
+
+def unframe(extension: bytes, uuid: UUID) -> bytes | None:
+    """Return the payload under ``uuid``; None if the extension does not end in ``uuid``.
+
+    Raises ``CorruptFileError`` if the UUID matches but a length or checksum is wrong.
+    """
+    if extension[-16:] != uuid.bytes:
+        return None
+    size = payload_size(extension[-FRAME_BYTES:], len(extension), uuid)
+    if size != len(extension) - FRAME_BYTES:
+        raise CorruptFileError(
+            f"extension {uuid} has {len(extension) - FRAME_BYTES} bytes of payload, but declares {size}"
+        )
+    return checked_payload(extension[:size], extension[size : size + 4], uuid)
+
+
+def _uint32(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def payload_size(end: bytes, available: int, uuid: UUID) -> int:
+    """Return the payload size from the last 28 bytes of a frame.
+
+    Raises ``CorruptFileError`` if its checksum is wrong or the frame exceeds the ``available`` bytes.
+    """
+    if _uint32(crc32(end[4:8])) != end[8:12]:
+        raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
+    size = int.from_bytes(end[4:8], "little")
+    if size > available - FRAME_BYTES:
+        raise CorruptFileError(f"extension {uuid} declares {size} bytes of payload, but has {available - FRAME_BYTES}")
+    return size
+
+
+def checked_payload(payload: bytes, crc: bytes, uuid: UUID) -> bytes:
+    if _uint32(crc32(payload)) != crc:
+        raise CorruptFileError(f"the payload of extension {uuid} does not match its checksum")
+    return payload
 
 
 class ExtensionContainer(Mapping[UUID, bytes]):
