@@ -161,15 +161,24 @@ def test_arrays_show_a_small_map(tmp_path: Path, rows: int) -> None:
     assert "WGS 84 (CRS84)" in html
 
 
-def test_map_of_an_array_follows_edges_across_the_antimeridian() -> None:
+def views_of_array(geometry: Any) -> list[str]:
+    table = pa.table([pa.array([geometry.wkb])], schema=pa.schema([geo.geometry_field("geom", edges="spherical")]))
+    return re.findall(r'viewBox="(.*?)"', as_extension(table)["geom"].chunk(0)._repr_html_())
+
+
+@pytest.mark.parametrize("half", [10, 89.7])
+def test_map_of_an_array_follows_edges_across_the_antimeridian(half: float) -> None:
     views = []
     for middle in (0, 180):
-        corners = [((x + middle + 180) % 360 - 180, y) for x, y in [(-10, 5), (10, 5), (10, 15), (-10, 15)]]
-        storage = pa.array([shapely.Polygon(corners).wkb])
-        table = pa.table([storage], schema=pa.schema([geo.geometry_field("geom", edges="spherical")]))
-        views.append(re.findall(r'viewBox="(.*?)"', as_extension(table)["geom"].chunk(0)._repr_html_()))
+        corners = [((x + middle + 180) % 360 - 180, y) for x, y in [(-half, 5), (half, 5), (half, 15), (-half, 15)]]
+        views.append(views_of_array(shapely.Polygon(corners)))
     assert len(views[0]) == 1
     assert views[0] == views[1]
+
+
+@pytest.mark.parametrize("middle", [[0], [45], [-45], [80, -80]])
+def test_map_of_an_array_wider_than_half_the_globe_shows_the_world(middle: list[float]) -> None:
+    assert views_of_array(shapely.LineString([(x, 0) for x in (-100, *middle, 100)])) == ["0 0 1000 500"]
 
 
 def test_scan_shows_row_groups_read_and_skipped(tmp_path: Path) -> None:
