@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
     from pqext.geo.layout.explain import BoxLayout, Layout, Part
     from pqext.report.boxes import BoxMap, DrawnBox
+    from pqext.report.map import Shapes
     from pqext.report.model import Box
-    from pqext.report.shapes import Shapes
 
 
 @command("map")

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from pqext.core.base.text import format_size, with_noun
-from pqext.report.map import box_shape, coast, graticule, ranges
-from pqext.report.markup import Markup, join, number, table, tag
+from pqext.report.map import Shapes, box_shape, coast, draw_shapes, graticule, ranges
+from pqext.report.markup import SHEET, Markup, join, number, table, tag
 from pqext.report.model import Box
 from pqext.report.projection import Projection, is_drawable
-from pqext.report.shapes import Shapes, draw_shapes
-from pqext.report.style import SHEET
 from pqext.report.zoom import SCRIPT, ZOOM_HEAD, ZOOM_SHEET, zoom_buttons
 
 MAX_DRAWN = 20_000

@@ -1,16 +1,38 @@
-"""Draw boxes and geometries on a map as inline SVG, in the coordinates of their CRS."""
+"""Draw boxes and geometries on maps as inline SVG, in the coordinates of their CRS.
+
+A map is a part of a page and takes its colours from the style sheet. The small map for notebooks has a limited size and
+contains its colours.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from pqext.core.base.text import format_size
 from pqext.report.land import land
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
 from pqext.report.projection import Projection, is_drawable
+
+MAX_BYTES = 40_000
+"""Maximum size of a small map; geometries are simplified, then sampled, until they fit."""
+_COARSEST = 1e5
+"""Tolerance beyond which no geometries are drawn; a drawing is about 1,000 units wide."""
+_SMALL_WIDTH = 420
+_INK = "currentColor"
+_ATTRIBUTES = {
+    'class="area"': 'fill="#2596be" fill-opacity=".35" stroke="#2596be"',
+    'class="line"': 'fill="none" stroke="#2596be"',
+    'class="dot"': 'stroke="#2596be" stroke-width="6" stroke-linecap="round"',
+    'class="shapes"': 'stroke-width="2"',
+    'class="graticule"': f'fill="{_INK}" stroke="{_INK}" stroke-opacity=".25" font-size="24" font-family="sans-serif"',
+    "<text ": '<text stroke="none" ',
+}
 
 
 def draw(report: DemoReport) -> Markup:
@@ -169,3 +191,111 @@ def _step(extent: float) -> float:
     rough = extent / 8
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Geometries as an array of shapely; with ``on_globe``, their edges take the short way around the globe."""
+
+    geometries: Any
+    on_globe: bool = False
+
+    @property
+    def vertices(self) -> int:
+        """Number of vertices of all geometries."""
+        import shapely
+
+        return int(shapely.get_num_coordinates(self.geometries).sum())
+
+
+def draw_shapes(projection: Projection, shapes: Shapes) -> Markup:
+    """Draw polygons, lines and points, each as one path."""
+    import shapely
+
+    parts = shapely.get_parts(shapely.get_parts(shapes.geometries))  # collections contain multipolygons
+    if shapes.on_globe:
+        parts = [shapely.get_parts(_unwrap(part)) for part in parts]
+        parts = np.concatenate(parts) if parts else np.array([], object)
+    if projection.crs is not None and projection.crs.is_geographic:
+        turns = (np.array([turn, 0]) for turn in (-360, 0, 360))
+        parts = np.concatenate([shapely.transform(parts, turn.__add__) for turn in turns])
+    extent = projection.extent
+    visible = shapely.box(extent.xmin, extent.ymin, extent.xmax, extent.ymax)
+    parts = parts[shapely.intersects(shapely.envelope(parts), visible)]
+    dimensions = shapely.get_dimensions(parts)
+    return tag(
+        "g",
+        *(
+            tag("path", class_=name, d=path(projection, parts[dimensions == dimension]))
+            for dimension, name in ((2, "area"), (1, "line"), (0, "dot"))
+            if (dimensions == dimension).any()
+        ),
+        class_="shapes",
+    )
+
+
+def _unwrap(part: Any) -> Any:
+    """Return a geometry whose longitudes do not jump; rings around a pole are closed over it."""
+    import shapely
+
+    if part.geom_type == "Point" or part.is_empty or not np.isfinite(shapely.get_coordinates(part)).all():
+        return part
+    rings = shapely.get_rings(part) if part.geom_type == "Polygon" else [part]
+    results = []
+    for ring in rings:
+        points = shapely.get_coordinates(ring)
+        points[:, 0] = np.unwrap(points[:, 0], period=360)
+        if part.geom_type == "Polygon" and abs(points[-1, 0] - points[0, 0]) > 180:
+            pole = float(np.copysign(90, points[:, 1].mean()))
+            points = np.vstack([points, [points[-1, 0], pole], [points[0, 0], pole]])
+        results.append(points)
+    if part.geom_type != "Polygon":
+        return shapely.linestrings(results[0])
+    return shapely.polygons(results[0], [shapely.linearrings(hole) for hole in results[1:]] or None)
+
+
+def small_map(projection: Projection, label: str, shapes: Shapes | None, boxes: Iterable[tuple[Box, bool]] = ()) -> str:
+    """Draw geometries and boxes of row groups; boxes with False are dashed. ``label`` is the caption."""
+    import shapely
+
+    fitted, tolerance = shapes, 1.0
+    while True:
+        if tolerance > _COARSEST:
+            fitted = None
+        parts = [] if fitted is None else [draw_shapes(projection, fitted)]
+        drawing = _draw_small(projection, label, tolerance, parts, boxes)
+        if len(drawing.encode()) <= MAX_BYTES or fitted is None:
+            return drawing
+        tolerance *= 2
+        geometries = shapely.simplify(fitted.geometries, tolerance / projection.scale)
+        fitted = Shapes(geometries if tolerance < 10 else shapely.get_parts(geometries)[::2], fitted.on_globe)
+
+
+def _draw_small(
+    projection: Projection, label: str, tolerance: float, parts: list[Markup], boxes: Iterable[tuple[Box, bool]]
+) -> str:
+    import shapely
+
+    area = land(projection)
+    if area is not None:
+        ground = path(projection, shapely.simplify(area, 2 * tolerance / projection.scale))
+        parts = [tag("path", d=ground, fill=_INK, fill_opacity=".15"), *parts]
+    drawn = [
+        tag(
+            "rect", x=number(projection.x(left)), y=number(projection.y(box.ymax)),
+            width=number(max(2.0, projection.x(right) - projection.x(left))),
+            height=number(max(2.0, projection.y(box.ymin) - projection.y(box.ymax))),
+            fill="#2596be", fill_opacity=".2" if is_read else "0", stroke="#2596be" if is_read else _INK,
+            stroke_width=2, stroke_dasharray=None if is_read else "6 6",
+        )
+        for box, is_read in boxes
+        for left, right in projection.spans(box)
+    ]  # fmt: skip
+    svg = tag(
+        "svg", *parts, *drawn, graticule(projection, 24.0), role="img", aria_label=label,
+        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}", width=_SMALL_WIDTH,
+        style="display:block;max-width:100%;height:auto;border:1px solid",
+    )  # fmt: skip
+    for name, attributes in _ATTRIBUTES.items():
+        svg = Markup(svg.replace(name, attributes))
+    return str(tag("figure", svg, tag("figcaption", label), style="margin:4px 0"))

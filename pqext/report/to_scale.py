@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from pqext.core.base.text import format_size, with_noun
-from pqext.report.markup import HEAD, Markup, escape, join, number, table, tag
-from pqext.report.style import SHEET, rows_as_lists
+from pqext.report.markup import HEAD, SHEET, Markup, escape, join, number, rows_as_lists, table, tag
 
 WIDTH = 1000.0
 _HEIGHT = 40

@@ -8,15 +8,11 @@ from .description import (
     describe as describe,
     list_stores as list_stores,
 )
-from .indexes.bloomfilter import BloomFilter as BloomFilter
 from .indexes.box import Box as Box
-from .indexes.counts import NullCount as NullCount, RowCount as RowCount
 from .indexes.index import Collector as Collector, Index as Index, register_index as register_index
-from .indexes.minmax import MinMax as MinMax
-from .indexes.prefix import Prefix as Prefix
-from .indexes.valuelist import ValueList as ValueList
-from .indexes.variant_paths import VariantPaths as VariantPaths
-from .maintenance.path_inference import variant_indexes as variant_indexes
+from .indexes.statistics import MinMax as MinMax, NullCount as NullCount, RowCount as RowCount
+from .indexes.values import BloomFilter as BloomFilter, Prefix as Prefix, ValueList as ValueList
+from .indexes.variant_paths import VariantPaths as VariantPaths, variant_indexes as variant_indexes
 from .store.keys import StoreKeys as StoreKeys
 from .store.objects import SkippingStatistics as SkippingStatistics
 from .store.store import Store as Store, open_store as open_store

@@ -16,13 +16,10 @@ from pqext.dataset.scan import Scan
 from pqext.skipping import description
 from pqext.skipping.description import StoreDescription
 from pqext.skipping.format.names import default_location
-from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.box import Box
-from pqext.skipping.indexes.counts import NullCount, RowCount
 from pqext.skipping.indexes.index import Index, index_type_named
-from pqext.skipping.indexes.minmax import MinMax
-from pqext.skipping.indexes.prefix import Prefix
-from pqext.skipping.indexes.valuelist import ValueList
+from pqext.skipping.indexes.statistics import MinMax, NullCount, RowCount
+from pqext.skipping.indexes.values import BloomFilter, Prefix, ValueList
 from pqext.skipping.indexes.variant_paths import VariantPaths
 from pqext.skipping.maintenance import compaction, construction
 from pqext.skipping.maintenance.construction import Summary

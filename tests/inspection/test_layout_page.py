@@ -15,7 +15,7 @@ from browser import contrast, in_a_browser, render
 import pqext
 from pqext.inspection import file_layout, layout
 from pqext.report import to_scale
-from pqext.report.style import SHEET
+from pqext.report.markup import SHEET
 
 TABLE = pa.table({"id": range(3000), "name": [f"name {i % 50}" for i in range(3000)]})
 def written(table: pa.Table = TABLE, **options: object) -> bytes:

@@ -20,11 +20,9 @@ from pqext import geo
 from pqext.cli import app
 from pqext.geo.types import as_extension
 from pqext.report.land import land
-from pqext.report.map import coordinate, path
+from pqext.report.map import MAX_BYTES, Shapes, coordinate, draw_shapes, path, small_map
 from pqext.report.model import Box
 from pqext.report.projection import Projection
-from pqext.report.shapes import Shapes, draw_shapes
-from pqext.report.small_map import MAX_BYTES, small_map
 
 CRS84 = pyproj.CRS("OGC:CRS84")
 GERMANY = shapely.Polygon([(2.8e5, 5.3e6), (9.2e5, 5.3e6), (7e5, 6.1e6), (4e5, 6e6)])

@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.write.writer import write_table
-from pqext.skipping.indexes.bloomfilter import BloomFilter
-from pqext.skipping.indexes.counts import NullCount, RowCount
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.indexes.minmax import MinMax
-from pqext.skipping.indexes.prefix import Prefix
-from pqext.skipping.indexes.valuelist import ValueList
+from pqext.skipping.indexes.statistics import MinMax, NullCount, RowCount
+from pqext.skipping.indexes.values import BloomFilter, Prefix, ValueList
 from pqext.skipping.maintenance.construction import storage_type_options
 from pqext.skipping.maintenance.object_cells import Indexer, resolve
 from pqext.skipping.store.clauses import Evidence, exclusions

@@ -11,7 +11,7 @@ import pytest
 
 from pqext.dataset.expressions import col
 from pqext.dataset.expressions.visitors import normal
-from pqext.skipping.indexes.minmax import MinMax
+from pqext.skipping.indexes.statistics import MinMax
 from pqext.skipping.store.clauses import Evidence
 
 C = col("c")

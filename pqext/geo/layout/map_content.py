@@ -17,10 +17,9 @@ from pqext.geo.layout.explain import geometry_leaf, row_group_parts
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import to_shapely
 from pqext.report.boxes import describe_crs
+from pqext.report.map import Shapes, small_map
 from pqext.report.model import Box
 from pqext.report.projection import Projection
-from pqext.report.shapes import Shapes
-from pqext.report.small_map import small_map
 
 _MAX_ROWS, _MAX_BYTES = 1_000, 2_000_000
 """Limits of the sample that the map of an array draws."""

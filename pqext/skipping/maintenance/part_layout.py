@@ -19,8 +19,8 @@ from pqext.skipping.format import spark_schema
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, index_column, object_name, partition_column
 from pqext.skipping.format.parts import UNSEEN, Parts, write_part
-from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.index import Index
+from pqext.skipping.indexes.values import BloomFilter
 from pqext.skipping.maintenance.object_cells import Row, TypedIndex
 from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_COLUMN, VERSION_TYPE, join_location
 from pqext.skipping.store.keys import StoreKeys, label_keys
