@@ -146,9 +146,9 @@ def is_plain(leaf: Expression, operand: Base) -> bool:
 
 
 _BUILT_IN = {
-    "bloomfilter": "values:BloomFilter", "box": "box:Box", "count": "statistics:RowCount", "minmax": "statistics:MinMax",
-    "nulls": "statistics:NullCount", "paths": "variant_paths:VariantPaths", "prefix": "values:Prefix",
-    "valuelist": "values:ValueList",
+    "bloomfilter": "values:BloomFilter", "box": "box:Box", "count": "statistics:RowCount",
+    "minmax": "statistics:MinMax", "nulls": "statistics:NullCount", "paths": "variant_paths:VariantPaths",
+    "prefix": "values:Prefix", "valuelist": "values:ValueList",
 }  # fmt: skip
 """Classes of the built-in index types, imported on first use."""
 _registered: dict[str, type[Index]] = {}
