@@ -11,10 +11,10 @@ from pyspark.sql.datasource import DataSource
 
 
 class DefaultSource(DataSource):
-    """Stands for :class:`pqext.spark.sources.parquet.PqextSource`, which it makes."""
+    """Stands for :class:`pqext.spark.sources.data_sources.PqextSource`, which it makes."""
 
     def __new__(cls, options: dict[str, str]) -> Any:
-        from pqext.spark.sources.parquet import PqextSource
+        from pqext.spark.sources.data_sources import PqextSource
 
         return PqextSource(options)
 

@@ -11,10 +11,10 @@ from pyspark.sql.datasource import DataSource
 
 
 class DefaultSource(DataSource):
-    """Stands for :class:`pqext.spark.sources.json_lines.JsonLinesSource`, which it makes."""
+    """Stands for :class:`pqext.spark.sources.data_sources.JsonLinesSource`, which it makes."""
 
     def __new__(cls, options: dict[str, str]) -> Any:
-        from pqext.spark.sources.json_lines import JsonLinesSource
+        from pqext.spark.sources.data_sources import JsonLinesSource
 
         return JsonLinesSource(options)
 

@@ -22,7 +22,7 @@ from .core.io.sources.cache import clear_cache as clear_cache, set_cache_bytes a
 # Write
 from .core.write.writer import ParquetWriter as ParquetWriter, write_table as write_table
 from .dataset.writing.dataset import write_dataset as write_dataset
-from .dataset.writing.saved import SaveResult as SaveResult
+from .dataset.writing.dataset import SaveResult as SaveResult
 from .core.options.read_write import WriteOptions as WriteOptions
 from .core.options.layout import Checkpoint as Checkpoint
 from .core.files.concatenate import concatenate as concatenate

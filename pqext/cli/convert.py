@@ -24,8 +24,19 @@ from pqext.cli.convert_options import (
 from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widen_types
 from pqext.cli.derived_columns import add_columns, parse_recipe, suggest_geometry
 from pqext.cli.errors import usage_errors
-from pqext.cli.input_format import FORMATS, format_of, format_of_name
-from pqext.cli.inputs import MAX_MESSAGES, Losses, Source, Stream, geojson, json_documents, parquet, vector
+from pqext.cli.inputs import (
+    FORMATS,
+    MAX_MESSAGES,
+    Losses,
+    Source,
+    Stream,
+    format_of,
+    format_of_name,
+    geojson,
+    json_documents,
+    parquet,
+    vector,
+)
 from pqext.cli.locations import (
     STREAM,
     Place,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pqext.cli.input_format import suffix_of
-from pqext.cli.inputs import Losses, OnError, Source, Stream, is_location, name_of, open_bytes
+from pqext.cli.inputs import Losses, OnError, Source, Stream, is_location, name_of, open_bytes, suffix_of
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.io.sources.streams import codec_errors
 

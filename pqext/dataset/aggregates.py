@@ -21,8 +21,8 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.statistics import is_cuttable
+from pqext.dataset.evaluation.comparison import as_arrow, extreme
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
-from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
 from pqext.dataset.ordering import executor_of

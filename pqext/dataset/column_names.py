@@ -15,7 +15,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, col
-from pqext.dataset.expressions.dotted_names import dotted_columns, exact, replace_columns
+from pqext.dataset.expressions.visitors import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 

@@ -40,8 +40,8 @@ from pqext.dataset.planning.conjuncts import conjuncts_of
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.planning.projection import ComputedColumn, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
+from pqext.dataset.pruning.bounds import UNKNOWN, interval
 from pqext.dataset.pruning.implied_predicates import distance_arguments
-from pqext.dataset.pruning.intervals import UNKNOWN, interval
 from pqext.dataset.pruning.search_radius import distance_to_group, search_radii
 from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner

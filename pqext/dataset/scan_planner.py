@@ -24,9 +24,8 @@ from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.planning.certainty import split_plans
-from pqext.dataset.planning.checks import check_numbers
-from pqext.dataset.planning.likely_mistakes import checkable_parts, mistake_warnings_of
-from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
+from pqext.dataset.planning.explanation import checkable_parts, mistake_warnings_of
+from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_numbers
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.skipping import prune_by_store, stored_value_conjuncts

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pqext.core.base.limits import Limits
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Expression, bases
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.planner import RowTarget
 from pqext.dataset.planning.projection import ComputedColumn

@@ -20,9 +20,8 @@ from pqext.core.write.writer import write_table
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.reading import scan
 from pqext.dataset.scan import Scan
-from pqext.dataset.writing.dataset import WriteMode
+from pqext.dataset.writing.dataset import SaveResult, WriteMode
 from pqext.dataset.writing.dataset import write_dataset as write_partitions
-from pqext.dataset.writing.saved import SaveResult
 from pqext.geo.cells import Grid, cells, centres
 from pqext.geo.frames import from_geopandas, geometry_columns
 

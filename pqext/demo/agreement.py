@@ -132,7 +132,7 @@ def _spark_count(
     from pyspark.sql import functions as F
 
     from pqext.spark.functions import try_variant_get
-    from pqext.spark.pushdown.variant_paths import spark_path
+    from pqext.spark.pushdown.variant_column import spark_path
     from pqext.variant.access.path import parse
 
     frame = spark.read.parquet(str(path))

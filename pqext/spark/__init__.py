@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
             raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'") from error
         raise
     if isinstance(value, FunctionType):
-        from pqext.spark.base.arguments import check_arguments
+        from pqext.spark.base.errors import check_arguments
 
         value = check_arguments(value)
         setattr(sys.modules[__name__], name, value)

@@ -12,9 +12,9 @@ from .pushdown.conditions import variant as variant
 from .reading.planning import read_metrics as read_metrics
 from .skipping.building import build_skipping as build_skipping, refresh_skipping as refresh_skipping
 from .skipping.reading import read_with_skipping as read_with_skipping
-from .sources.registration import register as register
+from .sources.data_sources import register as register
 from .sources.session import local_session as local_session
 from .writing.layouts import layout as layout
 from .writing.sink import SaveResult as SaveResult, WrittenFile as WrittenFile
-from .writing.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
+from .columns.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
 from .writing.write_plan import VariantPlan as VariantPlan, WritePlan as WritePlan, explain_write as explain_write

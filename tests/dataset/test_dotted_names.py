@@ -15,7 +15,7 @@ import pytest
 
 import pqext
 from pqext import col, filters, skipping
-from pqext.dataset.expressions.dotted_names import exact
+from pqext.dataset.expressions.visitors import exact
 
 ROWS = pa.table({"a.b": [1, 2, 3], "a": [{"b": 30, "c": 1}, {"b": 20, "c": 2}, {"b": 10, "c": 3}], "n": [0, 1, 2]})
 COLUMN: list[Any] = [

@@ -12,8 +12,8 @@ import pytest
 
 from pqext.core.base.errors import CorruptFileError, LimitError, UnsupportedError
 from pqext.core.io.sources import pending_files
+from pqext.dataset.files.manifests import SINK_LOG, SinkLog
 from pqext.dataset.files.sources import find_sources
-from pqext.dataset.files.spark_metadata import FOLDER, SinkLog
 from reference.pace import SLOWER
 
 
@@ -21,7 +21,7 @@ def folder(root: Path, *names: str) -> Path:
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-    (root / FOLDER).mkdir(exist_ok=True)
+    (root / SINK_LOG).mkdir(exist_ok=True)
     return root
 
 
@@ -33,7 +33,7 @@ def log(root: Path, batches: Mapping[str, list[str]]) -> None:
             action = "delete" if name.startswith("-") else "add"
             path = (root / name.removeprefix("-")).as_uri()
             lines.append(json.dumps({"path": path, "size": 1, "isDir": False, "action": action}))
-        (root / FOLDER / batch).write_text("\n".join(lines))
+        (root / SINK_LOG / batch).write_text("\n".join(lines))
 
 
 def visible_files(root: Path, source: str = "") -> list[str]:
@@ -43,7 +43,7 @@ def visible_files(root: Path, source: str = "") -> list[str]:
 def test_files_without_a_batch_are_ignored(tmp_path: Path) -> None:
     root = folder(tmp_path / "t", "a.parquet", "y=1/b c%2F.parquet", "orphan.parquet", "y=1/orphan.parquet")
     log(root, {"0": ["a.parquet"], "1": ["y=1/b c%2F.parquet"]})
-    (root / FOLDER / ".2.tmp").write_text("v1\nbroken")
+    (root / SINK_LOG / ".2.tmp").write_text("v1\nbroken")
     assert visible_files(root) == ["a.parquet", "y=1/b c%2F.parquet"]
     assert visible_files(root, "*.parquet") == ["a.parquet"]
     assert visible_files(tmp_path) == ["t/a.parquet", "t/y=1/b c%2F.parquet"]
@@ -55,7 +55,7 @@ def test_log_combines_the_last_compact_file_with_later_batches(tmp_path: Path) -
     log(root, {"1": ["5.parquet"], "2.compact": ["0.parquet", "1.parquet"]})
     log(root, {"3": ["2.parquet", "-0.parquet"], "4": ["3.parquet"]})
     assert visible_files(root) == ["1.parquet", "2.parquet", "3.parquet"]
-    (root / FOLDER / "3").unlink()
+    (root / SINK_LOG / "3").unlink()
     with pytest.raises(CorruptFileError, match="batch 3 is missing"):
         visible_files(root)
 
@@ -84,10 +84,10 @@ def test_empty_log_has_no_files_and_a_corrupt_log_is_named(tmp_path: Path) -> No
         ("v1\n[]", CorruptFileError),
         ("v1\n" + "[" * 100_000, CorruptFileError),
     ):
-        (root / FOLDER / "0").write_text(text)
-        with pytest.raises(error, match=rf"{FOLDER}/0"):
+        (root / SINK_LOG / "0").write_text(text)
+        with pytest.raises(error, match=rf"{SINK_LOG}/0"):
             visible_files(root)
-    (root / FOLDER / "0").write_bytes(b"v1\n\xff")
+    (root / SINK_LOG / "0").write_bytes(b"v1\n\xff")
     with pytest.raises(CorruptFileError, match="corrupt"):
         visible_files(root)
 
@@ -107,9 +107,9 @@ def test_length_of_log_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 1000)
     names = [f"part-{number}.parquet" for number in range(100)]
     log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})
-    assert (tmp_path / FOLDER / "9.compact").stat().st_size > 1000
+    assert (tmp_path / SINK_LOG / "9.compact").stat().st_size > 1000
     assert sorted(visible_files(tmp_path)) == sorted(names)
-    with (tmp_path / FOLDER / "10").open("wb") as file:
+    with (tmp_path / SINK_LOG / "10").open("wb") as file:
         file.write(b"v1\n")
         file.truncate(1 << 40)  # zeros without end, which take no space
     with pytest.raises(LimitError, match=r"a line of the manifest has 1,048,576 bytes.*10"):

@@ -11,7 +11,7 @@ import pytest
 
 import pqext
 from pqext import col, filters
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 
 ZONE = "America/New_York"
 HOURS = [datetime(2024, 3, 9, tzinfo=UTC) + timedelta(hours=hour) for hour in range(72)]

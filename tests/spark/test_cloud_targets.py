@@ -16,7 +16,7 @@ import pqext
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.container import Container
 from pqext.core.io.sources.store import Location, clear_stores
-from pqext.dataset.files.store_journal import NOTE
+from pqext.dataset.files.manifests import JOURNAL
 from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, StagedFile
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.spark import clean
@@ -89,9 +89,9 @@ def test_files_are_invisible_until_the_commit_and_replaced_atomically(target_fol
     third.commit(staged(third, THIRD, [9]), overwrite=True)
     assert rows(url, options) == [9]
     assert sorted(cloud.objects) == [
-        f"data/out/{name}" for name in ("_SUCCESS", NOTE, f"part-00000-{THIRD}-1.parquet")
+        f"data/out/{name}" for name in ("_SUCCESS", JOURNAL, f"part-00000-{THIRD}-1.parquet")
     ]
-    assert cloud.objects[f"data/out/{NOTE}"] == b""
+    assert cloud.objects[f"data/out/{JOURNAL}"] == b""
 
 
 @pytest.mark.spec("spark.store.steady")

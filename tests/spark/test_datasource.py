@@ -28,7 +28,7 @@ from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
 from pqext.spark.reading.planning import ReadPlan
 from pqext.spark.reading.request import Query
-from pqext.spark.sources.parquet import Reader
+from pqext.spark.sources.data_sources import Reader
 
 SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
 FIJI = (175.0, -30.0, -175.0, -10.0)

@@ -17,7 +17,7 @@ from pqext import geo
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions as P
-from pqext.spark.functions import geometry_accessors, geometry_keys, geometry_predicates
+from pqext.spark.functions import geometry_accessors, geometry_predicates
 from pqext.spark.functions.geometry_arrays import Geometries
 
 WKT = [
@@ -218,15 +218,15 @@ def quadkey(x: float, y: float, zoom: int) -> str:
 )
 def test_geohash_and_quadkey_match_published_values(x: float, y: float, geohash: str | None) -> None:
     point = from_points([x], [y])
-    assert geometry_keys.GEOHASH.evaluate(point, precision=5).to_pylist() == [geohash]
+    assert geometry_accessors.GEOHASH.evaluate(point, precision=5).to_pylist() == [geohash]
     for zoom in (1, 5, 29):
-        found = geometry_keys.QUADKEY.evaluate(point, zoom=zoom).to_pylist()
+        found = geometry_accessors.QUADKEY.evaluate(point, zoom=zoom).to_pylist()
         assert found == [None if geohash is None else quadkey(x, y, zoom)]
 
 
 def test_geohash_of_twelve_characters_matches_the_published_one() -> None:
     point = from_points([10.40744], [57.64911])
-    assert geometry_keys.GEOHASH.evaluate(point, precision=12)[0].as_py() == "u4pruydqqvj8"
+    assert geometry_accessors.GEOHASH.evaluate(point, precision=12)[0].as_py() == "u4pruydqqvj8"
 
 
 def spherical(rows: list[Any]) -> pa.Array:

@@ -17,7 +17,7 @@ import pqext
 from pqext import col
 from pqext.spark import explain_read, query, read, read_json
 from pqext.spark.reading.request import Query
-from pqext.spark.sources.parquet import PqextSource
+from pqext.spark.sources.data_sources import PqextSource
 
 __all__ = ["s3", "server"]
 

@@ -18,7 +18,7 @@ import pqext
 from pqext.dataset.files.folders import COMMIT, list_files
 from pqext.dataset.writing import commit
 from pqext.spark import explain_read, explain_write, functions, layout, shred_variant, write
-from pqext.spark.streams.sink import StreamSink
+from pqext.spark.streams.parquet import StreamSink
 from pqext.spark.writing.sink import Sink, read_summary
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])

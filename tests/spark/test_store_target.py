@@ -22,8 +22,7 @@ from pqext import variant
 from pqext.core.base.errors import CorruptFileError, LimitError, SourceError
 from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import Pending
-from pqext.dataset.files.manifests import read_manifest
-from pqext.dataset.files.store_journal import NOTE, StoreJournal
+from pqext.dataset.files.manifests import JOURNAL, StoreJournal, read_manifest
 from pqext.dataset.writing.commit import CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, note_of
 from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile
@@ -145,7 +144,7 @@ def test_job_killed_at_any_request_is_committed_or_absent(
                 died = True
         found = rows(options)
         assert found in ([1, 2], [10, 11]), step
-        decided = f"data/out/{NOTE}" in target._bucket.keys("") or found == [10, 11]
+        decided = f"data/out/{JOURNAL}" in target._bucket.keys("") or found == [10, 11]
         done = clean(URL, older_than=timedelta(0), storage_options=options)
         assert rows(options) == ([10, 11] if decided else [1, 2]), (step, done)
         assert [*target._bucket.iter_pending_files("")] == []
@@ -232,7 +231,7 @@ def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
             if operation == "complete_multipart_upload" and more["UploadId"] not in waiting:
                 raise FileNotFoundError(key)  # as S3 answers, where moto fails
             response = call(self, operation, key, **more)
-            if key.endswith(NOTE) and "IfNoneMatch" in more:
+            if key.endswith(JOURNAL) and "IfNoneMatch" in more:
                 requests = []
             return response
 
@@ -242,7 +241,7 @@ def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
         monkeypatch.setattr(multipart.Bucket, "call", call)
         assert requests is not None
         assert [*bucket.iter_pending_files("")] == []
-        assert not [key for key in bucket.keys("data/") if NOTE in key], requests
+        assert not [key for key in bucket.keys("data/") if JOURNAL in key], requests
         return requests, jobs[3]
 
     for step in range(len(publish(100)[0])):
@@ -312,7 +311,7 @@ def test_overwrite_replaces_files_committed_during_its_listing(
     monkeypatch.setattr(multipart.Bucket, "put", put_late)
     two.commit(second, overwrite=True)
     assert rows(options) == [3]
-    assert f"data/out/{NOTE}" not in two._bucket.keys("")
+    assert f"data/out/{JOURNAL}" not in two._bucket.keys("")
 
 
 @pytest.mark.spec("spark.store.together")
@@ -402,7 +401,7 @@ def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]
     target._bucket.put("data/out/notes.txt", b"mine")
     with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt does not have the name of a Parquet file"):
         target.check(True, append_check(lambda: b""))
-    target._bucket.put(f"data/out/{NOTE}", b"{")
+    target._bucket.put(f"data/out/{JOURNAL}", b"{")
     with pytest.raises(CorruptFileError, match="the record of an unfinished job is corrupt"):
         clean(URL, storage_options=options)
 

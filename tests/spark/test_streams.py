@@ -20,10 +20,9 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources import multipart
 from pqext.dataset.writing import commit
 from pqext.spark import clean
-from pqext.spark.streams import sink as stream_sink
+from pqext.spark.streams import parquet as stream_sink
 from pqext.spark.streams.files import FileStream, StreamOptions
-from pqext.spark.streams.sink import StreamSink
-from pqext.spark.streams.source import ParquetStream
+from pqext.spark.streams.parquet import ParquetStream, StreamSink
 
 __all__ = ["s3", "server"]
 

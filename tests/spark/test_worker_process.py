@@ -24,8 +24,8 @@ for error in (BrokenPipeError("closed"), ValueError("shown once")):
 """
 IN_PLANNER = """
 import gc, sys
-from pqext.spark.sources.json_lines import JsonLinesSource
-from pqext.spark.sources.parquet import PqextSource
+from pqext.spark.sources.data_sources import JsonLinesSource
+from pqext.spark.sources.data_sources import PqextSource
 
 frozen = gc.get_freeze_count()
 {call}

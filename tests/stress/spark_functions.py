@@ -21,7 +21,6 @@ from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark.functions import (
     geometry_accessors,
     geometry_formats,
-    geometry_keys,
     geometry_operations,
     geometry_predicates,
     variant_schemas,
@@ -48,7 +47,9 @@ def cases(folder: Path) -> Iterator[Case]:
     yield Case(
         "st_transform", lambda _: geometry_operations.TRANSFORM.evaluate(wkb, target="EPSG:3857", source="EPSG:4326")
     )
-    yield Case("st_geohash", lambda _: geometry_keys.GEOHASH.evaluate(from_points([1.5] * 50, [2.5] * 50), precision=7))
+    yield Case(
+        "st_geohash", lambda _: geometry_accessors.GEOHASH.evaluate(from_points([1.5] * 50, [2.5] * 50), precision=7)
+    )
     texts = geo.to_wkt(wkb)
     yield Case("st_geomfromwkt", lambda _: geometry_formats.FROM_WKT.evaluate(texts))
     yield from of_predicates(rows, wkb)

@@ -1,15 +1,22 @@
-"""Compare two arrays row by row, by the exact order of their values even if their types differ."""
+"""Order of values: compare arrays row by row, find extremes, and locate literals among the values of an Arrow type.
+
+Comparisons are exact even if types differ. A type may not be able to represent a literal.
+"""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.format.predicate import Operator
+from pqext.core.format.predicate import Operator, Value
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.expressions.literals import NANOSECONDS, ValueType, value_type_of_arrow
 
 _NUMBERS = ("integer", "float", "decimal")
@@ -18,6 +25,10 @@ COMPARABLE = (*_NUMBERS, "binary", "uuid")
 _DAY = 86_400_000_000_000
 _NEAR = 1e-9
 """Relative difference below which doubles and decimals are compared exactly."""
+_COMPARED = {
+    pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
+}  # fmt: skip
+"""Types that Arrow cannot sort, with sortable types for the same values."""
 
 
 def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
@@ -180,3 +191,158 @@ def comparison_type(type: pa.DataType, text: str) -> ValueType:
     if value_type is None:
         raise TypeError(f"{text} of type {type} can only be compared with null")
     return value_type
+
+
+def extreme(array: pa.Array, side: str) -> pa.Array:
+    """Return an array with one value: the minimum of ``array`` if ``side`` is ``min``, otherwise its maximum.
+
+    A dictionary array gives an array of its values' type. Nulls and NaN are ignored; the result is null if no other
+    values remain.
+    """
+    if pa.types.is_dictionary(array.type):
+        return extreme(decode_dictionary(array.unique()), side)
+    kind = array.type
+    array = to_sortable(array)
+    if pa.types.is_floating(array.type):
+        array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
+    try:
+        return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"values of type {kind} have no minimum and maximum") from error
+
+
+def to_sortable(array: pa.Array) -> pa.Array:
+    """Cast an array to a type that Arrow can sort; return it unchanged if that is not necessary or not possible."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return to_sortable(decode_dictionary(array))
+    compared = _COMPARED.get(kind)
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        compared = pa.decimal128(kind.precision, kind.scale)
+    return array if compared is None else array.cast(compared)
+
+
+def has_nan(array: pa.Array) -> bool:
+    """Return whether any value is NaN."""
+    return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
+
+
+def as_arrow(value: Value, type_: pa.DataType) -> pa.Scalar | None:
+    """Convert a comparison value to an Arrow scalar of type ``type_``.
+
+    Return None for a type without a conversion, and for a timestamp that is not a multiple of the type's unit.
+    Raises ``ValueError`` or ``OverflowError`` if the type cannot hold the value.
+    """
+    types = pa.types
+    if types.is_boolean(type_) or types.is_floating(type_) or types.is_decimal(type_) or types.is_binary(type_):
+        return pa.scalar(value, type_)
+    if types.is_integer(type_):
+        return pa.scalar(value, type_)
+    if types.is_string(type_) and isinstance(value, bytes):
+        return pa.scalar(value.decode(), type_)
+    if types.is_date32(type_):
+        return pa.scalar(value, pa.int32()).cast(type_)
+    if types.is_timestamp(type_) and isinstance(value, int):
+        unit = NANOSECONDS[type_.unit]
+        return pa.scalar(value // unit, pa.int64()).cast(type_) if value % unit == 0 else None
+    return None
+
+
+class Place(Enum):
+    """Position of a value relative to the values that an Arrow type can represent."""
+
+    BELOW = 0
+    EXACT = 1
+    BETWEEN = 2
+    ABOVE = 3
+
+
+def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
+    """Rewrite ``operator value`` as an operator and a scalar that ``type`` can store.
+
+    If the result does not depend on the row, return it as a boolean, which holds for all non-null rows.
+
+    ``type`` is the type of a :func:`comparable` array. Times and dates compare as their stored integers, NaN like any
+    other scalar.
+    """
+    if pa.types.is_floating(type):
+        place, scalar = (Place.EXACT, pa.scalar(value)) if value != value else locate_float(value)
+    else:
+        place, scalar = locate(value, type)
+    match place:
+        case Place.EXACT:
+            return operator, scalar
+        case Place.BETWEEN if operator in ("<", "<="):
+            return "<=", scalar
+        case Place.BETWEEN if operator in (">", ">="):
+            return ">", scalar
+        case Place.BELOW:
+            return operator in ("!=", ">", ">=")
+        case Place.ABOVE:
+            return operator in ("!=", "<", "<=")
+    return operator == "!="
+
+
+def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
+    """Return the position of ``value`` relative to the values of ``type``, and a scalar.
+
+    The scalar is the greatest of the stored type that does not exceed ``value``; None if ``value`` is out of range.
+    """
+    if pa.types.is_boolean(type):
+        return Place.EXACT, pa.scalar(value)
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+        return Place.EXACT, pa.scalar(value, type)
+    if value != value or value == inf:
+        return Place.ABOVE, None
+    if value == -inf:
+        return Place.BELOW, None
+    exact = Fraction(value) * _units(type)
+    floor = exact.numerator // exact.denominator
+    low, high = range_of(type)
+    if floor < low:
+        return Place.BELOW, None
+    if floor > high:
+        return Place.ABOVE, None
+    place = Place.EXACT if floor == exact else Place.BETWEEN
+    if pa.types.is_decimal(type):
+        return place, pa.scalar(_remove_scale(floor, type.scale), type)
+    if pa.types.is_temporal(type):
+        type = pa.int32() if type.bit_width == 32 else pa.int64()
+    return place, pa.scalar(floor, type)
+
+
+def locate_float(value: Any) -> tuple[Place, Any]:
+    try:
+        near = float(value)
+    except OverflowError:
+        near = inf if value > 0 else -inf
+    if near > value:
+        near = nextafter(near, -inf)
+    return (Place.EXACT if near == value else Place.BETWEEN), pa.scalar(near, pa.float64())
+
+
+def _units(type: pa.DataType) -> Fraction:
+    """Return the number of stored integer units in one unit of the comparison value."""
+    if pa.types.is_decimal(type):
+        return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
+    if pa.types.is_timestamp(type) or pa.types.is_time(type):
+        return Fraction(1, NANOSECONDS[type.unit])
+    if pa.types.is_date64(type):
+        return Fraction(86_400_000)
+    return Fraction(1)
+
+
+def range_of(type: pa.DataType) -> tuple[int, int]:
+    """Return the smallest and largest integer that the type stores."""
+    if pa.types.is_decimal(type):
+        return 1 - 10**type.precision, 10**type.precision - 1
+    if pa.types.is_unsigned_integer(type):
+        return 0, (1 << type.bit_width) - 1
+    return -1 << (type.bit_width - 1), (1 << (type.bit_width - 1)) - 1
+
+
+def _remove_scale(integer: int, scale: int) -> Decimal:
+    digits = tuple(map(int, str(abs(integer))))
+    return Decimal((int(integer < 0), digits, -scale))

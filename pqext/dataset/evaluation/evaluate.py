@@ -19,10 +19,23 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
-from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, comparison_type
-from pqext.dataset.evaluation.geometries import compute_function, geometry_type
-from pqext.dataset.evaluation.literal_placement import Place, fit_literal, locate, locate_float, range_of
-from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute
+from pqext.dataset.evaluation.comparison import (
+    Place,
+    check_comparable,
+    compare_arrays,
+    comparison_type,
+    fit_literal,
+    locate,
+    locate_float,
+    range_of,
+)
+from pqext.dataset.evaluation.operand_values import (
+    cast_uuids,
+    check_pattern_type,
+    compute,
+    compute_function,
+    geometry_type,
+)
 from pqext.dataset.expressions import (
     NEGATED,
     Cast,

@@ -29,9 +29,8 @@ from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
-from pqext.dataset.planning.checks import check_batches
 from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
-from pqext.dataset.planning.plan import RowGroupPlan, Stage, merge_stages
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, check_batches, merge_stages
 from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20

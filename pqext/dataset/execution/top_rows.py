@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.schema.types.arrow_compute import is_view, take_positions
+from pqext.dataset.evaluation.comparison import to_sortable
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
-from pqext.dataset.evaluation.extremes import to_sortable
 from pqext.dataset.expressions import Column, Expression, Value
 
 _PENDING_ROWS = 1 << 16

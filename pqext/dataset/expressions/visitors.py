@@ -1,15 +1,23 @@
-"""Traverse expressions: fold them from the bottom up, push Not down, and list their leaves, operands and columns."""
+"""Traverse expressions: fold them, push Not down, list their parts, and resolve dotted names and time zones.
+
+``col("a.b")`` is ambiguous until it is resolved against columns. :func:`exact` decides: the column named ``a.b``
+wins over a field of a struct. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field, ``col(["a.b"])`` is
+the column.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Container, Iterator
+from dataclasses import fields, is_dataclass, replace
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from pqext.dataset.expressions import (
     NEGATED,
     And,
     Base,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -17,15 +25,19 @@ from pqext.dataset.expressions import (
     IsNotNull,
     IsNull,
     Matches,
+    NamedValue,
     Not,
     OneOperand,
     Operand,
     Or,
     Relation,
     Spatial,
+    VariantField,
     bases,
     operand_column,
 )
+from pqext.variant.access.targets import depends_on_timezone, target_type
+from pqext.variant.timezones import find_timezone
 
 T = TypeVar("T")
 
@@ -164,3 +176,85 @@ def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
         case Relation():
             return leaf.left, leaf.right
     raise TypeError(f"expected an expression, not {type(leaf).__name__}")
+
+
+def exact(node: T, names: Container[str]) -> T:
+    """Resolve the dotted names in a condition or value that equal one of ``names``."""
+    if not dotted_columns(node):
+        return node
+    made: T = replace_columns(node, lambda column: column.exact(names))
+    return made
+
+
+def dotted_columns(node: Any) -> list[Column]:
+    """Return the columns of a condition or value whose dotted names may also be names of top-level columns."""
+    results: list[Column] = []
+
+    def collect(column: Column) -> Column:
+        if column.dotted > 1:
+            results.append(column)
+        return column
+
+    replace_columns(node, collect)
+    return results
+
+
+def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
+    """Replace each column in ``node``, an immutable tree; return ``node`` itself if nothing changes."""
+    if isinstance(node, Column):
+        return replacement(node)
+    if isinstance(node, VariantField):
+        column = replacement(node.column)
+        is_same = column is node.column or not isinstance(column, Column)  # VARIANT columns cannot be computed
+        return node if is_same else replace(node, column=column)
+    if isinstance(node, tuple):
+        parts = tuple(replace_columns(part, replacement) for part in node)
+        return parts if any(new is not old for old, new in zip(node, parts, strict=True)) else node
+    if not isinstance(node, Expression | Operand | NamedValue):
+        return node
+    changed: dict[str, Any] = {}
+    for field in filter(attrgetter("init"), fields(node)):
+        old = getattr(node, field.name)
+        first = old[:2] if isinstance(old, tuple) else (old,)  # lists of literals may be long, and contain no columns
+        is_tree = any(isinstance(item, Expression | Operand) for item in first)
+        new = replace_columns(old, replacement) if is_tree else old
+        if new is not old:
+            changed[field.name] = new
+    return replace(node, **changed) if changed else node
+
+
+def in_timezone(node: T, timezone: str) -> T:
+    """Return a copy of ``node`` in which casts without a timezone use ``timezone``.
+
+    ``node`` is an expression, a value, a named value or a tuple of these. If no cast depends on the timezone, ``node``
+    itself is returned. Raises ``ValueError`` if the timezone is unknown.
+
+    >>> from pqext import col
+    >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
+    'Europe/Paris'
+    """
+    result: T = _in_timezone(node, timezone)
+    return result
+
+
+def _in_timezone(node: Any, timezone: str) -> Any:
+    if isinstance(node, tuple):
+        parts = tuple(_in_timezone(part, timezone) for part in node)
+        return parts if any(new is not old for new, old in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {}
+    for member in filter(attrgetter("init"), fields(node)):
+        old = getattr(node, member.name)
+        new = _in_timezone(old, timezone)
+        if new is not old:
+            changed[member.name] = new
+    if isinstance(node, Cast | VariantField) and _depends_on_timezone(node, timezone):
+        changed["timezone"] = timezone
+    return replace(node, **changed) if changed else node
+
+
+def _depends_on_timezone(node: Cast | VariantField, timezone: str) -> bool:
+    """Return whether a cast without a timezone has other results in ``timezone`` than in UTC."""
+    is_open = node.timezone is None and depends_on_timezone(target_type(node.type))
+    return is_open and find_timezone(timezone) is not None

@@ -6,7 +6,7 @@ pqext's Spark sink collects a job's files in a hidden folder. Renaming that fold
 the job. From then on, files that its ``journal.json`` lists as new belong to the dataset, wherever they are, and files
 listed as old do not. Afterwards, the new files are moved and the old files are deleted, which any process that detects
 the folder can do (:mod:`pqext.dataset.writing.commit`). Without a commit folder, all files belong to the dataset,
-except in the folder of a Spark streaming sink, where its log lists them (:mod:`pqext.dataset.files.spark_metadata`).
+except in the folder of a Spark streaming sink, where its log lists them (:mod:`pqext.dataset.files.manifests`).
 
 A complete save may happen while a folder is being listed. A listing is therefore accepted only if no folder changed
 since it began. If a folder changed, or changed so recently that its timestamp is inconclusive, the folder is listed
@@ -32,8 +32,7 @@ from typing import Any
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry, is_metadata_folder
-from pqext.dataset.files.manifests import parse_json, read_manifest
-from pqext.dataset.files.spark_metadata import SinkLog
+from pqext.dataset.files.manifests import SinkLog, parse_json, read_manifest
 
 _MOST = 10_000
 _MOST_READ = 1 << 22

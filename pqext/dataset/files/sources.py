@@ -16,7 +16,7 @@ from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
 from pqext.dataset.files.folders import alternatives, is_hidden, list_files, matches, may_contain_matches
-from pqext.dataset.files.store_journal import list_settled
+from pqext.dataset.files.manifests import list_settled
 
 
 def find_sources(

@@ -42,8 +42,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.patterns import ESCAPE
 from pqext.dataset.expressions.type_inference import infer_common_type, infer_type, suggest_type
 from pqext.dataset.notations import sql_literals as literals
-from pqext.dataset.notations.sql_dialect import Filter
-from pqext.dataset.notations.sql_functions import (
+from pqext.dataset.notations.sql_dialect import (
     FUNCTIONS,
     GEOMETRIES,
     LENGTH,
@@ -51,6 +50,7 @@ from pqext.dataset.notations.sql_functions import (
     SPATIAL,
     TEXT,
     VARIANT,
+    Filter,
     Shape,
     fold_constants,
     null_safe_equality,

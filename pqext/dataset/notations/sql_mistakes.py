@@ -9,7 +9,7 @@ from sqlglot import ParseError, exp
 
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.base.text import escape_text
-from pqext.dataset.notations.sql_functions import FUNCTIONS
+from pqext.dataset.notations.sql_dialect import FUNCTIONS
 from pqext.dataset.notations.sql_literals import start_of, token_offset
 
 _REQUIRED = re.compile(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>")
@@ -34,9 +34,7 @@ _INSTEAD = {
 """Unsupported functions that users often try, and their equivalents."""
 _MOST = 40
 """Maximum length of a word that errors repeat."""
-_COMMENT = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>/\*)|.""", re.S
-)
+_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>/\*)|.""", re.S)
 """Quoted text, a comment, the start of a comment that is not closed, or another character."""
 
 

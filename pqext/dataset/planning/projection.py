@@ -24,8 +24,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
-from pqext.dataset.evaluation.geometries import geometry_type
-from pqext.dataset.evaluation.operand_values import to_shredded
+from pqext.dataset.evaluation.operand_values import geometry_type, to_shredded
 from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import to_python_code
 from pqext.dataset.pruning.binding import find, type_in

@@ -49,9 +49,8 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.pruning.bounds import UNKNOWN, convert_dates_to_timestamps, interval, questions
 from pqext.dataset.pruning.implied_predicates import implied_predicate, result_predicate
-from pqext.dataset.pruning.intervals import UNKNOWN, convert_dates_to_timestamps, interval
-from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
 
 if TYPE_CHECKING:

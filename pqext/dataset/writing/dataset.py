@@ -1,11 +1,11 @@
-"""Write one table or a stream of batches into a folder of Parquet files."""
+"""Write one table or a stream of batches into a folder of Parquet files, and the result of the save."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Unpack, get_args
 
 import pyarrow as pa
@@ -28,9 +28,9 @@ from pqext.dataset.writing.appending import (
     newest_file,
     unshredded_variants,
 )
-from pqext.dataset.writing.part_files import Division, PartFiles, check_division
-from pqext.dataset.writing.saved import SaveResult
+from pqext.dataset.writing.part_files import Division, PartFiles, WrittenFile, check_division
 from pqext.dataset.writing.targets import check_empty, put_empty, target_at
+from pqext.variant.shredding.choice import residual_shares
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
@@ -208,3 +208,48 @@ def _cast(column: pa.Array, type: pa.DataType) -> pa.Array:
     while pa.types.is_dictionary(column.type) and column.type != type:  # Arrow cannot cast dictionaries of views
         column = decode_dictionary(column)
     return column if column.type == type else column.cast(type)
+
+
+@dataclass(frozen=True)
+class SaveResult:
+    """Result of a save: its folder and its new files."""
+
+    path: str
+    files: tuple[WrittenFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows written."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Total size of all files in bytes."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def shredded(self) -> dict[str, tuple[str, ...]]:
+        """The shredding schemas of each VARIANT, as DDL. There are several if schemas differ between files."""
+        return shreddings(self.files)
+
+    @property
+    def residual(self) -> dict[str, float]:
+        """The fraction of values stored in the residual, by path (``event: $.user.id``), without zeros."""
+        return residual_shares(file.residual for file in self.files)
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} rows, {self.bytes:,} bytes in {len(self.files):,} files in {self.path}"]
+        for path, result in self.shredded.items():
+            more = f", and {len(result) - 1} other schemas" if len(result) > 1 else ""
+            lines.append(f"  {path}: {result[0]}{more}")
+        lines += [f"  in the residual: {share:.1%} of {path}" for path, share in self.residual.items()]
+        return "\n".join(lines)
+
+
+def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
+    """Return the distinct shredding schemas of each VARIANT in ``files``."""
+    result: dict[str, dict[str, None]] = {}
+    for file in files:
+        for path, schema in file.shredded.items():
+            result.setdefault(path, {})[schema] = None
+    return {path: tuple(schemas) for path, schemas in result.items()}

@@ -11,7 +11,7 @@ The journal is only written if none exists. A job that detects the journal of an
 overwrite lists the old files before it writes its journal. If ``_SUCCESS`` shows that another job has ended in between,
 the journal is void and the job lists the files again: of two concurrent overwrites, the later one also replaces the
 files of the other. In the same way, a job that ingests files reads the records of ingested files again before it writes
-its journal. pqext's readers apply the journal (:mod:`pqext.dataset.files.store_journal`): they see the old files until
+its journal. pqext's readers apply the journal (:mod:`pqext.dataset.files.manifests`): they see the old files until
 all new files are visible. During step 3, other readers may see some of the new files together with old ones.
 :func:`pqext.spark.clean` and the next job finish step 3.
 
@@ -35,9 +35,9 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_manifest_size
 from pqext.core.io.sources.pending_stores import pending_store
 from pqext.core.io.table_formats import check_listing, check_parents, writing
-from pqext.dataset.files import spark_metadata
+from pqext.dataset.files import manifests
 from pqext.dataset.files.folders import is_hidden
-from pqext.dataset.files.store_journal import NOTE, StoreJournal
+from pqext.dataset.files.manifests import JOURNAL, StoreJournal
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, names_in_folders
@@ -137,9 +137,9 @@ class StoreTarget:
             check_parents(self._bucket.location(self._bucket.prefix))
 
     def check(self, overwrite: bool, compare: Compare) -> None:
-        if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
+        if self._bucket.keys(f"{self._inside}{manifests.SINK_LOG}/"):
             raise ValueError(
-                f"{self.path} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+                f"{self.path} belongs to a streaming sink of Spark, whose log in {manifests.SINK_LOG} would hide "
                 "the new files from all readers: save to another folder"
             )
         self.check_no_table()
@@ -206,9 +206,9 @@ class StoreTarget:
                 self._job, uploads, old, after, None if batch is None else (batch.query, batch.number)
             )
             note = journal.dump()
-            check_manifest_size(len(note), self._bucket.url(self._inside + NOTE))
+            check_manifest_size(len(note), self._bucket.url(self._inside + JOURNAL))
             try:
-                version = self._bucket.claim(self._inside + NOTE, note)
+                version = self._bucket.claim(self._inside + JOURNAL, note)
             except FileExistsError:
                 continue  # another job was faster, or this job's lost response was a success
             try:
@@ -261,7 +261,7 @@ class StoreTarget:
 
     def _is_committed(self, job: str) -> bool:
         try:
-            return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == job
+            return StoreJournal.load(self._bucket.get(self._inside + JOURNAL)[0], self.path).job == job
         except FileNotFoundError:
             return False
 
@@ -284,10 +284,10 @@ class StoreTarget:
     def _finish_decided_job(self) -> tuple[str, ...]:
         """Finish the committed job, if there is one, and return its identifier."""
         try:
-            data, version = self._bucket.get(self._inside + NOTE)
+            data, version = self._bucket.get(self._inside + JOURNAL)
         except FileNotFoundError:
             return ()
-        journal = StoreJournal.load(data, self._bucket.url(self._inside + NOTE))
+        journal = StoreJournal.load(data, self._bucket.url(self._inside + JOURNAL))
         return (journal.job,) if self._finish(journal, data, version) else ()
 
     def _last_job(self) -> tuple[str, str | None]:
@@ -322,12 +322,12 @@ class StoreTarget:
             if batch is not None:
                 self._replace(batch.name, batch.dump(), stream)
             self._replace(commit.SUCCESS, journal.job.encode(), success)
-        self._bucket.release(self._inside + NOTE, version)
+        self._bucket.release(self._inside + JOURNAL, version)
         return not is_void
 
     def _is_current(self, note: bytes) -> bool:
         """Return whether a journal is still the journal of the folder."""
-        return self._get_or_none(NOTE)[0] == note
+        return self._get_or_none(JOURNAL)[0] == note
 
     def _replace(self, name: str, data: bytes, version: str | None) -> None:
         """Replace a small file, unless another process has changed it, which has then ended the job."""
@@ -352,7 +352,7 @@ class StoreTarget:
                 raise CorruptFileError(
                     f"job {journal.job} was committed but cannot be completed, because the store aborted its upload of "
                     f"{name}: remove this record and the files with the job number in their names",
-                    path=self._bucket.url(self._inside + NOTE),
+                    path=self._bucket.url(self._inside + JOURNAL),
                 ) from None
 
         _call_in_parallel(complete, [*journal.uploads])

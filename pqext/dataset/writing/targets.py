@@ -13,15 +13,14 @@ from typing import Any, Protocol
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import check_path, scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
-from pqext.dataset.files import spark_metadata
+from pqext.dataset.files import manifests
 from pqext.dataset.files.folders import list_files
 from pqext.dataset.files.manifests import read_manifest
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
-from pqext.dataset.writing.part_files import StagedFile
-from pqext.dataset.writing.partition_folders import null_folder
+from pqext.dataset.writing.part_files import StagedFile, null_folder
 from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
 
@@ -170,9 +169,9 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
             "the folder to write is an existing file; remove the file, or save to another folder",
             feature="folders that are files", path=str(there),
         )
-    if (target / spark_metadata.FOLDER).is_dir():
+    if (target / manifests.SINK_LOG).is_dir():
         raise ValueError(
-            f"{target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+            f"{target} belongs to a streaming sink of Spark, whose log in {manifests.SINK_LOG} would hide "
             "the new files from all readers: save to another folder"
         )
     if target.is_dir():

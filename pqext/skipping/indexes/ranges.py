@@ -23,14 +23,13 @@ from pqext.core.format.predicate import Bounds, Operator, Value
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
-from pqext.dataset.evaluation.comparison import compare_arrays
+from pqext.dataset.evaluation.comparison import as_arrow, compare_arrays
 from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
-from pqext.dataset.evaluation.extremes import as_arrow
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.pruning.binding import find
-from pqext.dataset.pruning.questions import questions
+from pqext.dataset.pruning.bounds import questions
 
 _RANGES = 64
 """Maximum number of ranges that the values of a long list are grouped into."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.evaluation.extremes import extreme, has_nan
+from pqext.dataset.evaluation.comparison import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Comparison, Expression, IsIn, IsNull
 from pqext.geo.types import type_of
 from pqext.skipping.indexes.index import Collector, Index, is_plain

@@ -1,21 +1,43 @@
-"""Error messages for Spark users: without stack frames of pqext, and with Spark's names for options.
+"""Errors for Spark users: checks of arguments and types, and messages with Spark's names for options.
 
-Spark puts the Python traceback of a data source's method into the message of its own exception. An error about an
-option or a path should state its reason without the frames inside pqext.
+Spark would report wrong arguments far from the call, and puts the Python traceback of a data source's method into the
+message of its own exception. An error about an option or a path should state its reason without the frames inside
+pqext. :func:`check_arguments` compares arguments with the annotations of a function. The function itself checks
+arguments annotated with ``Any`` and the values of ``Literal`` types, including None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import builtins
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import cache, wraps
+from inspect import Parameter, Signature, signature, unwrap
+from numbers import Real
+from types import NoneType, SimpleNamespace
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from pqext.core.base.errors import ParquetError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.text import escape_text
 from pqext.core.base.usage import ADVICE
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_WIDER: dict[Any, tuple[type, ...]] = {
+    str: (str, os.PathLike), int: (Real,), float: (Real,), bool: (bool, Real), bytes: (bytes, bytearray, memoryview),
+    tuple: (Sequence,),
+}  # fmt: skip
+"""Additional types that are accepted where a type is expected."""
+_DESCRIPTIONS = {"float | ColumnOrName": "a number or a column"}
+_HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value")
+_OPEN = "Mapping[str, Any]"
+"""Annotation of arguments that functions check themselves, because the message has an example."""
+_ERRORS = (ValueError, TypeError, ImportError, AttributeError)
 
 
 def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
@@ -65,3 +87,113 @@ def with_spark_names(text: str) -> str:
     for python, spark in _SPARK_PHRASES:
         text = text.replace(python, spark)
     return text
+
+
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap ``function`` to raise ``TypeError`` with the parameter's name if an argument has the wrong type."""
+    parameters = signature(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            arguments = parameters.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # raises an error with the missing or unknown argument
+        for name, value in arguments.items():
+            _check(function, parameters, name, value)
+        with spark_option_names():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _check(function: Callable[..., Any], parameters: Signature, name: str, value: Any) -> None:
+    parameter = parameters.parameters[name]
+    annotation = str(parameter.annotation)
+    if parameter.kind is Parameter.VAR_KEYWORD or annotation == _OPEN:
+        return
+    for item in value if parameter.kind is Parameter.VAR_POSITIONAL else (value,):
+        if _is_instance(item, _type_of(function, annotation)):
+            continue
+        expected = _DESCRIPTIONS.get(annotation, annotation.replace("ColumnOrName", "a column or its name"))
+        raise TypeError(f"{name} must be {expected}, not {type(item).__name__}{_HINTS.get(annotation, '')}")
+
+
+class _Names(dict[str, Any]):
+    """Names of a module, with ``Any`` for names that are imported for type checking only."""
+
+    def __missing__(self, name: str) -> Any:
+        return vars(builtins).get(name, Any)
+
+
+@cache  # the keys are module-level functions, which are never collected
+def _type_of(function: Callable[..., Any], annotation: str) -> Any:
+    known = {"SparkSession": SparkSession, "DataFrame": DataFrame, "Column": Column, "Sequence": Sequence}
+    holder = SimpleNamespace(__annotations__={"it": annotation.replace("ColumnOrName", "str | Column")})
+    return get_type_hints(holder, {}, _Names(unwrap(function).__globals__ | known))["it"]
+
+
+def _is_instance(value: Any, type: Any) -> bool:
+    if type is Any:
+        return True
+    origin = get_origin(type)
+    if origin is Literal:
+        options = {option.__class__ for option in get_args(type)}
+        return value is None or any(_is_instance(value, option) for option in options)
+    if origin in (Mapping, Sequence, Iterable, Callable, tuple):
+        return isinstance(value, _WIDER.get(origin, (origin,)))
+    if origin is not None:
+        return any(_is_instance(value, member) for member in get_args(type))  # a union
+    if type is None or type is NoneType:
+        return value is None
+    if type is SparkSession:
+        return any(base.__name__ == "SparkSession" for base in value.__class__.__mro__)  # including Spark Connect's
+    return isinstance(value, _WIDER.get(type, type))
+
+
+@contextmanager
+def named_user_types(df: DataFrame) -> Iterator[None]:
+    """Raise ``UnsupportedError`` for errors of the block that a user-defined type of ``df`` causes."""
+    try:
+        yield
+    except _ERRORS:
+        check_user_types(df)
+        raise
+
+
+def check_user_types(df: DataFrame) -> None:
+    """Raise ``UnsupportedError`` for a column with a user-defined type that cannot be imported.
+
+    Spark Connect does not return the name of the column.
+    """
+    frame = getattr(df, "_jdf", None)  # None on Spark Connect
+    if frame is None:
+        try:
+            df.schema  # noqa: B018
+        except _ERRORS as error:
+            raise _unknown("of a column", error, "drop the column") from error
+        return
+    for field in json.loads(frame.schema().json())["fields"]:
+        for type in _user_types(field["type"]):
+            try:
+                T.UserDefinedType.fromJson(type)
+            except Exception as error:  # any error of the imported module
+                name = escape_text(str(type.get("pyClass") or type.get("class")))
+                advice = f"drop the column with df.drop({field['name']!r})"
+                raise _unknown(name, error, advice, field["name"]) from error
+
+
+def _unknown(name: str, error: Exception, advice: str, column: str | None = None) -> UnsupportedError:
+    return UnsupportedError(
+        f"the user-defined type {name} cannot be imported ({escape_text(str(error))}): install its module, or {advice}",
+        feature="user-defined types", column=column,
+    )
+
+
+def _user_types(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield the user-defined types in the JSON of a type."""
+    if isinstance(data, dict) and data.get("type") == "udt":
+        yield data
+    elif isinstance(data, dict | list):
+        for item in data.values() if isinstance(data, dict) else data:
+            yield from _user_types(item)

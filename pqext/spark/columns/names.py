@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from pqext.dataset.expressions import Column
-from pqext.dataset.expressions.dotted_names import exact, replace_columns
+from pqext.dataset.expressions.visitors import exact, replace_columns
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session_setting
 

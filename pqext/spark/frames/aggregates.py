@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from pqext.dataset.expressions import Value, col
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop
@@ -17,7 +17,7 @@ from pqext.spark.base.settings import filter_in_timezone, session_setting, sessi
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.reading.request import encode_options
-from pqext.spark.sources.registration import ensure_registered
+from pqext.spark.sources.data_sources import ensure_registered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

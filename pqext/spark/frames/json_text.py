@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop, storage_options_text
-from pqext.spark.sources.json_lines import FORMAT
-from pqext.spark.sources.registration import ensure_registered
+from pqext.spark.sources.data_sources import FORMAT, ensure_registered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

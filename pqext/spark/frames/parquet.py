@@ -18,17 +18,17 @@ from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
+from pqext.spark.base.errors import named_user_types
 from pqext.spark.base.files import absolute_paths, is_remote
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
-from pqext.spark.columns.instants import compares_local_times
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
-from pqext.spark.columns.user_types import named_user_types
+from pqext.spark.columns.timestamps import compares_local_times
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
@@ -46,7 +46,7 @@ from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.parquet_reader import few_files_counter, read_few_rows
 from pqext.spark.reading.planning import MAX_INDEXED_ROW_GROUPS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
-from pqext.spark.sources.registration import ensure_registered
+from pqext.spark.sources.data_sources import ensure_registered
 from pqext.variant.timezones import DEFAULT
 
 if TYPE_CHECKING:

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, get_args
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import inherited_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
-from pqext.dataset.writing.dataset import WriteMode, check_choice
-from pqext.dataset.writing.saved import SaveResult
+from pqext.dataset.writing.dataset import SaveResult, WriteMode, check_choice
 from pqext.dataset.writing.targets import Target, check_empty
+from pqext.spark.base.errors import named_user_types
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop, storage_options_text
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
-from pqext.spark.columns.shredding_choice import column_choices, variant_paths
-from pqext.spark.columns.user_types import named_user_types
+from pqext.spark.columns.shredding import column_choices, variant_paths
 from pqext.spark.options.save import PartitionOverwrite, as_text
-from pqext.spark.sources.registration import ensure_registered
+from pqext.spark.sources.data_sources import ensure_registered
 from pqext.spark.writing.sink import read_summary
 
 if TYPE_CHECKING:

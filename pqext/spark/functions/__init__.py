@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from types import FunctionType
 
-from pqext.spark.base.arguments import check_arguments
+from pqext.spark.base.errors import check_arguments
 from pqext.spark.functions.geometry_accessors import (
     st_area,
     st_azimuth,
     st_distance,
     st_dwithin,
+    st_geohash,
     st_geometrytype,
+    st_hilbert,
     st_isempty,
     st_isvalid,
     st_length,
     st_m,
     st_npoints,
     st_perimeter,
+    st_quadkey,
     st_x,
     st_xmax,
     st_xmin,
@@ -41,11 +44,6 @@ from pqext.spark.functions.geometry_formats import (
     st_geomfromwkb,
     st_geomfromwkt,
     st_point,
-)
-from pqext.spark.functions.geometry_keys import (
-    st_geohash,
-    st_hilbert,
-    st_quadkey,
 )
 from pqext.spark.functions.geometry_operations import (
     st_boundary,
@@ -81,17 +79,15 @@ from pqext.spark.functions.geometry_predicates import (
     st_touches,
     st_within,
 )
-from pqext.spark.functions.variant_changes import (
-    variant_delete,
-    variant_merge,
-    variant_set,
-    variant_strip_nulls,
-)
 from pqext.spark.functions.variant_paths import (
     try_variant_get,
+    variant_delete,
     variant_explode,
     variant_explode_outer,
     variant_get,
+    variant_merge,
+    variant_set,
+    variant_strip_nulls,
 )
 from pqext.spark.functions.variant_schemas import (
     schema_of_variant,

@@ -13,8 +13,7 @@ from pyspark.sql import types as T
 from pqext.geo.functions.table import FUNCTIONS
 from pqext.geo.joins.geometry_column import call_shapely
 from pqext.spark.base.types import crs_of_srid, srid_of_crs
-from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometry_array
-from pqext.spark.functions.geometry_table import table_function
+from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometry_array, table_function
 from pqext.spark.functions.udf import (
     ANYTHING,
     FLAT,

@@ -13,10 +13,9 @@ from pqext.spark.base.arrays import variant_from_spark, variant_to_spark
 from pqext.spark.functions import (
     geometry_accessors,
     geometry_formats,
-    geometry_keys,
     geometry_operations,
     geometry_predicates,
-    variant_changes,
+    variant_paths,
     variant_schemas,
     variant_values,
 )
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 _MODULES = (
     geometry_accessors,
     geometry_formats,
-    geometry_keys,
+    geometry_accessors,
     geometry_operations,
-    variant_changes,
+    variant_paths,
     variant_schemas,
     variant_values,
 )
@@ -112,12 +111,12 @@ def _get_values(variants: pa.Array, paths: pa.Array, strict: bool) -> pa.Array:
 
 
 def _set(variants: pa.Array, paths: pa.Array, values: pa.Array) -> pa.Array:
-    return variant_changes.VARIANT_SET.evaluate(variants, values, path=_constant(paths, "the path") or "$")
+    return variant_paths.VARIANT_SET.evaluate(variants, values, path=_constant(paths, "the path") or "$")
 
 
 def _delete(variants: pa.Array, *paths: pa.Array) -> pa.Array:
     steps = tuple(_constant(path, "the path") for path in paths)
-    return variant_changes.VARIANT_DELETE.evaluate(variants, paths=() if None in steps else steps)
+    return variant_paths.VARIANT_DELETE.evaluate(variants, paths=() if None in steps else steps)
 
 
 def _transform(array: pa.Array, target: pa.Array, *source: pa.Array) -> pa.Array:
@@ -142,11 +141,11 @@ def _from_geojson(texts: pa.Array) -> pa.Array:
 
 
 def _geohash(array: pa.Array, precision: pa.Array) -> pa.Array:
-    return geometry_keys.GEOHASH.evaluate(array, precision=_constant(precision, "precision") or 1)
+    return geometry_accessors.GEOHASH.evaluate(array, precision=_constant(precision, "precision") or 1)
 
 
 def _quadkey(array: pa.Array, zoom: pa.Array) -> pa.Array:
-    return geometry_keys.QUADKEY.evaluate(array, zoom=_constant(zoom, "zoom") or 1)
+    return geometry_accessors.QUADKEY.evaluate(array, zoom=_constant(zoom, "zoom") or 1)
 
 
 def _envelope_agg(array: pa.Array) -> Any:

@@ -12,7 +12,7 @@ from pqext.core.base.text import escape_text, with_noun
 from pqext.core.options.read_write import WriteOptions
 from pqext.dataset.writing.ingest_notes import Digest, JobInput, Note
 from pqext.dataset.writing.targets import Target
-from pqext.spark.ingest.plan import IngestConfig
+from pqext.spark.ingest.task import IngestConfig
 from pqext.spark.json.text_parts import Part, digest_of
 
 OnChangedArguments = Literal["raise", "skip"]

@@ -23,7 +23,7 @@ from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import job_group, report_progress
 from pqext.spark.base.settings import codec_of, save_settings, session_setting, session_timezone
-from pqext.spark.columns.calendars import reject_mode, with_version
+from pqext.spark.columns.timestamps import reject_mode, with_version
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
     ConcurrentIngestError,
@@ -32,8 +32,7 @@ from pqext.spark.ingest.ingested_files import (
     combined_digest,
     encode_arguments,
 )
-from pqext.spark.ingest.plan import IngestConfig, geometry_columns, partition_columns
-from pqext.spark.ingest.task import Attempt, IngestTask, StoppedError
+from pqext.spark.ingest.task import Attempt, IngestConfig, IngestTask, StoppedError, geometry_columns, partition_columns
 from pqext.spark.json.csv_documents import CsvFormat
 from pqext.spark.json.text_parts import Part, assign_parts, find_parts
 from pqext.spark.options.save import with_profile

@@ -53,8 +53,7 @@ from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.functions.variant_paths import get_in_timezone, group_get
 from pqext.spark.pushdown.guards import MAX_LISTED, equal_literals, place_literal, plain_guard, spark_literal
-from pqext.spark.pushdown.variant_column import Condition, Value, find_leaf, plain_comparison
-from pqext.spark.pushdown.variant_paths import spark_path
+from pqext.spark.pushdown.variant_column import Condition, Value, find_leaf, plain_comparison, spark_path
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.types import is_variant_type, variant_field, variant_type

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.format.predicate import Operator
-from pqext.dataset.evaluation.literal_placement import fit_literal
+from pqext.dataset.evaluation.comparison import fit_literal
 from pqext.dataset.expressions.literals import to_value, value_type_of_arrow
 from pqext.spark.base.types import exchange_type
 

@@ -34,14 +34,14 @@ from pqext.dataset.expressions import (
     all_of,
     visitors,
 )
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import session_timezone
-from pqext.spark.columns.char_padding import char_lengths, pads_columns
 from pqext.spark.columns.names import quote, resolve_case
+from pqext.spark.columns.recorded_schema import char_lengths, pads_columns
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound

@@ -13,8 +13,7 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from pqext.dataset.notations.sql import parse_tree
-from pqext.dataset.notations.sql_dialect import Filter
-from pqext.dataset.notations.sql_functions import NAN
+from pqext.dataset.notations.sql_dialect import NAN, Filter
 from pqext.dataset.notations.sql_literals import ARITHMETIC
 
 _TOKEN = re.compile(

@@ -3,6 +3,7 @@
 Both are ordinary Spark columns, on Spark Classic and Connect: the class of the session's columns is extended at run
 time. A condition is the column ``guard AND exact``; ``&``, ``|`` and ``~`` join the parts separately, because Spark
 pushes down ``(g1 OR g2) AND (e1 OR e2)``, but neither ``(g1 AND e1) OR (g2 AND e2)`` nor ``NOT (g AND e)``.
+:func:`spark_path` formats paths within a VARIANT for Spark's own functions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import NEGATED
 from pqext.spark.pushdown.guards import OPERATORS, leaf_guard, list_guard, plain_guard, spark_literal, with_residual
 from pqext.variant.access.path import Path
+
+_MAX_INDEX = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +243,27 @@ def _extend(column: Column, mixin: type, attribute: str, value: object) -> Colum
 @cache
 def _subclass(bases: tuple[type, ...], mixin: type) -> type[Any]:
     return type(mixin.__name__.strip("_"), (mixin, bases[0]), {})
+
+
+def spark_path(steps: Path) -> str | None:
+    """Format ``steps`` for Spark's ``variant_get``. Returns None if Spark cannot express the path.
+
+    Spark has no escapes: a quoted name cannot contain its quote or a question mark, and a name after a dot cannot
+    contain a dot or a bracket. Leading whitespace of a name is lost, and empty names are not supported.
+
+    >>> spark_path(("a", 0, "x.y", "it's \\"so\\""))
+    '$.a[0][\\'x.y\\'].it\\'s "so"'
+    """
+    parts = [_step(step) for step in steps]
+    return None if None in parts else "$" + "".join(part for part in parts if part is not None)
+
+
+def _step(step: str | int) -> str | None:
+    if isinstance(step, int):
+        return f"[{step}]" if step <= _MAX_INDEX else None
+    if not step or step[0].isspace():
+        return None
+    if "." not in step and "[" not in step:
+        return f".{step}"
+    quotes = [quote for quote in "'\"" if quote not in step and "?" not in step]
+    return f"[{quotes[0]}{step}{quotes[0]}]" if quotes else None

@@ -24,8 +24,8 @@ from pqext.spark.base.files import is_remote
 from pqext.spark.base.settings import CASE_SENSITIVE, REBASE_MODES, check_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.columns.calendars import depends_on_calendar
 from pqext.spark.columns.months import intervals_to_months, reject_months
+from pqext.spark.columns.timestamps import depends_on_calendar
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
 

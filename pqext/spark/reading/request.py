@@ -20,7 +20,7 @@ from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import python_hint
-from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import locate_sources, source_name
 from pqext.dataset.notations.dnf import as_expression
@@ -35,23 +35,23 @@ from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.hadoop import storage_options_text
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
-from pqext.spark.columns.char_padding import char_lengths, pad_literals
-from pqext.spark.columns.instants import read_schema, unify_schemas, with_instants
 from pqext.spark.columns.months import intervals_to_months
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.recorded_schema import (
     RecordedField,
     apply_recorded,
+    char_lengths,
     field_at_path,
+    pad_literals,
     recorded_fields,
     reject_collated,
     reject_intervals,
 )
+from pqext.spark.columns.timestamps import read_schema, unify_schemas, with_instants
 from pqext.spark.options.file import FileFilter, check_base_path, instant, normalize_options, readable_files
-from pqext.spark.options.parsers import PARSERS, parse_flag
+from pqext.spark.options.read import PARSERS, StoreReference, parse_flag
 from pqext.spark.options.save import is_save_option
-from pqext.spark.options.skipping_store import StoreReference
 from pqext.spark.reading.aggregation import Aggregation, from_data, to_data
 from pqext.variant.timezones import DEFAULT
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from pqext.dataset.expressions import Column
-from pqext.dataset.expressions.dotted_names import exact, replace_columns
+from pqext.dataset.expressions.visitors import exact, replace_columns
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
 from pqext.skipping.store.clauses import Evidence
 from pqext.skipping.store.objects import objects_of
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
-from pqext.spark.options.skipping_store import StoreReference
+from pqext.spark.options.read import StoreReference
 from pqext.spark.skipping.foreign import READ_AS, Files, exclude_files, stored_type, type_at
 from pqext.spark.skipping.tasks import paths_of
 

@@ -63,7 +63,7 @@ def local_session(
         raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'")
     from pyspark.sql import SparkSession
 
-    from pqext.spark.sources.registration import ensure_registered
+    from pqext.spark.sources.data_sources import ensure_registered
 
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import did_you_mean
 from pqext.spark.columns.names import quote
-from pqext.spark.functions.geometry_keys import WORLD, st_hilbert
+from pqext.spark.functions.geometry_accessors import WORLD, st_hilbert
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

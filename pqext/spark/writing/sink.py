@@ -31,9 +31,9 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.unified_schema import are_unifiable, merge_schemas
 from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, make_nullable, partitions_of_target
+from pqext.dataset.writing.dataset import SaveResult as SaveResult
 from pqext.dataset.writing.part_files import PartFiles, StagedFile, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
-from pqext.dataset.writing.saved import SaveResult as SaveResult
 from pqext.dataset.writing.staging import StagingArea
 from pqext.dataset.writing.targets import Target, check_empty, put_empty
 from pqext.spark.base.arrays import conform_batch
@@ -41,10 +41,9 @@ from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.columns.calendars import check_ancient, reject_mode, with_version
-from pqext.spark.columns.instants import read_schema, unify_schemas
 from pqext.spark.columns.months import AS_INT, months_to_intervals, reject_months
 from pqext.spark.columns.recorded_schema import with_recorded_schema
+from pqext.spark.columns.timestamps import check_ancient, read_schema, reject_mode, unify_schemas, with_version
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.reading.request import Query
 

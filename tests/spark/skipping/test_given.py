@@ -13,7 +13,7 @@ from pqext import Limits, UnsupportedError, col, skipping
 from pqext.skipping import MinMax, open_store
 from pqext.skipping.store.keys import StoreKeys
 from pqext.spark import build_skipping, read
-from pqext.spark.options.skipping_store import StoreReference
+from pqext.spark.options.read import StoreReference
 
 KEY = b"0123456789abcdef"
 

@@ -22,7 +22,7 @@ from spark.test_settings import settings
 
 from pqext import filters
 from pqext.dataset.expressions import Expression
-from pqext.dataset.expressions.dotted_names import replace_columns
+from pqext.dataset.expressions.visitors import replace_columns
 from pqext.skipping import BloomFilter, MinMax, ValueList, open_store
 from pqext.skipping.format.names import split_object_names
 from pqext.skipping.store.clauses import Evidence, exclusions
