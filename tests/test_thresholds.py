@@ -19,6 +19,7 @@ import shapely
 
 import pqext
 from pqext import geo, variant
+from pqext.core.read.column import ColumnReader
 
 ROWS = 900
 CHANCE = np.random.default_rng(5)
@@ -77,9 +78,10 @@ def check_reading() -> None:
             assert file.read().equals(expected)
             assert pa.Table.from_batches(file.iter_batches(130)).equals(expected)
             last, count = len(file.row_groups) - 1, file.row_groups[-1].num_rows
-            parts = [range(1, 2), range(5, 9), range(20, 22), range(count - 1, count)]
-            selected = [expected.slice(expected.num_rows - count + part.start, len(part)) for part in parts]
-            assert file.read(rows={last: parts}).equals(pa.concat_tables(selected))
+            scattered = [range(1, 2), range(5, 9), range(20, 22), range(count - 1, count)]
+            for parts in (scattered, [range(count // 3, count - 3)]):
+                selected = [expected.slice(expected.num_rows - count + part.start, len(part)) for part in parts]
+                assert file.read(rows={last: parts}).equals(pa.concat_tables(selected))
         values = expected["run"] if "run" in expected.column_names else expected["struct"].combine_chunks().field("a")
         name = "run" if "run" in expected.column_names else "struct.a"
         for value in (0, 1):
@@ -194,3 +196,17 @@ def test_results_do_not_depend_on_sizes(
 ) -> None:
     monkeypatch.setattr(constant, size)
     check()
+
+
+def test_ordinary_files_are_decoded_by_page_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqext.core.read.small_chunks.SMALL", 1)
+    reasons = []
+    go_by_page = ColumnReader._go_by_page
+
+    def record(self: ColumnReader, pages: Any, reason: Any) -> Any:
+        reasons.append(reason)
+        return go_by_page(self, pages, reason)
+
+    monkeypatch.setattr(ColumnReader, "_go_by_page", record)
+    check_reading()
+    assert reasons == []
