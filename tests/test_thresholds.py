@@ -146,9 +146,9 @@ READING = {
     "core.read.assemble": ["_FILLED"],
     "core.read.schema_cache": ["_KEPT", "_KEPT_ELEMENTS", "_KEPT_CHOICES", "_KEPT_BYTES"],
     "core.read.pages.page": ["_HEADER_BYTES"],
-    "core.read.pages.page_groups": ["GROUP_BYTES"],
-    "core.read.pages.table_decoder": ["_LEAST", "_MOST_EXPECTED"],
-    "core.read.pages.long_runs": ["LONG", "BYTES"],
+    "core.read.pages.page_groups": ["GROUP_BYTES", "SPLIT_BYTES"],
+    "core.read.pages.page_decoder": ["LONG_PAGE"],
+    "core.read.pages.table_decoder": ["_LEAST", "_MOST_EXPECTED", "LONG_PAGE", "SPLIT_BYTES"],
     "core.io.source": ["MERGED_BYTES", "_METADATA_GAP", "STREAMED_BYTES", "_SHORT"],
     "core.footer.structure_lookup": ["WINDOW"],
     "core.footer.reading": ["LEAST_INDEXED"],
@@ -157,10 +157,12 @@ READING = {
     "core.schema.arrow_schema.stored_schema": ["_WIDE", "_TIMES_FEW"],
 }
 WRITING = {
-    "core.write.dictionary_builder": ["MAX_BYTES", "SAMPLE", "_MOST_DISTINCT", "_WORTHWHILE"],
     "core.write.row_order": ["_TAKEN_ROWS"],
     "core.write.write_plan": ["_KEPT", "_KEPT_LEAVES"],
-    "core.write.encoding_choice": ["_DICTIONARY_FACTOR", "_RUNS", "_RUN_VALUES", "_RUN_BYTES", "_LONG_VALUE"],
+    "core.write.encoding_choice": [
+        "MAX_BYTES", "SAMPLE", "_MOST_DISTINCT", "_WORTHWHILE", "_DICTIONARY_FACTOR", "_RUNS", "_RUN_VALUES",
+        "_RUN_BYTES", "_LONG_VALUE",
+    ],
     "core.write.row_group_writer": ["_SMALL", "_GATHERED"],
     "core.io.sink": ["_VECTOR_BUFFERS", "_BUFFER_BYTES", "_MANY", "_SMALL"],
     "core.schema.arrow_check": ["_BLOCK"],
@@ -169,15 +171,15 @@ GEOMETRY = {
     "geo.joins.matching": ["_MAX_CELLS", "_PAIRS"],
     "geo.summary": ["_PIECE"],
     "geo.geoarrow": ["_PIECE"],
-    "geo.predicates.distinct_geometries": ["_FEW", "_SAMPLE", "_SHARE", "_MOST_DISTINCT"],
+    "geo.predicates.planar": ["_FEW", "_SAMPLE", "_SHARE", "_MOST_DISTINCT"],
     "geo.predicates.unrolling": ["_OVERLAPS", "_OVERLAPS_EACH"],
-    "geo.text.arrays": ["_WIDE_FROM"],
+    "geo.wkb": ["_WIDE_FROM"],
 }
 VARIANTS = {
     "variant.json.files": ["READ_BYTES"],
-    "variant.json.lines": ["READ_BYTES", "SAMPLE_BYTES"],
+    "variant.json.documents": ["READ_BYTES", "SAMPLE_BYTES"],
     "variant.json.text": ["_ALLOWANCE"],
-    "variant.metadata": ["_SHORT"],
+    "variant.binary_value": ["_SHORT"],
     "variant.validation": ["_PIECES", "_PIECE_ROWS"],
     "variant.shredding.infer": ["_MAX_PLACES"],
 }

@@ -14,7 +14,7 @@ from core.raw_files import OPTIONAL, REQUIRED, Column, leaf, write
 import pqext
 from pqext.core.format.metadata import Encoding, Type
 from pqext.core.read.column import ColumnReader
-from pqext.core.read.pages import long_runs
+from pqext.core.read.pages import page_decoder
 
 LONG = 40_000  # more than twice the entries from which a page is split
 
@@ -128,13 +128,13 @@ def test_exactly_the_long_pages_of_few_bytes_are_split(
     name: str, make: Callable[[int], bytes], size: int, rows: int, is_split: bool, by_table: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data, split, splits = make(size), long_runs.split, []
+    data, split, splits = make(size), page_decoder.split_page, []
 
     def record(*arguments: Any) -> Any:
         splits.append(split(*arguments))
         return splits[-1]
 
-    monkeypatch.setattr(long_runs, "split", record)
+    monkeypatch.setattr(page_decoder, "split_page", record)
     monkeypatch.setattr(ColumnReader, "_by_table", by_table)
     with pqext.open(data) as file:
         batches = list(file.iter_batches(rows))
