@@ -68,7 +68,7 @@ def main() -> None:
     found["where"] = [[row.id for row in on_spark.where(quakes, one).sort("id").collect()] for one in conditions]
     found["pushed"] = [str(spark_condition(quakes, one).tree) for one in conditions]
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
-    found["type error"] = failure(lambda: df.select(on_spark.functions.to_json("text")).schema)
+    found["type error"] = failure(lambda: df.select(on_spark.functions.to_json("id")).schema)
     storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)
     found["structs"] = [row.v.typed_value.a.typed_value for row in storage.sort("id").collect()]
     found["removed"] = list(column_choices(on_spark.unshred_variant(chosen).schema))
