@@ -16,5 +16,5 @@ from .sources.data_sources import register as register
 from .sources.session import local_session as local_session
 from .writing.layouts import layout as layout
 from .writing.sink import SaveResult as SaveResult, WrittenFile as WrittenFile
-from .columns.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
+from .writing.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
 from .writing.write_plan import VariantPlan as VariantPlan, WritePlan as WritePlan, explain_write as explain_write

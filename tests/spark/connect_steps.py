@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pqext.spark as on_spark
 from pqext import variant
 from pqext.spark.columns.recorded_schema import KEY as NOTE
-from pqext.spark.columns.shredding import KEY, column_choices
+from pqext.spark.columns.shredding_choice import KEY, column_choices
 from pqext.spark.pushdown.spark_sql import spark_condition
 from pqext.spark.sources.session import _defaults, _worker_environment, java_environment
 

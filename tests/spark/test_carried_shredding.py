@@ -15,7 +15,7 @@ import pqext
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.spark import explain_write, read, shred_variant, unshred_variant
-from pqext.spark.columns.shredding import KEY, column_choices
+from pqext.spark.columns.shredding_choice import KEY, column_choices
 
 A_INT = "STRUCT<a: INT>"
 

@@ -24,7 +24,7 @@ from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or, Relation
 from pqext.spark.base.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
 from pqext.spark.columns.months import MARK as INTERVAL
-from pqext.spark.columns.shredding import KEY as SHREDDING
+from pqext.spark.columns.shredding_choice import KEY as SHREDDING
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"
 

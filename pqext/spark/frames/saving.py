@@ -21,7 +21,7 @@ from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop, storage_options_text
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
-from pqext.spark.columns.shredding import column_choices, variant_paths
+from pqext.spark.columns.shredding_choice import column_choices, variant_paths
 from pqext.spark.options.save import PartitionOverwrite, as_text
 from pqext.spark.sources.data_sources import ensure_registered
 from pqext.spark.writing.sink import read_summary

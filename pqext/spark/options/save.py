@@ -19,7 +19,7 @@ from pqext.dataset.writing.part_files import Division as Division
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.recorded_schema import is_collated
-from pqext.spark.columns.shredding import column_choices
+from pqext.spark.columns.shredding_choice import column_choices
 
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
@@ -84,7 +84,7 @@ def save_options(
 
     Options take precedence over ``settings`` (:func:`pqext.spark.base.settings.save_settings`) and metadata. Raises
     ``ValueError`` for an unknown option or an invalid value, and ``VariantError`` as
-    :func:`pqext.spark.columns.shredding.column_choices` does.
+    :func:`pqext.spark.columns.shredding_choice.column_choices` does.
     """
     of_save, of_writer = _split_options(options)
     case = {**settings, **of_save}.get("case_sensitive")

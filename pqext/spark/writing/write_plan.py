@@ -13,7 +13,7 @@ from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
-from pqext.spark.columns.shredding import walk_fields
+from pqext.spark.columns.shredding_choice import walk_fields
 from pqext.spark.columns.timestamps import reject_mode
 from pqext.spark.options.save import as_text, save_options
 from pqext.variant.shredding.choice import shredding
