@@ -159,10 +159,8 @@ READING = {
 WRITING = {
     "core.write.row_order": ["_TAKEN_ROWS"],
     "core.write.write_plan": ["_KEPT", "_KEPT_LEAVES"],
-    "core.write.encoding_choice": [
-        "MAX_BYTES", "SAMPLE", "_MOST_DISTINCT", "_WORTHWHILE", "_DICTIONARY_FACTOR", "_RUNS", "_RUN_VALUES",
-        "_RUN_BYTES", "_LONG_VALUE",
-    ],
+    "core.write.dictionary_builder": ["MAX_BYTES", "SAMPLE", "_MOST_DISTINCT", "_WORTHWHILE"],
+    "core.write.encoding_choice": ["_DICTIONARY_FACTOR", "_RUNS", "_RUN_VALUES", "_RUN_BYTES", "_LONG_VALUE"],
     "core.write.row_group_writer": ["_SMALL", "_GATHERED"],
     "core.io.sink": ["_VECTOR_BUFFERS", "_BUFFER_BYTES", "_MANY", "_SMALL"],
     "core.schema.arrow_check": ["_BLOCK"],

@@ -18,8 +18,8 @@ from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.schema import statistics
 from pqext.core.schema.statistics import PageExtremes
+from pqext.core.write.dictionary_builder import IndexedValues
 from pqext.core.write.disassemble import DenseColumn
-from pqext.core.write.encoding_choice import IndexedValues
 from pqext.core.write.leaf_recipe import LeafRecipe
 
 

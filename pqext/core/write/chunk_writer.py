@@ -45,10 +45,11 @@ from pqext.core.read.second_copy import SECOND_COPY, shift_offsets
 from pqext.core.schema.types import leaf, spark_profile
 from pqext.core.schema.types.physical_types import normal
 from pqext.core.write import chunk_statistics as chunk_index
-from pqext.core.write import encoding_choice
+from pqext.core.write import dictionary_builder
 from pqext.core.write.chunk_statistics import ChunkIndexes
+from pqext.core.write.dictionary_builder import IndexedValues
 from pqext.core.write.disassemble import DenseColumn
-from pqext.core.write.encoding_choice import IndexedValues, choose
+from pqext.core.write.encoding_choice import choose
 from pqext.core.write.leaf_recipe import LeafRecipe
 
 TOO_LARGE = "a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)"
@@ -229,7 +230,7 @@ def encode_chunk(
     indexed = indexed if chosen.keep_dictionary else None
     if options.profile == "spark":
         spark_profile.check_values(column.values, recipe.dotted)
-        indexed = encoding_choice.with_both_zeros(indexed) if indexed is not None else None
+        indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
     # Count one byte per entry for levels, since many short or empty lists have many entries but few values.
     size += column.entries * recipe.level_bytes
     boundaries = _split_pages(
@@ -275,10 +276,10 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
         if not encoded.dictionary.null_count:
             entries = encoded.dictionary.cast(normal(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
-            result = encoding_choice.from_entries(physical, entries, is_ordered=encoded.type.ordered)
+            result = dictionary_builder.from_entries(physical, entries, is_ordered=encoded.type.ordered)
         if result is not None:
             return result
-    return encoding_choice.index(physical, size)
+    return dictionary_builder.index(physical, size)
 
 
 def _values(physical: pa.Array, encoding: Encoding) -> PageValues:

@@ -16,7 +16,7 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import WriteRecords
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.write import storage
-from pqext.core.write.additions import dictionaries
+from pqext.core.write.key_value_metadata import dictionaries
 from pqext.core.write.storage import StoredField
 
 Levels = NDArray[np.int16]

@@ -20,9 +20,10 @@ from pqext.core.schema.nodes import Schema, to_elements
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types import spark_profile
 from pqext.core.write import encoding_choice, row_order, storage
-from pqext.core.write.additions import DerivedColumns, schema_of
+from pqext.core.write.derived_columns import DerivedColumns
 from pqext.core.write.disassemble import TOO_DEEP
 from pqext.core.write.file_layout import FileLayout
+from pqext.core.write.key_value_metadata import schema_of
 from pqext.core.write.leaf_recipe import LeafRecipe, recipe
 from pqext.core.write.storage import StoredField
 

@@ -30,7 +30,7 @@ from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.stored_schema import KEY
 from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.core.schema.key_value_types import retain_valid_pairs
-from pqext.core.write import additions, row_group_writer
+from pqext.core.write import derived_columns, key_value_metadata, row_group_writer
 from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.row_group_writer import BegunRowGroup, IndexWriter
 from pqext.core.write.table_inputs import as_table, conform
@@ -49,7 +49,7 @@ class ParquetWriter(SuggestionMixin):
     stay together. At most two row groups are in memory: one is written while the rows of the next are collected. A
     column that orders the rows (``geometry``) orders them within each row group. Metadata of the Arrow schema is stored
     with ``key_value_metadata``, which takes precedence. The Arrow types are stored too (option ``arrow_schema``), since
-    Parquet cannot express some of them: :mod:`pqext.core.write.additions` lists the types that a round trip
+    Parquet cannot express some of them: :mod:`pqext.core.write.key_value_metadata` lists the types that a round trip
     preserves, and those that are rejected.
 
     With ``checkpoint``, an unfinished file remains next to the path after an exception if it contains a checkpoint. A
@@ -104,7 +104,7 @@ class ParquetWriter(SuggestionMixin):
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
             if inspects_data(self.options, self._appended is not None):
-                additions.find(self.arrow_schema, self.options)  # raises an error if a name is already used
+                derived_columns.find(self.arrow_schema, self.options)  # raises an error if a name is already used
             else:
                 self._prepare(None)
         except BaseException:
@@ -282,7 +282,7 @@ class ParquetWriter(SuggestionMixin):
         layout = None if self._appended is None else self._appended.layout
         prepared = recall(self.arrow_schema, self.options) if layout is None else None
         if prepared is None:
-            derived = additions.find(self.arrow_schema, self.options)
+            derived = derived_columns.find(self.arrow_schema, self.options)
             prepared = prepare(derived, self.options, sample, layout)
             if layout is None:
                 keep(self.arrow_schema, self.options, prepared)
@@ -416,7 +416,7 @@ class ParquetWriter(SuggestionMixin):
     def _derive_metadata(self, groups: list[RowGroup], carried_pairs: Mapping[str, str]) -> dict[str, str]:
         """Return key-value metadata that the handlers of columns derive from ``groups`` and ``carried_pairs``."""
         plan, names = self._plan, self._plan.derived.names
-        return additions.pairs(
+        return key_value_metadata.pairs(
             plan.schema, plan.plan, groups, names, carried_pairs, self._encryptor, self.options
         )
 
