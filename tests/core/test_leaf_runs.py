@@ -30,3 +30,12 @@ def test_long_texts_and_distinct_numbers_are_read_in_smaller_steps() -> None:
     sink = io.BytesIO()
     pqext.write_table(pa.table({"n": range(200_000)}), sink)
     assert max(run_rows(sink.getvalue())) == 1 << 16
+
+
+@pytest.mark.parametrize("memory", [4 << 20, 8 << 20])
+def test_long_runs_are_verified_within_a_small_memory_limit(memory: int) -> None:
+    sink = io.BytesIO()
+    pqext.write_table(pa.table({"n": pa.repeat(7, 2_000_000)}), sink)
+    report = pqext.verify(sink.getvalue(), limits=pqext.Limits(memory_bytes=memory))
+    assert report.ok
+    assert not report.faults

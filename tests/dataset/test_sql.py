@@ -144,6 +144,8 @@ REFUSED = [
     ("st_within(g, st_geomfromwkb(9999999999))", "WKB must be written", 14),
     ("b = 2 and a rlike 1", "operator is not supp", 13),
     ("b = 2 and a in (1, b)", "not columns", 20), ("variant_get(a, '$.b', 'int') = 1", "try_variant_get", 1),
+    ("s = 'x /* y", "a quote is not closed", None), ("a = 1 /* /* */", "a comment is not closed", 7),
+    ("/* /* */ a = 1", "a comment is not closed", 1),
     ("a = 1e999", "exceeds the range of double", None), ("a = '-1e999'::double", "exceeds the range of double", 5),
 ]  # fmt: skip
 

@@ -86,3 +86,21 @@ def test_unknown_options_are_rejected() -> None:
 def test_lines_must_be_a_buffer() -> None:
     with pytest.raises(TypeError, match="contiguous buffer, not StringArray; parse_json parses arrays"):
         variant.parse_json_lines(pa.array(["1"]))
+
+
+@pytest.mark.parametrize(
+    ("data", "is_utf16"),
+    [
+        ('{"a": 1}\n'.encode("utf-16"), True),
+        ('{"a": 1}\n'.encode("utf-16-be"), True),
+        ('{"a": 1}\n'.encode("utf-32"), False),
+        ('{"a": 1}\n'.encode("utf-32-le"), False),
+        (b'\0{"a":1}\n', False),
+        (b'{\0"a":1}\n', False),
+        (b"1\0\n", False),
+    ],
+)
+def test_only_text_with_regular_zeros_or_a_mark_is_called_utf16(data: bytes, is_utf16: bool) -> None:
+    with pytest.raises(VariantError) as caught:
+        variant.parse_json_lines(data)
+    assert ("UTF-16" in str(caught.value)) == is_utf16

@@ -28,6 +28,8 @@ from pqext.core.schema.types.leaf import to_physical
 BATCH_ROWS = 65_536
 REPETITIVE_ROWS = 1_048_576
 """Maximum number of rows of a batch of numbers in long runs of one value, whose batches take little time to decode."""
+_ROW_BYTES = 64
+"""Estimate of the memory that such a row takes while it is decoded."""
 BATCH_BYTES = 32 << 20
 LEAST_ROWS = 1024
 """Minimum number of rows read at a time, independently of the sizes in the metadata."""
@@ -43,13 +45,15 @@ def runs(
     """
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
+    budget = file.budget()
     reader = ColumnReader(
-        leaf, metadata, stored, rows, chunk.limits, file.budget(), checksums=False, decryptor=chunk.decryptor
+        leaf, metadata, stored, rows, chunk.limits, budget, checksums=False, decryptor=chunk.decryptor
     )
     fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
     is_number = leaf.node.physical_type not in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
     is_repetitive = is_number and not leaf.node.max_repetition_level and metadata.total_uncompressed_size < rows // 64
-    step = max(LEAST_ROWS, min(REPETITIVE_ROWS if is_repetitive else BATCH_ROWS, fitting))
+    most = max(BATCH_ROWS, min(REPETITIVE_ROWS, budget.room // _ROW_BYTES)) if is_repetitive else BATCH_ROWS
+    step = max(LEAST_ROWS, min(most, fitting))
     start = 0
     for count in pages if pages is not None else (min(step, rows - at) for at in range(0, rows, step)):
         column = reader.read([range(start, start + count)])

@@ -34,15 +34,24 @@ _INSTEAD = {
 """Unsupported functions that users often try, and their equivalents."""
 _MOST = 40
 """Maximum length of a word that errors repeat."""
-_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>/\*)|.""", re.S)
-"""Quoted text, a comment, the start of a comment that is not closed, or another character."""
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|(?P<open>['"`])|/\*|\*/""")
+"""Quoted text, a comment to the end of the line, a quote that is not closed, or the start or end of a comment."""
+_COMMENT_END = re.compile(r"/\*|\*/")
 
 
 def unclosed_token(text: str) -> tuple[int, str]:
     """Return the position and the description of the quote or comment in ``text`` that is not closed."""
-    comment = next((token.start() for token in _COMMENT.finditer(text) if token["open"]), None)
-    if comment is not None:
-        return comment, "the text cannot be parsed: a comment is not closed"
+    at = depth = first = 0
+    while (token := (_COMMENT_END if depth else _QUOTED).search(text, at)) is not None:
+        if token[0] == "/*":
+            first, depth = first if depth else token.start(), depth + 1
+        elif token[0] == "*/":
+            depth = max(depth - 1, 0)
+        elif token["open"]:
+            break
+        at = token.end()
+    if depth:
+        return first, "the text cannot be parsed: a comment is not closed"
     return len(text), "the text cannot be parsed: a quote is not closed"
 
 

@@ -70,12 +70,13 @@ class Agreement(SchemaStrategy):
             self.table_request.check_filter(file)
         except ParquetError:
             raise
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             if len(self.table_request.sources) == 1:
                 raise
             reason, line_break, position = str(error).partition("\n")
             advice = "" if self._suited is None else _UNION
-            raise ValueError(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
         self._suited = file.schema
 
     def _agree_schema(self, row: int, file: ParquetFile) -> pa.Schema:

@@ -79,6 +79,9 @@ def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, An
 
 def storage_options_text(storage_options: Mapping[str, Any]) -> str:
     """Return storage options as JSON text. Raises ``TypeError``, without the value, if a value has another type."""
+    if not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options must map names to values, not {type(storage_options).__name__}")
+    storage_options = {name: value for name, value in storage_options.items() if value is not None}
     for name, value in storage_options.items():
         if not isinstance(name, str):
             raise TypeError(f"storage_options must have names of type str, not {type(name).__name__}")

@@ -56,9 +56,10 @@ def reason(code: int, name: bytes | None) -> str:
 
 def remedy(reason: str, text: memoryview | bytes = b"") -> str:
     """Return the remedy for a fault that has this reason, or an empty string. ``text`` is the text with the fault."""
-    head = bytes(text[:2])
-    if head in (b"\xff\xfe", b"\xfe\xff") or (len(head) == 2 and (head[0] == 0) != (head[1] == 0)):
-        return _UTF_16  # JSON text contains no zero bytes
+    head = bytes(text[:4])
+    has_mark = head[:2] in (b"\xff\xfe", b"\xfe\xff") and head != b"\xff\xfe\0\0"  # not the mark of UTF-32
+    if has_mark or [not byte for byte in head] in ([True, False] * 2, [False, True] * 2):  # JSON has no zero bytes
+        return _UTF_16
     return next((f"; {remedy}" for code, remedy in _REMEDIES.items() if reason.startswith(REASONS[code])), "")
 
 

@@ -134,7 +134,8 @@ def _locate_arrow(uri: str, scheme: str, options: Options) -> Location:
             raise UnsupportedError(_HADOOP, feature=f"{scheme}://", path=redact_uri(uri)) from None
         reason = redact_error(error, secrets)
         if isinstance(error, TypeError) and options:
-            types = ", ".join(f"{name} is {type(value).__name__}" for name, value in options.items())
+            others = [f"{name} is {type(value).__name__}" for name, value in options.items() if type(value) is not str]
+            types = ", ".join(others)
             reason = f"a storage option has the wrong type ({types}): {reason}"
         raise ValueError(f"{excerpt(redact_uri(uri))!r} cannot be opened: {reason}") from None
 
