@@ -28,6 +28,7 @@ from pqext.dataset.expressions import Column
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.planning.certainty import can_be_certain, certain_rows
 from pqext.dataset.planning.plan import RowGroupPlan
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest, type_at
@@ -41,7 +42,11 @@ _ROWS = 1 << 18
 
 
 class Aggregates:
-    """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated."""
+    """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated.
+
+    The name of a computed column of the result, such as a transformed geometry, refers to its values. Other names refer
+    to columns of the files, even if they are not selected.
+    """
 
     _planner: ScanPlanner
 
@@ -95,8 +100,9 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").null_count("id")
             1
         """
+        source = _resolve(self._planner, column)
         return sum(_partial_results(
-            self._planner, column, _null_count, lambda array: int(array.null_count), accepts_dictionaries=True
+            self._planner, source, _null_count, lambda array: int(array.null_count), accepts_dictionaries=True
         ))  # fmt: skip
 
     def bounds(self, column: str | Column) -> BoundingBox | None:
@@ -127,8 +133,17 @@ class Aggregates:
         return _bounding_box(self._planner, column)
 
 
+def _resolve(planner: ScanPlanner, column: str | Column) -> str | Column | ComputedColumn:
+    """Return the computed column of the result that has the name ``column``, or else the column of the files."""
+    name = column if isinstance(column, str) else column.path[0] if len(column.path) == 1 else None
+    for item in planner.request.computed_columns:
+        if item.name == name:
+            return item.field if isinstance(item.field, Column) else item
+    return planner.exact.resolve(column)
+
+
 def _partial_results(
-    planner: ScanPlanner, column: str | Column,
+    planner: ScanPlanner, column: str | Column | ComputedColumn,
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T], *,
     accepts_dictionaries: bool = False,
 ) -> Iterator[T]:
@@ -137,7 +152,11 @@ def _partial_results(
     If all rows of a row group match, the result of ``from_metadata`` is used unless it is None. Other rows are read and
     passed to ``from_values``, if it ``accepts_dictionaries`` without decoding the dictionary of strings and binary.
     """
-    column = planner.exact.resolve(column)
+    if isinstance(column, ComputedColumn):
+        planner = ScanPlanner(replace(planner.request, result=(column,)))
+        with closing(executor_of(planner).batches(_ROWS)) as batches:
+            yield from (from_values(batch.column(0)) for batch, _ in batches)
+        return
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))
     planner = ScanPlanner(request)
@@ -232,15 +251,21 @@ def _null_count(chunk: ColumnChunk) -> int | None:
 
 
 def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
-    known, column = partial(_known_extreme, side=side), planner.exact.resolve(column)
-    of_values = partial(extreme, side=side)
-    results = [*_partial_results(planner, column, known, of_values, accepts_dictionaries=True)]
-    top = column.path[0] if isinstance(column, Column) else column
+    from pqext.geo.types import type_of
+
+    known, source = partial(_known_extreme, side=side), _resolve(planner, column)
+    top = source.path[0] if isinstance(source, Column) else source
     schema = ScanPlanner(replace(planner.request, result=(top,))).schema
+    if type_of(schema.field(0)) is not None:
+        raise TypeError(f"column {schema.names[0]} contains geometries, which have no order: use bounds()")
+    of_values = partial(extreme, side=side)
+    results = [*_partial_results(planner, source, known, of_values, accepts_dictionaries=True)]
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-    kind = _column_values(empty, column if isinstance(column, Column) else None, top).type
+    if isinstance(top, ComputedColumn):
+        source, top = Column((top.name,)), top.name
+    kind = _column_values(empty, source if isinstance(source, Column) else None, top).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
-    stored = stored_values(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
+    stored = stored_values(source if isinstance(source, Column) else Column(_path(empty, top)), empty).type
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
 
 
@@ -275,12 +300,12 @@ def _bounding_box(planner: ScanPlanner, column: str | Column) -> BoundingBox | N
     from pqext.geo.summary import statistics, union
     from pqext.geo.types import type_of
 
-    column = planner.exact.resolve(column)
-    name = column.path[0] if isinstance(column, Column) else column
-    field = ScanPlanner(replace(planner.request, result=(name,))).schema.field(0)
+    source = _resolve(planner, column)
+    top = source.path[0] if isinstance(source, Column) else source
+    field = ScanPlanner(replace(planner.request, result=(top,))).schema.field(0)
     kind = type_of(field)
     if kind is None:
-        raise TypeError(f"column {name} contains no geometries")
+        raise TypeError(f"column {field.name} contains no geometries")
     nothing = object()
 
     def from_metadata(chunk: ColumnChunk) -> Any:
@@ -296,7 +321,7 @@ def _bounding_box(planner: ScanPlanner, column: str | Column) -> BoundingBox | N
             return nothing if not summary.geospatial_types else summary
         return BoundingBox.from_metadata(summary.bbox)
 
-    boxes = [part for part in _partial_results(planner, column, from_metadata, from_values) if part is not nothing]
+    boxes = [part for part in _partial_results(planner, source, from_metadata, from_values) if part is not nothing]
     if not all(isinstance(box, BoundingBox) for box in boxes):
         return None
     return union(boxes, crs_.is_geographic(crs_.normalize(kind.crs)) is True)

@@ -118,18 +118,20 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     return parse_columns(results)
 
 
-def restrict_columns(previous_result: Result | None, selection: Result) -> Result:
+def restrict_columns(
+    previous_result: Result | None, selection: Result, computed_columns: Sequence[ComputedColumn]
+) -> Result:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
-    A name selects all parts of its column that remain, and a path selects the field within a column. Raises
-    ``ValueError`` if an earlier selection excluded a name.
+    A name selects all parts of its column that remain, and a path selects the field within a column. Values in the
+    selection refer to ``computed_columns`` by name. Raises ``ValueError`` if an earlier selection excluded a name.
     """
     if previous_result is None:
         return selection
     results: list[str | ComputedColumn] = []
     for item in selection:
         if isinstance(item, ComputedColumn):
-            results.append(item)
+            results.append(replace(item, field=substitute_computed(item.field, computed_columns)))
             continue
         whole = [known for known in previous_result if item == (known if isinstance(known, str) else known.name)]
         names = [known for known in previous_result if isinstance(known, str)]

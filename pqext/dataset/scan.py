@@ -20,7 +20,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipping, summary
 from pqext.dataset.planning.plan import Task
-from pqext.dataset.planning.projection import ComputedColumn, parse_columns
+from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.results import NotATable, Results
 from pqext.dataset.scan_planner import ScanPlanner
@@ -100,16 +100,17 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         """
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         selected = expand_columns(parse_columns(arguments), lambda: self.schema)
-        return self._replace(result=restrict_columns(self._request.result, selected))
+        computed = self._request.computed_columns
+        result = restrict_columns(self._request.result, selected, computed)
+        return self._replace(result=result, earlier=computed)
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
 
         Args:
             conditions: Expressions of :func:`pqext.col`, or any other filter that :func:`scan` accepts. They may use
-                columns that are not selected. The name of a VARIANT value that ``select`` has named refers to that
+                columns that are not selected. A name that ``select`` or ``to_crs`` has given to a value refers to that
                 value.
-
 
         Returns:
             A new scan; this one is unchanged.
@@ -125,7 +126,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             [{'id': 2}, {'id': 3}]
         """
         request = self._request
-        computed = [item for item in request.result or () if isinstance(item, ComputedColumn)]
+        computed = request.computed_columns
         expressions = [as_expression(condition) for condition in conditions]
         results = [substitute_computed(expression, computed) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
@@ -175,8 +176,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
             raise ValueError("order_by() after limit() is not supported: call order_by() first")
-        computed = [column for column in request.result or () if isinstance(column, ComputedColumn)]
-        return self._replace(order=order_keys(keys, descending, nulls_first, computed))
+        return self._replace(order=order_keys(keys, descending, nulls_first, request.computed_columns))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.

@@ -46,12 +46,14 @@ class ScanRequest:
     """The data-skipping store that prunes files before they are opened."""
     timezone: str = DEFAULT
     """The time zone of local times in casts."""
+    earlier: tuple[ComputedColumn, ...] = ()
+    """Computed columns of earlier selections that the result lacks. Conditions and values may still refer to them."""
     is_count: bool = False
     """Whether only the number of rows is needed. Batches then have no columns, and only the columns of the filter are
     planned and read; files still have to agree on the columns of the result."""
 
     def __post_init__(self) -> None:
-        for name in ("result", "filter", "order"):
+        for name in ("result", "filter", "order", "earlier"):
             object.__setattr__(self, name, in_timezone(getattr(self, name), self.timezone))
         for column in self.result or ():
             if isinstance(column, ComputedColumn):
@@ -61,6 +63,12 @@ class ScanRequest:
             raise ValueError("shredded=True returns VARIANTs as each file stores them, which schema= cannot unify")
         if self.partitions.rows is not None and self.files.options.skips_corrupt:
             raise ValueError('rows cannot be numbered if corrupt pages are skipped; remove on_corrupt="skip"')
+
+    @property
+    def computed_columns(self) -> tuple[ComputedColumn, ...]:
+        """The computed columns whose names refer to their values: those of the result, and earlier ones."""
+        of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
+        return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
     @property
     def sources(self) -> tuple[Any, ...]:

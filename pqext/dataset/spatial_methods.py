@@ -73,7 +73,7 @@ class SpatialMethods:
             raise ValueError(unknown_column_message(column, by_name).replace("the file has", "the scan has"))
         names = [*geometry_columns(schema)] if column is None else [column]
         if not names:
-            raise ValueError("the scan has no geometry column")
+            raise ValueError("the result has no geometry column: select one, or call to_crs before select")
         for name in names:
             item = by_name[name]
             value = col([item]) if isinstance(item, str) else item.field
@@ -124,8 +124,8 @@ class SpatialMethods:
         distance = _geometry_column(self, column).st_distance(geometry)
         near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
         result = self.schema.names if self._request.result is None else self._request.result
-        computed = [item for item in result if isinstance(item, ComputedColumn)]
-        column_of_distances = ComputedColumn(distance_column, substitute_computed(distance, computed))
+        value = substitute_computed(distance, self._request.computed_columns)
+        column_of_distances = ComputedColumn(distance_column, value)
         return near._replace(result=parse_columns([*result, column_of_distances])).order_by(distance).limit(int(k))
 
 

@@ -100,6 +100,18 @@ def test_later_filters_refer_to_computed_columns_by_name() -> None:
     assert scan.to_table().to_pylist() == [{"twice": 8, "q": {"x": 4, "y": None}}]
 
 
+def test_aggregates_refer_to_computed_columns_by_name() -> None:
+    sink = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1, 2, 3], "b": [10, 20, None]}), sink)
+    selected = pqext.scan(sink.getvalue()).select(("twice", col("a") * 2), ("a", col("b")), ("b", col("a")))
+    assert (selected.min("twice").as_py(), selected.max("twice").as_py(), selected.null_count("twice")) == (2, 6, 0)
+    assert (selected.min("a").as_py(), selected.null_count("a"), selected.max("b").as_py()) == (10, 1, 3)
+    assert selected.filter(col("twice") > 2).min("twice").as_py() == 4
+    later = selected.select(("again", col("twice") + col("a")))
+    expected = duckdb.sql("select a * 2 + b from (values (1, 10), (2, 20), (3, null)) t(a, b)").fetchall()
+    assert later.to_table()["again"].to_pylist() == [row[0] for row in expected]
+
+
 def test_dictionary_columns_remain_dictionaries() -> None:
     table = pa.table({"s": pa.array(["a", "b", "a"]).dictionary_encode(), "n": [1, 2, 3]})
     read = pqext.read_table(stored(table), [("t", col("s"))], filter="s = 'a' and n > 1")
@@ -114,7 +126,7 @@ def test_dictionary_columns_remain_dictionaries() -> None:
         ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "is not numeric"),
         ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "not lists"),
         ([col("l").cast("string").alias("q")], "cannot be cast"), ([("i", col("i")), "i"], "twice"),
-        ([(3, col("i"))], "name must be a string"),
+        ([(3, col("i"))], "name must be a string"), ([("x", col("i") > 2)], "a condition cannot be a column"),
     ],
 )  # fmt: skip
 def test_unsupported_computation_is_reported(columns: list[Any], told: str) -> None:

@@ -130,6 +130,28 @@ def test_a_scan_in_another_crs_equals_geopandas(path: Path, crs: str) -> None:
         assert chosen.metrics.rows_evaluated <= 2 * GROUP
 
 
+def test_measures_and_aggregates_of_a_scan_in_another_crs_equal_geopandas(path: Path) -> None:
+    frame = geopandas.GeoDataFrame(geometry=list(SHAPES), crs="EPSG:4326").to_crs("EPSG:3035").geometry
+    scan = pqext.scan(path).to_crs("EPSG:3035")
+    g, point = col("g"), shapely.Point(4_000_000, 2_800_000)
+    selected = scan.select("id", ("m2", g.st_area()), ("x", g.st_xmin()), "st_perimeter(g) as p")
+    result = selected.select("m2", "x", "p", ("c", g.st_centroid()), ("d", g.st_distance(point))).to_table()
+    expected = {"m2": frame.area, "x": frame.bounds["minx"], "p": frame.length, "d": frame.distance(point)}
+    for name, values in expected.items():
+        np.testing.assert_allclose(result[name].to_numpy(), values.to_numpy(), rtol=1e-9, err_msg=name)
+    assert geo.to_geopandas(result.select(["c"])).geometry.geom_equals_exact(frame.centroid, 1e-3)[~frame.isna()].all()
+    box = scan.bounds("g")
+    assert box is not None
+    assert (box.xmin, box.ymin, box.xmax, box.ymax) == pytest.approx(tuple(frame.total_bounds))
+    assert selected.max("m2").as_py() == pytest.approx(frame.area.max())
+    assert scan.null_count("g") == frame.isna().sum()
+    query = frame.iloc[300:302].union_all().buffer(10_000)
+    chosen = scan.select("id").filter(g.intersects(query))  # the column is not selected
+    assert chosen.to_table()["id"].to_pylist() == np.flatnonzero(frame.intersects(query)).tolist() != []
+    with pytest.raises(TypeError, match="column g contains geometries, which have no order"):
+        scan.min("g")
+
+
 def test_boxes_in_another_crs_contain_every_row() -> None:
     """Lines along the sides of wide boxes, whose images bulge beyond the images of the corners."""
     from pqext.geo.functions.shapes import transform_boxes

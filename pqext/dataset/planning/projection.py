@@ -25,7 +25,17 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.evaluation.operand_values import geometry_type, to_shredded
-from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
+from pqext.dataset.expressions import (
+    Column,
+    Expression,
+    NamedValue,
+    SpatialValue,
+    Value,
+    VariantField,
+    bases,
+    col,
+    operand_column,
+)  # fmt: skip
 from pqext.dataset.expressions.mistakes import to_python_code
 from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
@@ -124,6 +134,8 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
             parsed.append(ComputedColumn(column.name, column.value))
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
             parsed.append(ComputedColumn(*column))
+        elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Expression):
+            raise TypeError(f"a condition cannot be a column: pass {column[1]} to filter, or compare the column later")
         elif isinstance(column, Value):
             raise TypeError(f"{column} needs a name in the result: {to_python_code(column)}.alias('name')")
         else:
