@@ -39,9 +39,8 @@ def test_later_file_may_have_more_categories(second: pa.DataType | None, strings
     assert pqext.read_table(tmp_path / "a.parquet").schema == few.schema
 
 
-@pytest.mark.parametrize("condition", ["a = 1", "a = '1'"])
-def test_filter_that_one_file_does_not_support_names_the_file(condition: str, tmp_path: Path) -> None:
+def test_filter_that_one_file_does_not_support_names_the_file(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pqext.write_table(pa.table({"a": ["1"]}), tmp_path / "2.parquet")
-    with pytest.raises(TypeError, match=r"column a contains .* \[file \S*[12]\.parquet\]"):
-        pqext.read_table(tmp_path, filter=condition)
+    with pytest.raises(TypeError, match=r"column a contains string values.* \[file \S*2\.parquet\]; schema=\"union\""):
+        pqext.read_table(tmp_path, filter="a = 1")

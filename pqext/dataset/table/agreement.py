@@ -71,8 +71,8 @@ class Agreement(SchemaStrategy):
         except ParquetError:
             raise
         except (ValueError, TypeError) as error:
-            if len(self.table_request.sources) == 1:
-                raise
+            if len(self.table_request.sources) == 1 or (isinstance(error, TypeError) and self._suited is None):
+                raise  # no file has suited yet, so that the condition is wrong rather than the file
             reason, line_break, position = str(error).partition("\n")
             advice = "" if self._suited is None else _UNION
             kind = TypeError if isinstance(error, TypeError) else ValueError

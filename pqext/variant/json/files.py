@@ -189,7 +189,7 @@ class JsonReader(SuggestionMixin):
         before = 0
 
         def parse(piece: Piece) -> tuple[bytes, str | None, list[pa.StructArray], list[Found], int]:
-            return bytes(piece.text[:2]), *piece.parse(how)
+            return bytes(piece.text[:4]), *piece.parse(how)
 
         with (
             Workers(self._threads, self._threads) as workers,
