@@ -87,7 +87,7 @@ def test_literal_without_a_comparable_form_gets_no_hint(folder: Path, text: str)
 
 
 HINTS = [
-    ("city = Suva", ValueError, r"no column 'Suva'; .*; quote text with single quotes: 'Suva' \[file .*\]\n  city = Suva"),
+    ("city = Suva", ValueError, r"no column 'Suva'; .*quotes: 'Suva' \[file .*\]\n  city = Suva"),
     ('"city" = "Suva"', ValueError, "quote text with single quotes: 'Suva'"),
     ("city in (Suva, Nome)", ValueError, "quote text with single quotes"),
     ("event:$.type = view", ValueError, "quote text with single quotes: 'view'"),
