@@ -78,7 +78,15 @@ def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, An
 
 
 def storage_options_text(storage_options: Mapping[str, Any]) -> str:
-    """Return storage options as JSON text. Raises ``TypeError``, without the value, if a value has another type."""
+    """Return storage options as JSON text, with the errors of :func:`plain_storage_options`."""
+    return json.dumps(plain_storage_options(storage_options))
+
+
+def plain_storage_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return storage options without values that are None.
+
+    Raises ``TypeError``, without the value, if a value cannot be JSON text.
+    """
     if not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options must map names to values, not {type(storage_options).__name__}")
     storage_options = {name: value for name, value in storage_options.items() if value is not None}
@@ -87,7 +95,7 @@ def storage_options_text(storage_options: Mapping[str, Any]) -> str:
             raise TypeError(f"storage_options must have names of type str, not {type(name).__name__}")
         if not isinstance(value, str | bool | int | float):
             raise TypeError(f"storage_options {name} must be text, a number or a boolean, not {type(value).__name__}")
-    return json.dumps(dict(storage_options))
+    return storage_options
 
 
 def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:

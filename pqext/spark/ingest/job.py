@@ -20,7 +20,7 @@ from pqext.dataset.writing.ingest_notes import Digest, note_of
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
 from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.files import is_remote, target_of
-from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.hadoop import from_hadoop, plain_storage_options
 from pqext.spark.base.progress import job_group, report_progress
 from pqext.spark.base.settings import codec_of, save_settings, session_setting, session_timezone
 from pqext.spark.columns.timestamps import reject_mode, with_version
@@ -211,7 +211,9 @@ def ingest_json(
         raise ValueError(f'error_column requires on_error="null", not {on_error!r}')
     if bad_lines_file and on_error == "fail":
         raise ValueError(f'bad_lines_file requires on_error="null" or "skip", not {on_error!r}')
-    if storage_options is None:
+    if storage_options is not None:
+        storage_options = plain_storage_options(storage_options)
+    else:
         remote = [path for path in (*([paths] if isinstance(paths, str) else paths), dest) if is_remote(path)]
         storage_options = from_hadoop(spark, remote) if remote else None
     computed, geometry_options = geometry_columns(geometry)

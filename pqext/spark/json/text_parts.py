@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,10 +54,17 @@ class Part:
 
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
-    """Return one part for each file in ``paths``: paths or URLs of files and folders, or glob patterns."""
+    """Return one part for each file in ``paths``: paths or URLs of files and folders, or glob patterns.
+
+    Raises ``ValueError`` if there are no paths, and ``FileNotFoundError`` for a path that does not exist.
+    """
+    names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    if not names:
+        raise ValueError("the list of paths is empty: pass at least one file, folder, pattern or URL")
     files: dict[str, tuple[str, str | Location]] = {}
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        name = os.fspath(path)
+    for name in names:
+        if not name:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         source = name if is_remote(name) else local_path(name)
         storage = storage_options if is_remote(name) else None
         sources = list_sources([source], storage, ignore_table_format=True)  # tables do not contain text files
