@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from pqext import variant
+from pqext.core.base.errors import VariantError
 from pqext.spark import functions as P
 from pqext.spark import register, shred_variant
 from pqext.spark.functions import variant_schemas, variant_values
@@ -211,3 +212,15 @@ def test_functions_have_sql_names(spark: Any) -> None:
     assert tuple(row) == (
         "[1,null]", '{"a":[1,null],"b":"x"}', '{"a":[1]}', "object", "{}", "s02e", True, "POINT (0 0)",
     )  # fmt: skip
+
+
+@pytest.mark.spec("spark.functions.forms")
+def test_schema_of_a_variant_without_value_is_null() -> None:
+    pair = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    rows = [{"metadata": b"\x01\x00\x00", "value": value} for value in (None, b"\x0c\x01")]
+    array = pa.array([*rows, {"metadata": None, "value": None}, None], pair)
+    assert variant_schemas.SCHEMA_OF_VARIANT.evaluate(array).to_pylist() == [None, "BIGINT", None, None]
+    assert variant_schemas.schema_of_all(array) == "BIGINT"
+    invalid = pa.array([*rows, {"metadata": None, "value": b"\x0c\x01"}], pair)
+    with pytest.raises(VariantError, match="row 2: the variant has no metadata"):
+        variant_schemas.schema_of_all(invalid)

@@ -23,6 +23,8 @@ from pqext.spark.functions.udf import (
 )
 from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal
+from pqext.variant.faults import error
+from pqext.variant.kernels.binary import Fault
 
 Schema = str | tuple[Any, ...]
 """Name of a type, ``("DECIMAL", digits, scale)``, ``("ARRAY", element)`` or ``("OBJECT", {name: Schema})``."""
@@ -73,8 +75,13 @@ def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
     values = variant_from_spark(variants)
     values = unshred(values) if values.type.get_field_index("typed_value") >= 0 else values
     for number, row in enumerate(values.to_pylist()):
+        if row is None or row["value"] is None:
+            yield None
+            continue
+        if row["metadata"] is None:
+            raise error(Fault.FAULT_METADATA_NULL, row=number)
         try:
-            yield None if row is None else _schema(walk(BinaryVariant(row["value"], row["metadata"])))
+            yield _schema(walk(BinaryVariant(row["value"], row["metadata"])))
         except RecursionError:
             raise VariantLimitError("the value is nested too deeply to infer its schema", row=number) from None
 
