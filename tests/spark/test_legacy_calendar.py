@@ -23,6 +23,9 @@ from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.core.schema.types.legacy_calendar import DATES, INT96, VERSION, ZONE, LegacyCalendar, offsets_of
 from pqext.spark import explain_write, ingest_json, read, write
+from pqext.spark.reading.parquet_reader import Reader
+from pqext.spark.reading.planning import Slice
+from pqext.spark.reading.request import Query
 
 REBASE = "spark.sql.parquet."
 START = -62135596800000000
@@ -165,9 +168,48 @@ def test_old_instants_without_a_time_zone_require_one(legacy: tuple[Path, Any], 
 def test_offsets_of_no_time_zone_are_rejected(spark: Any, legacy: tuple[Path, Any], tmp_path: Path, zone: str) -> None:
     with pytest.raises(Exception, match="INVALID_CONF_VALUE"):
         spark.conf.set("spark.sql.session.timeZone", zone)
-    file = with_pairs(legacy[0], tmp_path / "t.parquet", {ZONE: None})
+    file = with_pairs(legacy[0], tmp_path / "t.parquet", {ZONE: zone})
     with pytest.raises(pqext.UnsupportedError, match=r"time zone '.*' of a file in Spark's legacy calendar is unknown"):
+        pqext.read_table(file)
+    file = with_pairs(legacy[0], tmp_path / "u.parquet", {ZONE: None})
+    with pytest.raises(ValueError, match=r"^legacy_timezone '.*' is unknown"):
         pqext.read_table(file, legacy_timezone=zone)
+
+
+def instants(path: Path, **options: str) -> list[int]:
+    """The instants that a task reads from a file, in microseconds."""
+    query = Query.from_options({**options, "path": str(path)}).resolve()
+    reader = Reader(query, query.schema())
+    batches = [batch for part in reader.partitions() if isinstance(part, Slice) for batch in reader.rows(part)]
+    return [value for batch in batches for value in batch.column(0).cast(pa.int64()).to_pylist()]
+
+
+def old_instants(path: Path, zone: str | None) -> Path:
+    """A file of instants before 1900 in the legacy calendar of a time zone."""
+    pairs = {VERSION: "3.5.0", DATES: "", **({} if zone is None else {ZONE: zone})}
+    column = pa.array([START, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"instant": column}).replace_schema_metadata(pairs), path)
+    return path
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+def test_time_zone_option_replaces_an_unknown_zone_of_the_file(tmp_path: Path) -> None:
+    expected = instants(old_instants(tmp_path / "known.parquet", "Europe/Amsterdam"))
+    for zone in (None, "", "Mars/Olympus", "+99:99"):
+        file = old_instants(tmp_path / "t.parquet", zone)
+        assert instants(file, legacy_timezone="Europe/Amsterdam") == expected
+        with pytest.raises(ValueError, match=r"^legacy_timezone 'Mars/X' is unknown; pass the name of a time zone"):
+            instants(file, legacy_timezone="Mars/X")
+    known = tmp_path / "known.parquet"
+    assert instants(known, legacy_timezone="Asia/Shanghai") == instants(known, legacy_timezone="Mars/X") == expected
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+def test_spark_is_advised_only_of_its_own_options(tmp_path: Path) -> None:
+    file = old_instants(tmp_path / "t.parquet", None)
+    with pytest.raises(pqext.UnsupportedError, match=r'pass legacy_timezone="\.\.\."') as error:
+        instants(file)
+    assert "legacy_calendar=" not in str(error.value)
 
 
 @pytest.mark.spec("logical.legacy-calendar.pruning")

@@ -106,8 +106,8 @@ class ReadOptions:
     """Dates and instants stored by Spark in its legacy calendar (Julian before 15 October 1582). ``"rebase"`` converts
     them to the proleptic Gregorian calendar, like Spark, and ``"stored"`` returns the stored values."""
     legacy_timezone: str | None = None
-    """Time zone of the writer of a legacy-calendar file, if the file does not record it (Spark before 3.0). Without the
-    time zone, instants before 1900 in the file are an error."""
+    """Time zone of the writer of a legacy-calendar file, if the file does not record it (Spark before 3.0), or records
+    an unknown zone. Without the time zone, instants before 1900 in the file are an error."""
     datetime_rebase_mode: RebaseMode = "corrected"
     """Calendar of dates and INT64 instants in files that do not record a version of Spark, as in Spark's option
     ``datetimeRebaseMode``: ``"corrected"`` is the proleptic Gregorian calendar, ``"legacy"`` the legacy calendar, and

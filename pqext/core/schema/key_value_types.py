@@ -158,7 +158,7 @@ def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> 
     """
     stated = {pair.key: pair.value or "" for pair in pairs if pair.key in KEYS}
     version = _VERSION.match(stated.get(VERSION, ""))
-    calendar = LegacyCalendar(stated.get(ZONE) or options.legacy_timezone)
+    calendar = LegacyCalendar.from_zones(stated.get(ZONE), options.legacy_timezone)
     if version is None:
         modes = {name: getattr(options, name) for name in ("datetime_rebase_mode", "int96_rebase_mode")}
         choices = {"corrected": None, "legacy": calendar}

@@ -64,6 +64,7 @@ _SPARK_PHRASES = (
         "cast it in one of the files",
     ),
     ("timestamptz '", "timestamp_ltz '"),
+    ('pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored', 'pass legacy_timezone="..."'),
     ("more deeply than max_depth allows", "more than 1,000 levels deep"),
 )
 """Phrases in messages that name Python or command-line options, and their replacements for Spark."""

@@ -107,21 +107,21 @@ class Reader(DataSourceReader):
             return  # Spark reads an empty partition if a plan is empty
         prepare_worker()
         check_settings(self.query.assumed)
-        with spark_option_names():
-            yield from self.rows(partition)
+        yield from self.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a slice, in a task or on the driver."""
-        for number, task in enumerate(slice.tasks):
-            try:
-                yield from self._run(task, number)
-            except FileNotFoundError:
-                if not self.query.ignore_missing_files:
-                    raise
-            except CorruptFileError as error:
-                if self.query.on_invalid == "raise":
-                    raise
-                warn(f"the remaining rows of the file are skipped: {error}", CorruptDataWarning)
+        with spark_option_names():
+            for number, task in enumerate(slice.tasks):
+                try:
+                    yield from self._run(task, number)
+                except FileNotFoundError:
+                    if not self.query.ignore_missing_files:
+                        raise
+                except CorruptFileError as error:
+                    if self.query.on_invalid == "raise":
+                        raise
+                    warn(f"the remaining rows of the file are skipped: {error}", CorruptDataWarning)
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a file, following the driver's plan."""

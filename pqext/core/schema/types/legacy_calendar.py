@@ -13,8 +13,8 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -44,9 +44,21 @@ _GREATEST_OFFSET = 18 * 3600
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """Legacy calendar of a file. ``zone`` is the time zone of its writer, or None if the file does not record it."""
+    """Legacy calendar of a file.
+
+    ``zone`` is the time zone of its writer, or None if it is unknown. ``has_option`` states whether the reader's option
+    ``legacy_timezone`` names it instead of the file.
+    """
 
     zone: str | None = None
+    has_option: bool = field(default=False, compare=False)
+
+    @staticmethod
+    def from_zones(recorded: str | None, option: str | None) -> LegacyCalendar:
+        """Return the calendar in the zone that a file records, or in that of ``option`` if it is missing or unknown."""
+        if option is not None and (not recorded or _find_offsets(recorded) is None):
+            return LegacyCalendar(option, has_option=True)
+        return LegacyCalendar(recorded or None)
 
     def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
         """Convert stored days to days of the proleptic Gregorian calendar."""
@@ -78,7 +90,7 @@ class LegacyCalendar:
             return low, high
         try:
             offsets = self._offsets()
-        except UnsupportedError:
+        except ValueError:
             return None, None
         changes = [change * 10**9 for change in offsets.changes]
         first = 0 if low is None else bisect_right(changes, low)
@@ -99,7 +111,15 @@ class LegacyCalendar:
                 'zone of its writer; pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored',
                 feature="legacy calendar",
             )
-        return offsets_of(self.zone)
+        try:
+            return offsets_of(self.zone)
+        except UnsupportedError:
+            if not self.has_option:
+                raise
+            raise ValueError(
+                f"legacy_timezone {escape_text(self.zone)!r} is unknown; pass the name of a time zone, such as "
+                '"Europe/Amsterdam", or an offset, such as "+02:00"'
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +173,31 @@ class _Offsets(NamedTuple):
     shifts: tuple[int, ...]
 
 
-@cache
 def offsets_of(zone: str) -> _Offsets:
     """Return the offsets of a zone, given its name or an offset such as ``+02:00``.
 
     Raises ``UnsupportedError`` for an unknown zone.
     """
+    offsets = _find_offsets(zone)
+    if offsets is None:
+        raise UnsupportedError(
+            f"the time zone {escape_text(zone)!r} of a file in Spark's legacy calendar is unknown; "
+            'pass legacy_timezone="..."', feature="legacy calendar",
+        )
+    return offsets
+
+
+@lru_cache(256)
+def _find_offsets(zone: str) -> _Offsets | None:
     known = _zones().get(zone)
     if known is None:
-        sign, *parts = ("", "99") if (fixed := _FIXED.fullmatch(zone)) is None else fixed.groups()
+        fixed = _FIXED.fullmatch(zone)
+        if fixed is None:
+            return None
+        sign, *parts = fixed.groups()
         seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
         if seconds > _GREATEST_OFFSET:
-            raise UnsupportedError(
-                f"the time zone {escape_text(zone)!r} of a file in Spark's legacy calendar is unknown; "
-                'pass legacy_timezone="..."', feature="legacy calendar",
-            )
+            return None
         known = (-seconds if sign == "-" else seconds), [0]
     standard, (before, *rest) = known
     julian = [int(day) * _DAY - standard for day in _julian_changes()]
