@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import types as T
 
 import pqext
-from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.dataset.files.folders import COMMIT, JOURNAL
 from pqext.dataset.writing import commit
 from pqext.spark import clean
@@ -256,3 +256,67 @@ def test_task_cannot_write_into_a_job_folder_being_removed(tmp_path: Path, monke
     monkeypatch.setattr(shutil, "rmtree", remove_during_task)
     commit.abort(tmp_path / "table", JOB)
     assert not (tmp_path / "table").exists()
+
+
+PARTITIONED = T.StructType([T.StructField("x", T.LongType()), T.StructField("k", T.StringType())])
+PARTITION_SAVES = [("static", False), ("static", True), ("dynamic", True)]
+
+
+def save_partition(target: Path, mode: str, overwrite: bool) -> None:
+    sink = Sink({"path": str(target), "partition_by": '["k"]', "partition_overwrite": mode}, PARTITIONED, overwrite)
+    try:
+        sink.commit([sink.write(iter([pa.record_batch({"x": [7, 8], "k": ["a", "b"]})]))])
+    except BaseException:
+        sink.abort([])
+        raise
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(("mode", "overwrite"), PARTITION_SAVES)
+@pytest.mark.parametrize("exists", [True, False])
+def test_partition_that_is_a_link_is_rejected_before_the_commit(
+    tmp_path: Path, mode: str, overwrite: bool, exists: bool
+) -> None:
+    put(tmp_path / "t" / "k=a" / "a.parquet", 1)
+    if exists:
+        put(tmp_path / "other" / "b.parquet", 2)
+    (tmp_path / "t" / "k=b").symlink_to(tmp_path / "other")
+    before = entries(tmp_path)
+    with pytest.raises((UnsupportedError, FileNotFoundError)) as error:
+        save_partition(tmp_path / "t", mode, overwrite)
+    if exists:
+        assert str(error.value).startswith("the folder of a partition is a symbolic link to")
+        assert isinstance(error.value, UnsupportedError)
+        assert error.value.path == str(tmp_path / "t" / "k=b")
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize(("mode", "overwrite"), PARTITION_SAVES)
+def test_file_with_the_name_of_a_partition_is_rejected_before_the_commit(
+    tmp_path: Path, mode: str, overwrite: bool
+) -> None:
+    put(tmp_path / "k=a" / "a.parquet", 1)
+    put(tmp_path / "k=b", 2)
+    before = entries(tmp_path)
+    with pytest.raises(UnsupportedError, match="a file has the name of the folder of a partition; rename") as error:
+        save_partition(tmp_path, mode, overwrite)
+    assert error.value.path == str(tmp_path / "k=b")
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_folder_named_success_is_rejected_before_any_task(tmp_path: Path, overwrite: bool) -> None:
+    (tmp_path / "_SUCCESS").mkdir()
+    with pytest.raises(UnsupportedError, match="has the name of the file that marks complete saves"):
+        Sink({"path": str(tmp_path)}, SCHEMA, overwrite)
+    assert entries(tmp_path) == ["_SUCCESS"]
+    (tmp_path / "_SUCCESS").rmdir()
+    sink = Sink({"path": str(tmp_path)}, SCHEMA, overwrite)
+    written = [sink.write(iter([pa.record_batch({"x": [1]})]))]
+    (tmp_path / "_SUCCESS").mkdir()
+    with pytest.raises(UnsupportedError, match="has the name of the file that marks complete saves"):
+        sink.commit(written)
+    assert entries(tmp_path) == ["_SUCCESS"]

@@ -28,10 +28,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from pqext.core.base import local_paths
+from pqext.core.base.errors import UnsupportedError
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
 from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, ReplacedFile, list_files
@@ -69,6 +70,7 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
     killed if this process no longer exists.
     """
     folder = staging_folder(target, job)
+    _check_success(target)
     folder.mkdir(parents=True)
     process = _driver() if owner is None else _process(owner)
     if process is not None:
@@ -88,6 +90,7 @@ def commit(
 
     Raises:
         ValueError: The errors of :func:`replaceable_files`, before anything has changed.
+        UnsupportedError: If a partition folder is a file or a symbolic link, before anything has changed.
         RuntimeError: If a file is missing, before anything has changed.
         OSError: If the system rejects a step; its notes state whether the save is committed.
     """
@@ -102,6 +105,8 @@ def commit(
         missing = [name for name in names if not (waiting / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
+        _check_success(target)
+        _check_partitions(target, names)
         seen = replaceable_files(target, folders) if overwrite else {}
         if overwrite and folders is None:
             seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
@@ -129,6 +134,33 @@ def commit(
                 f"until the next save, or pqext.spark.clean({str(target)!r}), completes it"
             )
             raise
+
+
+def _check_success(target: Path) -> None:
+    """Raise ``UnsupportedError`` if the name of the file that marks complete saves is the name of a folder."""
+    path = target / SUCCESS
+    if path.is_dir() and not path.is_symlink():
+        raise UnsupportedError(
+            f"the folder {SUCCESS} has the name of the file that marks complete saves; rename or remove the folder, or "
+            "save to another folder", feature="files that are folders", path=str(path),
+        )
+
+
+def _check_partitions(target: Path, names: Iterable[str]) -> None:
+    """Raise ``UnsupportedError`` if a folder of one of the files ``names`` is a symbolic link or a file."""
+    folders = {target / folder for name in names for folder in PurePosixPath(name).parents} - {target}
+    for path in sorted(folders):
+        if path.is_symlink():
+            raise UnsupportedError(
+                f"the folder of a partition is a symbolic link to {os.readlink(path)!r}, which readers of the dataset "
+                "do not follow; replace the link with a folder, or save to another folder",
+                feature="partitions that are links", path=str(path),
+            )
+        if path.exists() and not path.is_dir():
+            raise UnsupportedError(
+                "a file has the name of the folder of a partition; rename or remove the file, or save to another "
+                "folder", feature="folders that are files", path=str(path),
+            )
 
 
 def replaceable_files(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
