@@ -47,7 +47,9 @@ def test_endless_line_is_rejected_at_the_limit_without_reading_on(tmp_path: Path
         list(pieces_at(str(path), "lines", 1024, 1 << 20))
 
 
-@pytest.mark.parametrize(("paths", "error"), [([], ValueError), ((), ValueError), ("", OSError), (["a.json", ""], OSError)])
+@pytest.mark.parametrize(
+    ("paths", "error"), [([], ValueError), ((), ValueError), ("", OSError), (["a.json", ""], OSError)]
+)
 def test_ingest_without_a_path_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any, error: type[Exception]
 ) -> None:

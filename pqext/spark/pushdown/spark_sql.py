@@ -41,7 +41,7 @@ from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import session_timezone
 from pqext.spark.columns.names import quote, resolve_case
-from pqext.spark.columns.recorded_schema import char_lengths, pads_columns
+from pqext.spark.columns.recorded_schema import char_lengths, has_exact_padding
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
@@ -70,6 +70,8 @@ _DOUBLE = re.compile(r"\d\.?e|\d\.?[df]\b|\b(double|float|real)\b", re.I)
 """Numbers that are doubles in Spark; other numbers with a decimal point are decimals."""
 _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*", re.S | re.I)
 """Strings that Spark casts if they are compared with values of another type."""
+_BETWEEN = re.compile(r"\bbetween\b", re.I)
+"""Operator whose literals Spark does not pad to the length of a CHAR column."""
 _RAW = re.compile(r"\br['\"]", re.I)
 """Start of a raw string, which has no escapes."""
 _UNKNOWN = ("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNBOUND_SQL_PARAMETER", "PARSE_SYNTAX_ERROR")
@@ -217,13 +219,17 @@ class _Splitter:
         if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
             return False
         types = [self._type(operand) for operand in operands]
+        lengths = char_lengths(self.df.schema)
+        is_char = any(isinstance(operand, E.Column) and operand.path[0] in lengths for operand in operands)
+        if is_char and (_BETWEEN.search(clause) or not has_exact_padding(leaf, lengths)):
+            return False
         match leaf:
             case Comparison(value=value):
                 return self._is_exact(types[0], value, clause)
             case IsIn(values=values):
                 return all(self._is_exact(types[0], value, clause) for value in values)
             case Relation():
-                if types[0] != types[1] or types[0] is None or pads_columns(leaf, char_lengths(self.df.schema)):
+                if types[0] != types[1] or types[0] is None:
                     return False
                 return self._is_exact(types[0], 0, clause)
             case Matches(how=how):
