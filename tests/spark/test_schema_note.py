@@ -356,6 +356,7 @@ def char_file(path: Path, type: str) -> Path:
     """A file of a CHAR column of which some values are stored without padding."""
     columns = {"c": pa.array(CHAR_TEXTS), "id": pa.array(range(len(CHAR_TEXTS)), pa.int32())}
     fields = [{"name": "c", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": type}}]
+    fields.append({"name": "id", "type": "integer", "nullable": True, "metadata": {}})
     pairs = {KEY: json.dumps({"type": "struct", "fields": fields})}
     pq.write_table(pa.table(columns).replace_schema_metadata(pairs), path)
     return path
