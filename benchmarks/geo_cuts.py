@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo import BoundingBox, hilbert_index
-from pqext.geo.layout.explain import hits
+from pqext.geo.layout.explain import hit_probabilities
 from pqext.geo.layout.order import split_rows
 
 SHARES = (0.0001, 0.001, 0.01)
@@ -42,7 +42,7 @@ def rows_read(points: Doubles, starts: NDArray[np.int64], share: float) -> tuple
     """Rows that a query reads, anywhere in the extent and around a point of the data."""
     boxes, rows = boxes_of(points, starts)
     side = share**0.5
-    anywhere = float(hits(boxes, side, side) @ rows)
+    anywhere = float(hit_probabilities(boxes, side, side) @ rows)
     x, y = points[::2, np.random.default_rng(1).integers(0, points.shape[1], 500)][:, :, None]
     near = (boxes[0] <= x + side / 2) & (boxes[1] >= x - side / 2)
     near &= (boxes[2] <= y + side / 2) & (boxes[3] >= y - side / 2)
