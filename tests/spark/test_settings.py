@@ -171,6 +171,7 @@ def test_partition_columns_replace_columns_of_files_as_in_spark(
                 spark.read.format("pqext").load(path).collect()
 
 
+@pytest.mark.slow
 def test_char_columns_compare_padded_text_like_spark(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     spark.sql("create or replace temp view texts as select * from values (1, 'ab'), (2, 'abc'), (3, null) t(id, c)")

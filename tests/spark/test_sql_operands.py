@@ -64,6 +64,7 @@ def test_operands_of_and_are_cast_to_boolean_as_in_spark(spark: Any, path: str) 
     assert _assert_same(spark, path, accepted + rejected) == rejected
 
 
+@pytest.mark.slow
 @pytest.mark.spec("querying.spark-sql")
 def test_only_spark_literals_with_a_type_in_front_are_accepted(spark: Any, path: str) -> None:
     accepted = [

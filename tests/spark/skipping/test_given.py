@@ -45,6 +45,7 @@ def test_store_with_its_own_limits_is_rejected(tmp_path: Path) -> None:
         StoreReference.from_argument(open_store(str(tmp_path), limits=Limits.untrusted()))
 
 
+@pytest.mark.slow
 def test_encrypted_stores_are_built_and_queried_with_their_keys(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(2):
