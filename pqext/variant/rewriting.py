@@ -152,7 +152,7 @@ def reshred_file(
     ``dest`` appears when complete, and may be ``source``. If ``source`` would be replaced and rows or values lost,
     ``ValueError`` is raised unless ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in
     :class:`pqext.ReadOptions`. ``progress`` is called with the number of finished rows and of all rows. Memory is
-    bounded by one row group. Row groups that need more than three quarters of the memory in ``limits`` are divided.
+    bounded by one row group. Row groups that need more than half of the memory in ``limits`` are divided.
 
     An encrypted file requires the option ``encryption``; ``None`` writes plaintext.
     """
@@ -240,7 +240,7 @@ def _rewrite(
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
         room = max(file.budget().room, 64)
-        sizes = {"row_group_rows": room // 32, "row_group_bytes": room * 3 // 4}  # 32 bytes cover a row's levels
+        sizes = {"row_group_rows": room // 64, "row_group_bytes": room // 2}  # 32 bytes cover a row's levels
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
