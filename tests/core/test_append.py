@@ -305,7 +305,13 @@ def test_row_group_ordinals_are_set_for_all_or_none(path: Path) -> None:
     assert rows == FIRST.num_rows + 2 * SECOND.num_rows
 
 
-@pytest.mark.parametrize(("groups", "numbers"), [((1 << 15) - 1, range(1 << 15)), (1 << 15, [None] * ((1 << 15) + 1))])
+@pytest.mark.parametrize(
+    ("groups", "numbers"),
+    [
+        pytest.param((1 << 15) - 1, range(1 << 15), marks=pytest.mark.slow),
+        (1 << 15, [None] * ((1 << 15) + 1)),
+    ],
+)
 def test_row_group_ordinals_are_omitted_beyond_16_bits(groups: int, numbers: list[int | None], tmp_path: Path) -> None:
     path, row = tmp_path / "t.parquet", pa.table({"a": [1]})
     pqext.write_table(row, path)

@@ -42,7 +42,8 @@ def test_decimals_of_every_physical_type_are_recovered(precision: int, as_intege
         assert "column d was read as optional FIXED_LEN_BYTE_ARRAY(" in report.notes[0]
 
 
-@pytest.mark.parametrize("rows", [pytest.param(10_000, marks=pytest.mark.slow), 10_050])
+@pytest.mark.parametrize("rows", [10_000, 10_050])
+@pytest.mark.slow
 @pytest.mark.spec("recovery.forms")
 def test_many_number_pages_before_decimals_hide_no_physical_type(rows: int) -> None:
     """The first pages fit many small row groups with the decimals as INT64, behind which nothing fits."""

@@ -206,7 +206,7 @@ def test_coordinates_that_are_not_finite_are_not_drawn(on_globe: bool) -> None:
 
 def test_small_map_fits_its_budget() -> None:
     xmin, ymin, xmax, ymax = DENSE.bounds
-    svg = small_map(Projection.from_boxes([Box(xmin, xmax, ymin, ymax)]), "a", Shapes(np.array([DENSE] * 50)))
+    svg = small_map(Projection.from_boxes([Box(xmin, xmax, ymin, ymax)]), "a", Shapes(np.array([DENSE] * 10)))
     assert len(svg.encode()) < MAX_BYTES + 200
     assert path(Projection(Box(0, 1, 0, 1), 1), np.array([shapely.Point(), shapely.Polygon()])) == ""
 

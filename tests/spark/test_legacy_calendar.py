@@ -268,7 +268,7 @@ def test_converted_values_are_not_converted_again(
 
 
 @pytest.mark.spec("logical.legacy-calendar")
-@pytest.mark.parametrize("timestamps", ["TIMESTAMP_MICROS", "INT96"])
+@pytest.mark.parametrize("timestamps", [pytest.param("TIMESTAMP_MICROS", marks=pytest.mark.slow), "INT96"])
 def test_files_without_a_version_follow_the_rebase_modes_of_the_session(
     spark: Any, tmp_path: Path, timestamps: str
 ) -> None:

@@ -197,7 +197,8 @@ def test_late_completion_does_not_revert_newer_writes(
 
 
 @pytest.mark.spec("spark.store.late")
-@pytest.mark.parametrize("overwrite", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.slow
 def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:

@@ -24,6 +24,7 @@ def put(s3: S3, part: int, first: int) -> None:
     s3.put(f"t/part={part}/rows.parquet", sink.getvalue().to_pybytes())
 
 
+@pytest.mark.slow
 def test_tables_in_object_stores_are_indexed_and_skipped(spark: Any, s3: S3) -> None:
     for part in range(3):
         put(s3, part, part * 100)
