@@ -23,6 +23,8 @@ from pqext.core.kernels.thrift import schema_tree as kernel
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 
+_FEW = 64
+"""Maximum number of children of which all names are read for one search."""
 _SOUGHT = 16
 """Maximum number of names that are searched among all children. For more names, an index is built."""
 _REPETITIONS = tuple(FieldRepetitionType)
@@ -244,11 +246,13 @@ class Children(Group):
         """Return the position of the first child called ``name`` (None if there is none), and whether the name is
         unique.
 
-        Return None if children are not searched individually, because some are groups or many names were searched
-        before.
+        Return None if children are not searched individually, because they are few, some are groups or many names were
+        searched before.
         """
         names, elements = self._tree.names, self._elements
-        if not isinstance(names, kernel.Names) or not isinstance(elements, range) or not isinstance(name, str):
+        if len(elements) <= _FEW or not isinstance(name, str):
+            return None
+        if not isinstance(names, kernel.Names) or not isinstance(elements, range):
             return None
         result = self._found.get(name)
         if result is None:

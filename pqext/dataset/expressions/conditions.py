@@ -9,7 +9,6 @@ exact value regardless of type.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
@@ -33,12 +32,12 @@ SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expression(ABC):
+class Expression:
     """A condition on a row: true, false or null. Combine with ``&``, ``|`` and ``~``; ``==`` is structural."""
 
-    @abstractmethod
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is equal for structurally equal expressions."""
+        raise NotImplementedError
 
     @property
     def depth(self) -> int:
@@ -75,12 +74,12 @@ class Expression(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Operand(ABC):
+class Operand:
     """A value of each row that conditions apply to."""
 
-    @abstractmethod
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is equal for structurally equal operands."""
+        raise NotImplementedError
 
     @property
     def depth(self) -> int:

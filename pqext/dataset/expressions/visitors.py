@@ -233,7 +233,7 @@ def in_timezone(node: T, timezone: str) -> T:
     >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
     'Europe/Paris'
     """
-    result: T = _in_timezone(node, timezone)
+    result: T = node if find_timezone(timezone) is None else _in_timezone(node, timezone)
     return result
 
 
@@ -256,5 +256,4 @@ def _in_timezone(node: Any, timezone: str) -> Any:
 
 def _depends_on_timezone(node: Cast | VariantField, timezone: str) -> bool:
     """Return whether a cast without a timezone has other results in ``timezone`` than in UTC."""
-    is_open = node.timezone is None and depends_on_timezone(target_type(node.type))
-    return is_open and find_timezone(timezone) is not None
+    return node.timezone is None and depends_on_timezone(target_type(node.type))
