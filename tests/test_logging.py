@@ -14,6 +14,7 @@ import pytest
 
 import pqext
 from pqext import col
+from pqext.core.base.errors import SourceError
 from pqext.core.io.sources import remote
 from pqext.core.read.column import ColumnReader
 from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
@@ -38,6 +39,20 @@ def test_retries_are_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
     assert [text[:13] for text in messages(caplog, logging.INFO)] == ["retry 1 of 3 ", "retry 2 of 3 "]
     assert "9 bytes at 4 of s3://b/x" in caplog.text
     assert "SECRET" not in caplog.text
+
+
+def test_pauses_before_retries_double_from_a_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(remote.time, "sleep", pauses.append)
+    store: Any = SimpleNamespace(secrets=())
+
+    def attempt(failed: int) -> None:
+        raise ConnectionResetError
+
+    with pytest.raises(SourceError, match="9 bytes at 4 could not be fetched in 4 attempts"):
+        remote.with_retries(store, "s3://b/x", "9 bytes at 4", attempt)
+    for pause, documented in zip(pauses, (0.1, 0.2, 0.4), strict=True):
+        assert documented / 2 <= pause <= documented * 1.5
 
 
 def test_every_ignored_filter_is_logged_although_python_warns_once(

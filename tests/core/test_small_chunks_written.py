@@ -229,3 +229,24 @@ def test_invalid_utf8_is_rejected_on_the_fast_path() -> None:
     )
     with pytest.raises(ValueError, match="not UTF-8"):
         written(pa.table({"x": broken}))
+
+
+def test_chunks_are_written_together_up_to_a_megabyte() -> None:
+    class Counted(io.BytesIO):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sizes: list[int] = []
+
+        def write(self, data: Any) -> int:
+            self.sizes.append(len(data))
+            return super().write(data)
+
+    out = Counted()
+    pqext.write_table(pa.table({f"c{column}": [column] for column in range(300)}), out)
+    assert pq.read_metadata(io.BytesIO(out.getvalue())).num_columns == 300
+    assert len(out.sizes) < 20
+    out = Counted()
+    texts = pa.array([f"{row:0100}" for row in range(30)])
+    names = map(str, range(1_000))  # 3 kB in each column
+    pqext.write_table(pa.table(dict.fromkeys(names, texts)), out, dictionary=False, compression="uncompressed")
+    assert 1 << 20 <= max(out.sizes) < (1 << 20) + 4_000
