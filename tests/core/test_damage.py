@@ -141,6 +141,29 @@ def test_corrupt_page_header_loses_the_rest_of_its_chunk(leaf: str) -> None:
 
 
 @pytest.mark.spec("layout.page-lost")
+@pytest.mark.parametrize(
+    ("values", "lost"), [(200, [(200, 400), (400, 500)]), (301, [(200, 500)]), (8191, [(200, 500)])]
+)
+def test_corrupt_page_with_more_values_than_remain_loses_the_remaining_rows(
+    values: int, lost: list[tuple[int, int]]
+) -> None:
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        about.num_values = 10_000
+
+    data = bytearray(written(1))
+    (header, body, _), (following, _, _) = pages(data, 0, "n")[2:4]
+    at = data.index(b"\x15\xc8\x01", header, body)  # 100 values
+    data[at + 1 : at + 3] = bytes([2 * values & 0x7F | 0x80, 2 * values >> 7])
+    damaged = io.BytesIO()
+    rewrite_footer(io.BytesIO(flipped(bytes(data), following)), change, damaged)
+    table, damage = skipped(damaged.getvalue())
+    assert damage == [(0, "n", start, stop) for start, stop in lost]
+    assert table.equals(without(200, 500))
+
+
+@pytest.mark.spec("layout.page-lost")
 def test_page_with_an_encoding_unlisted_by_its_chunk_is_corrupt() -> None:
     data = written(1)
     header, body, _ = pages(data, 0, "n")[1]
@@ -169,6 +192,23 @@ def test_corrupt_chunk_metadata_loses_its_row_group() -> None:
     table, damage = skipped(damaged)
     assert damage == [(1, None, 0, 500)]
     assert table.equals(TABLE.slice(0, 500))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"), [(0, "no rows are skipped"), (1, "row 0 is skipped"), (2, "rows 0 to 1 are skipped")]
+)
+def test_warning_of_a_lost_row_group_counts_its_rows(rows: int, message: str) -> None:
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        about.data_page_offset = 1 << 40
+        metadata.num_rows = metadata.row_groups[0].num_rows = rows
+
+    intact, damaged = io.BytesIO(), io.BytesIO()
+    pqext.write_table(TABLE.slice(0, rows or 1), intact)
+    rewrite_footer(intact, change, damaged)
+    with pytest.warns(CorruptDataWarning, match=f"^{message}"):
+        assert pqext.read_table(damaged.getvalue(), on_corrupt="skip").num_rows == 0
 
 
 def test_corruption_is_warned_of_and_listed_once() -> None:
