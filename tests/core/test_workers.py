@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from itertools import repeat
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -324,3 +326,27 @@ def test_batches_too_small_for_threads_form_one_job(factor: float, jobs: int, be
         batches = file.iter_batches(int(factor * 2 * (64 << 10) / row_bytes))
         assert pa.Table.from_batches(batches) == table
     assert begun[0] == jobs
+
+
+@pytest.mark.parametrize("batch_rows", [40_000, 20_000, 10_000])
+def test_work_of_columns_follows_their_sizes_and_the_rows_of_a_batch(
+    batch_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"a": range(40_000), "b": [f"{row:09}" for row in range(40_000)]})
+    pq.write_table(table, sink := io.BytesIO(), use_dictionary=False)
+    group = pq.read_metadata(sink).row_group(0)
+    work: list[Sequence[int]] = []
+    map_jobs = Workers.map
+
+    def record(self: Workers, *arguments: Any, sizes: Sequence[int] | None = None) -> Any:
+        if sizes is not None and any(sizes):
+            work.append(sizes)
+        return map_jobs(self, *arguments, sizes=sizes)
+
+    monkeypatch.setattr(Workers, "map", record)
+    with pqext.open(sink) as file:
+        assert pa.Table.from_batches(file.iter_batches(batch_rows)) == table
+    assert len(work) == 40_000 // batch_rows
+    for index in range(2):
+        stored = group.column(index).total_uncompressed_size * batch_rows // 40_000
+        assert all(stored <= sizes[index] <= 1.5 * stored for sizes in work)
