@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,25 @@ def test_durations_compare_only_with_durations(tmp_path: Path) -> None:
         pqext.read_table(path, filter=col("n") == timedelta(seconds=1))
     with pytest.raises(TypeError, match="cannot be compared with '1 s'"):
         pqext.read_table(path, filter=col("a") == "1 s")
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        pa.bool_(), pa.binary(), pa.date32(), pa.decimal128(9, 2), pa.float32(), pa.float64(), pa.string(),
+        pa.time64("us"), pa.timestamp("us"), pa.timestamp("us", "UTC"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [0, 1])
+def test_duration_of_other_column_is_rejected_before_reading(type: pa.DataType, rows: int) -> None:
+    values = pa.nulls(rows, type)
+    with pytest.raises(pa.ArrowNotImplementedError, match=r"no kernel matching|Unsupported cast"):
+        pc.equal(values, timedelta(days=1))
+    pqext.write_table(pa.table({"a": values}), sink := BytesIO())
+    for condition in (col("a") == timedelta(days=1), ~(col("a") < timedelta(days=1)), col("a").isin([timedelta(1)])):
+        with pytest.raises(TypeError, match=r"column a contains .* cannot be compared with datetime\.timedelta"):
+            pqext.scan(sink, filter=condition).to_table()
 
 
 @pytest.mark.parametrize("unit", UNITS)
