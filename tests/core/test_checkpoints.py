@@ -104,6 +104,23 @@ def test_checkpoint_is_a_complete_footer() -> None:
     assert counts == [3, 6, 9]
 
 
+@pytest.mark.spec("recovery.checkpoint")
+@pytest.mark.parametrize(
+    ("groups", "columns"), [(2, 14), (14, 1), (15, 15), (16, 16), (127, 1), (128, 1), (2, 127), (2, 128)]
+)
+def test_checkpoint_contains_any_number_of_row_groups_and_columns(groups: int, columns: int) -> None:
+    # Thrift stores list sizes from 15 on as varints, which have two bytes from 128 on.
+    table = pa.table({f"c{column}": range(groups + 1) for column in range(columns)})
+    pqext.write_table(table, file := BytesIO(), row_group_rows=1, checkpoint=groups)
+    data = file.getvalue()
+    (checkpoint,) = checkpoints(data)
+    size = len(checkpoint.footer).to_bytes(4, "little")
+    theirs = pq.ParquetFile(BytesIO(data[: checkpoint.start] + checkpoint.footer + size + b"PAR1"))
+    assert theirs.num_row_groups == groups
+    assert theirs.read() == table.slice(0, groups)
+    assert opened(data[:-1]) == table.slice(0, groups)
+
+
 @pytest.mark.spec("recovery.checkpoint.chain")
 def test_each_checkpoint_points_to_the_previous_one() -> None:
     found = checkpoints(WHOLE)
