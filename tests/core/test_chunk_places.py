@@ -50,7 +50,10 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(
     ("place", "other"),
-    [((1, 2), (1, 3)), ((1, 3), (1, 2)), ((0, 0), (2, 1)), ((3, 5), (0, 0)), ((1, 0), (1, 5)), ((2, 2), (1, 2)), ((3, 4), (3, 5))],
+    [
+        ((1, 2), (1, 3)), ((1, 3), (1, 2)), ((0, 0), (2, 1)), ((3, 5), (0, 0)), ((1, 0), (1, 5)), ((2, 2), (1, 2)),
+        ((3, 4), (3, 5)),
+    ],
 )
 @pytest.mark.spec("layout.chunks-apart")
 def test_chunk_that_overlaps_another_loses_its_row_group_only(

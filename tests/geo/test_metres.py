@@ -87,3 +87,23 @@ def test_distances_to_outlines_of_a_few_metres_match_the_nearest_vertex(radius: 
     outlines = np.full(40, shapely.LineString(np.column_stack([x, y])), dtype=object)
     nearest = [WGS84.inv(np.full(193, a), np.full(193, b), x, y)[2].min() for a, b in zip(east, north, strict=True)]
     assert metres.distances(rows, outlines, TYPE) == pytest.approx(np.array(nearest), abs=radius / 2000)
+
+
+def test_single_geometry_on_either_side_is_unrolled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    unrolled: list[Any] = []
+    unroll_query = metres.globe.unroll_query
+
+    def record(query: Any, *arguments: Any) -> Any:
+        unrolled.append(query)
+        return unroll_query(query, *arguments)
+
+    monkeypatch.setattr(metres.globe, "unroll_query", record)
+    meridian, points = shapes("LINESTRING (10 40, 10 50)"), shapely.points(np.arange(10.0, 16.0), 45.0)
+    latitudes = np.linspace(44, 46, 20_001)
+    for first, second in ((meridian, points), (points, meridian)):
+        unrolled.clear()
+        found = metres.distances(first, second, TYPE)
+        assert len(unrolled) == 1
+        for east, distance in zip(range(10, 16), found, strict=True):
+            vertices = np.full(20_001, 10.0), latitudes, np.full(20_001, float(east)), np.full(20_001, 45.0)
+            assert distance == pytest.approx(WGS84.inv(*vertices)[2].min(), rel=1e-6)
