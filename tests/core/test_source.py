@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,3 +297,17 @@ def test_span_returns_its_bytes_for_any_window(window: int, is_remote: bool, req
         assert buffered[: len(expected)] == expected
         assert DATA[100 + offset :].startswith(buffered)
         assert span.read(offset, length).tobytes() == expected
+
+
+@pytest.mark.parametrize("rows", [1_000, 130_000, 400_000])
+def test_large_chunks_of_a_local_file_are_read_in_windows_of_a_megabyte(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqext.core.io.source.STREAMED_BYTES", 1)  # as if the row group had very many columns
+    table = pa.table({"a": np.random.default_rng(1).random(rows)})
+    pq.write_table(table, path := tmp_path / "a.parquet", use_dictionary=False, compression="none")
+    size = pq.read_metadata(path).row_group(0).column(0).total_compressed_size
+    with pqext.open(path) as file:
+        opened = file.source.requests
+        assert file.read() == table
+        assert file.source.requests - opened == -(-size // (1 << 20))
