@@ -19,9 +19,6 @@ from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
 from pqext.spark.columns.recorded_schema import KEY, canonical_collation
-from pqext.spark.reading.parquet_reader import Reader
-from pqext.spark.reading.planning import Slice
-from pqext.spark.reading.request import Query, encode_options
 
 SQL = """
 select id, if(id % 2 = 0, 'abc', 'ABC') collate UTF8_LCASE as s, make_dt_interval(int(id), 2, 3, 4.5) as dt,
@@ -345,58 +342,3 @@ def test_char_and_varchar_columns_are_strings_as_for_a_path_in_spark(spark: Any,
             assert read(spark, path, where=condition).count() == theirs.where(condition).count()
     finally:
         spark.sql("drop table fixed")
-
-
-CHAR_TEXTS = [
-    "ab   ", "ab", "ab ", "", "     ", "abc", "abc  ", "aa", "b", "abcde", "ab\t  ", "ab\t", None, "a", "ab\x1f", "ab!",
-]  # fmt: skip
-
-
-def char_file(path: Path, type: str) -> Path:
-    """A file of a CHAR column of which some values are stored without padding."""
-    columns = {"c": pa.array(CHAR_TEXTS), "id": pa.array(range(len(CHAR_TEXTS)), pa.int32())}
-    fields = [{"name": "c", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": type}}]
-    fields.append({"name": "id", "type": "integer", "nullable": True, "metadata": {}})
-    pairs = {KEY: json.dumps({"type": "struct", "fields": fields})}
-    pq.write_table(pa.table(columns).replace_schema_metadata(pairs), path)
-    return path
-
-
-def task_rows(path: Path, condition: Any) -> list[int]:
-    """The ids of the rows that tasks read for a condition."""
-    query = Query.from_options({**encode_options(where=condition), "path": str(path)}).resolve()
-    reader = Reader(query, query.schema())
-    batches = [batch for part in reader.partitions() if isinstance(part, Slice) for batch in reader.rows(part)]
-    return [value for batch in batches for value in batch.column("id").to_pylist()]
-
-
-@pytest.mark.spec("spark.schema-note")
-def test_char_values_stored_without_padding_are_compared_as_in_spark(spark: Any, tmp_path: Path) -> None:
-    path = char_file(tmp_path / "t.parquet", "char(5)")
-    theirs = spark.read.parquet(str(path))
-    assert task_rows(path, "c = 'ab'") == [0, 1, 2]
-    literals = ["ab", "ab ", "abc", "", "     ", "abcde", "abcdef", "abcdefg  ", "ab!", "zz", "ab       "]
-    parts = [f"c {operator} '{text}'" for text in literals for operator in ("=", "<>", "<", "<=", ">", ">=")]
-    parts += [f"c in ('{text}', 'abc')" for text in literals]
-    flags = theirs.selectExpr("id", *(f"{part} as p{number}" for number, part in enumerate(parts))).collect()
-    for number, part in enumerate(parts):
-        for condition, matching in ((part, True), (f"not ({part})", False)):
-            expected = [row["id"] for row in flags if row[f"p{number}"] is matching]
-            assert task_rows(path, condition) == expected, condition
-    tabs = [row["id"] for row in theirs.where("c = 'ab\\t' or c in ('ab\\t')").collect()]
-    assert task_rows(path, "c = 'ab\t' or c in ('ab\t')") == tabs == [10, 11]
-
-
-@pytest.mark.spec("spark.schema-note")
-def test_char_literals_that_cannot_be_padded_are_rejected(tmp_path: Path) -> None:
-    advice = "pass the condition as Spark SQL text, or filter with df.where"
-    path = char_file(tmp_path / "t.parquet", "char(5)")
-    for condition in (col("c") < "ab\t", col("c") >= "\n", ~(col("c") > "a\x1f")):
-        with pytest.raises(pqext.UnsupportedError, match=f"below the space.*{advice}"):
-            task_rows(path, condition)
-    path = char_file(tmp_path / "u.parquet", "char(999999999)")
-    for condition in (col("c") == "ab", col("c").isin(["ab", "c"]), col("c") < "ab"):
-        with pytest.raises(pqext.UnsupportedError, match=f"too many spaces to pad.*{advice}"):
-            task_rows(path, condition)
-    path = char_file(tmp_path / "v.parquet", "char(255)")
-    assert task_rows(path, col("c").isin(["ab", "c"])) == [0, 1, 2]

@@ -28,6 +28,7 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 PARTITION_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _REBASE_IN_WRITE = "spark.sql.parquet.datetimeRebaseModeInWrite"
 _TIMEZONE = "spark.sql.session.timeZone"
+_NO_PADDING = ("spark.sql.legacy.charVarcharAsString", "spark.sql.legacy.noCharPaddingInPredicate")
 REBASE_MODES = {
     "datetime_rebase_mode": "spark.sql.parquet.datetimeRebaseModeInRead",
     "int96_rebase_mode": "spark.sql.parquet.int96RebaseModeInRead",
@@ -70,6 +71,11 @@ def task_setting() -> Setting:
 def is_case_sensitive(setting: Setting) -> bool:
     """Return whether names that differ only in case are different names."""
     return (setting(CASE_SENSITIVE) or "").lower() == "true"
+
+
+def pads_char_literals(setting: Setting) -> bool:
+    """Return whether Spark pads text that it compares with CHAR columns."""
+    return not any((setting(name) or "").lower() == "true" for name in _NO_PADDING)
 
 
 def save_settings(setting: Setting) -> dict[str, str]:

@@ -4,24 +4,19 @@ Spark records the schema of each file that it writes under :data:`KEY`, and appl
 collations, intervals, comments and other field metadata, and user-defined types, such as the vectors of Spark ML. pqext
 applies a recorded schema if it is consistent with the columns of the file, and records one if Parquet cannot express
 the schema.
-
-Spark stores a CHAR(n) as a string that is padded to n characters with spaces, and records the type in the metadata of
-the column. Its reader also pads values that are stored without spaces, and it pads text that it compares with them.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import escape_text
-from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Matches, Not, Or, Relation
 from pqext.spark.base.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
 from pqext.spark.columns.months import MARK as INTERVAL
 from pqext.spark.columns.shredding_choice import KEY as SHREDDING
@@ -32,10 +27,6 @@ _KNOWN = frozenset(f"pyspark.{name}.linalg.{type}UDT" for name in ("ml", "mllib"
 """User-defined types that are created. Other types would import a module or load a pickle."""
 _INTERNAL = frozenset({EXTENSION_NAME, EXTENSION_METADATA, MARK, SHREDDING, INTERVAL})
 """Field metadata that controls how pqext writes a column. The file itself contains the same information."""
-_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-_CHAR = re.compile(r"char\((\d{1,9})\)", re.ASCII)
-_MOST_CHARACTERS = 1 << 22
-"""Maximum size of the texts that replace the literals of a comparison with a CHAR column."""
 
 
 @dataclass(frozen=True)
@@ -298,92 +289,3 @@ def canonical_collation(name: str) -> str:
     if sum(map(len, chosen)) != len(specifiers) or any(len(words) > 1 for words in chosen):
         raise ValueError(f"unknown collation {name!r}")
     return "_".join([base, *(word for words in chosen for word in words if word not in ("CS", "AS"))])
-
-
-def char_lengths(schema: T.StructType) -> dict[str, int]:
-    """Return the lengths of the CHAR columns of a recorded schema, by name."""
-    types = {field.name: _CHAR.fullmatch(str((field.metadata or {}).get(_KEY))) for field in schema}
-    return {name: int(match[1]) for name, match in types.items() if match is not None}
-
-
-def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
-    """Adapt comparisons of CHAR columns with text to stored values with and without padding.
-
-    Spark pads values and literals to the length of the column with spaces, but other writers store values without
-    padding. Raises ``UnsupportedError`` for CHAR columns of different lengths that are compared with each other, and
-    for literals that cannot be compared with unpadded values.
-    """
-    match node:
-        case And() | Or():
-            return replace(node, operands=tuple(pad_literals(operand, lengths) for operand in node.operands))
-        case Not():
-            return replace(node, operand=pad_literals(node.operand, lengths))
-        case Comparison(operand=Column(path=(name,)), value=str(literal)) if name in lengths:
-            return _compare_padded(node, literal, lengths[name])
-        case IsIn(operand=Column(path=(name,))) if name in lengths:
-            return replace(node, values=_padded_values(node, node.values, lengths[name]))
-        case Relation() if pads_columns(node, lengths):
-            raise _padding_error(f"{node} compares CHAR columns of different lengths, of which Spark pads the shorter")
-    return node
-
-
-def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
-    """Return a comparison of text with values that are padded or not.
-
-    A value that equals the literal except for trailing spaces is a prefix of the padded literal, so it is less or
-    equal by its bytes. If a value differs from the literal in other characters, its padding changes the order only if
-    the literal contains a character below the space.
-    """
-    if node.operator in ("==", "!="):
-        equal = IsIn(node.operand, _padded_values(node, [literal], length))
-        return equal if node.operator == "==" else Not(equal)
-    text = literal.rstrip(" ")
-    if any(character < " " for character in text):
-        raise _padding_error(f"{node} compares a CHAR column with a character below the space, which Spark pads")
-    equal = IsIn(node.operand, _padded_values(node, [literal], length))
-    padded = replace(node, value=text.ljust(max(length, len(literal))))
-    if node.operator == "<":
-        return And((padded, Not(equal)))
-    return Or((padded, equal)) if node.operator == ">=" else padded
-
-
-def _padded_values(node: Expression, literals: Iterable[Any], length: int) -> tuple[Any, ...]:
-    """Return the texts that equal one of ``literals`` after padding to ``length``, and literals of other types."""
-    values: list[Any] = []
-    characters = 0
-    for literal in literals:
-        if not isinstance(literal, str):
-            values.append(literal)
-            continue
-        text, padded_length = literal.rstrip(" "), max(length, len(literal))
-        characters += (padded_length - len(text) + 1) * padded_length
-        if characters > _MOST_CHARACTERS:
-            raise _padding_error(f"{node} compares a column of type CHAR({length}), with too many spaces to pad")
-        values += [text.ljust(count) for count in range(len(text), padded_length + 1)]
-    return tuple(values)
-
-
-def _padding_error(problem: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{problem}: pass the condition as Spark SQL text, or filter with df.where",
-        feature="comparisons of CHAR columns",
-    )
-
-
-def has_exact_padding(leaf: Expression, lengths: Mapping[str, int]) -> bool:
-    """Return whether :func:`pad_literals` evaluates a leaf exactly like Spark, which does not pad all literals."""
-    match leaf:
-        case Matches(operand=Column(path=(name,))) | IsIn(operand=Column(path=(name,)), has_null=True):
-            if name in lengths:
-                return False
-    try:
-        pad_literals(leaf, lengths)
-    except UnsupportedError:
-        return False
-    return True
-
-
-def pads_columns(node: Relation, lengths: Mapping[str, int]) -> bool:
-    """Return whether Spark pads an operand: both are CHAR columns, and their lengths differ."""
-    columns = [side.path[0] for side in (node.left, node.right) if isinstance(side, Column) and len(side.path) == 1]
-    return len({lengths[name] for name in columns if name in lengths}) > 1

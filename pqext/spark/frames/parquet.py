@@ -35,6 +35,7 @@ from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
 from pqext.spark.pushdown.spark_sql import (
     can_evaluate,
     is_spark_sql,
+    may_split,
     names_column,
     needs_schema,
     read_in_two_steps,
@@ -71,7 +72,6 @@ class _Read:
 
 
 _TIME_TYPE = "spark.sql.timeType.enabled"
-
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 _filtered_reads: WeakKeyDictionary[DataFrame, tuple[_Read, str]] = WeakKeyDictionary()
 """Reads whose rows Spark filters, with the condition as text."""
@@ -182,7 +182,7 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     names = partial(_stored_names, spark, paths, encode)
-    if needs_schema(where) or names_column(where, include_row_numbers):
+    if needs_schema(where, session_setting(spark)) or names_column(where, include_row_numbers):
         return read_in_two_steps(again, columns, where, _filter_rows, names)
     values, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
@@ -353,8 +353,8 @@ def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBat
 
 def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
     """Return the files at local ``paths``, or None if the paths are URLs."""
-    path_list = [paths] if isinstance(paths, str) else paths
-    return None if any(map(is_remote, path_list)) else _query_of(options, paths).files
+    roots = [paths] if isinstance(paths, str) else paths
+    return None if any(map(is_remote, roots)) else _query_of(options, paths).files
 
 
 def _is_on_connect(session_or_frame: DataFrame | SparkSession) -> bool:
@@ -418,20 +418,21 @@ def explain_read(
         path_glob_filter=path_glob_filter, skipping=skipping, partition_types=partition_types,
         ignore_table_format=ignore_table_format, file_options=as_options(file_options, timezone),
     )
-    if spark is not None and needs_schema(where):
+
+    def query_of(where: Any) -> Query:
+        options = encode(columns, where if spark is None else filter_in_timezone(where, timezone))
+        options = options if spark is None else with_settings(options, session_setting(spark))
+        return _query_of(options, [path] if isinstance(path, str) else list(path))
+
+    if spark is not None and may_split(where, session_setting(spark), partial(query_of, where)):
         names = partial(_stored_names, spark, absolute_paths(path), encode)
         unfiltered = read(
             spark, path, with_condition_columns(columns, where, names), shredded=shredded, partitioning=partitioning,
-            storage_options=storage_options, schema=schema,
-            path_glob_filter=path_glob_filter, partition_types=partition_types,
-            ignore_table_format=ignore_table_format, **file_options,
+            storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter,
+            partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
         )
         where = spark_condition(unfiltered, where).tree
-    options = encode(columns, where if spark is None else filter_in_timezone(where, timezone))
-    if spark is not None:
-        options = with_settings(options, session_setting(spark))
-    query = _query_of(options, [path] if isinstance(path, str) else list(path))
-    return _explain(spark, lambda: query, engine, all_indexes)
+    return _explain(spark, partial(query_of, where), engine, all_indexes)
 
 
 def _explain(
@@ -440,11 +441,10 @@ def _explain(
 ) -> ReadPlan:
     requested = query()
     choice = choose(requested, engine, spark)
-    limit = None if all_indexes else MAX_INDEXED_ROW_GROUPS
-    plan = plan_read(requested, requested.values_schema().names, max_indexed=limit, with_reasons=True)
+    names, limit = requested.values_schema().names, None if all_indexes else MAX_INDEXED_ROW_GROUPS
+    plan = plan_read(requested, names, max_indexed=limit, with_reasons=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons, spark_filter=spark_filter)
 
 
 def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
-    path_list = [paths] if isinstance(paths, str) else paths
-    return Query.from_options({**options, "paths": json.dumps(path_list)}).resolve()
+    return Query.from_options({**options, "paths": json.dumps([paths] if isinstance(paths, str) else paths)}).resolve()

@@ -46,6 +46,7 @@ from pqext.spark.base.types import (
     parse_type,
     spark_type,
 )
+from pqext.spark.columns.char_columns import has_exact_padding
 from pqext.spark.columns.names import quote
 from pqext.spark.columns.recorded_schema import has_collation, is_collated, is_interval
 from pqext.spark.functions.geometry_arrays import Geometries
@@ -362,7 +363,8 @@ def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialT
 
 def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
     """Return whether ``expression`` has the same result in a read of the files as on columns of Spark ``schema``."""
-    return fold(expression, _EquivalenceInRead(schema))
+    is_char_exact = all(has_exact_padding(leaf, schema) for leaf in visitors.leaves(expression))
+    return is_char_exact and fold(expression, _EquivalenceInRead(schema))
 
 
 class _EquivalenceInRead(Visitor[bool]):

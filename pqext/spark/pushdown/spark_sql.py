@@ -39,9 +39,9 @@ from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
-from pqext.spark.base.settings import session_timezone
+from pqext.spark.base.settings import Setting, pads_char_literals, session_setting, session_timezone
+from pqext.spark.columns.char_columns import has_exact_padding, reads_char
 from pqext.spark.columns.names import quote, resolve_case
-from pqext.spark.columns.recorded_schema import char_lengths, has_exact_padding
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
@@ -98,8 +98,8 @@ def is_spark_sql(where: Any) -> bool:
     return isinstance(where, Column) or (isinstance(where, str) and not where.lstrip().startswith("{"))
 
 
-def needs_schema(where: Any) -> bool:
-    """Return whether splitting a Spark SQL filter depends on the types of columns."""
+def needs_schema(where: Any, setting: Setting) -> bool:
+    """Return whether splitting a Spark SQL filter depends on the types of columns, with the settings of a session."""
     if not isinstance(where, str):
         return isinstance(where, Column)
     if not is_spark_sql(where):
@@ -107,7 +107,10 @@ def needs_schema(where: Any) -> bool:
     tree = _parse(where)
     if isinstance(tree, ValueError) or _OF_SPARK.search(where) or "\\" in where or differs_in_spark(where):
         return True
-    return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
+    is_padded = pads_char_literals(setting) and not _BETWEEN.search(where)
+    return not all(
+        _is_plain_of_any_type(leaf) and (is_padded or not _compares_text(leaf)) for leaf in visitors.leaves(tree)
+    )
 
 
 def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True) -> SparkCondition:
@@ -219,10 +222,10 @@ class _Splitter:
         if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
             return False
         types = [self._type(operand) for operand in operands]
-        lengths = char_lengths(self.df.schema)
-        is_char = any(isinstance(operand, E.Column) and operand.path[0] in lengths for operand in operands)
-        if is_char and (_BETWEEN.search(clause) or not has_exact_padding(leaf, lengths)):
-            return False
+        if reads_char(leaf, self.df.schema):
+            is_padded = pads_char_literals(session_setting(self.df.sparkSession)) and not _BETWEEN.search(clause)
+            if not is_padded or not has_exact_padding(leaf, self.df.schema):
+                return False
         match leaf:
             case Comparison(value=value):
                 return self._is_exact(types[0], value, clause)
@@ -290,9 +293,11 @@ class _Splitter:
             return None if _OF_TIME.search(text) else value_bound(tree, partial(self._is_same, clause=text), self._type)
         try:
             bound = function_bound(with_standard_quotes(text), self._named_type, self.timezone, self.slack)
-            return None if bound is None else self._resolve_columns(bound)
+            resolved = None if bound is None else self._resolve_columns(bound)
         except (ValueError, TypeError):
             return None
+        is_padded = resolved is not None and any(reads_char(leaf, self.df.schema) for leaf in visitors.leaves(resolved))
+        return None if is_padded else resolved
 
 
 def _parse(text: str) -> Expression | ValueError:
@@ -315,6 +320,11 @@ def _is_plain_of_any_type(leaf: Expression) -> bool:
         case Matches(how=how):
             return how != "ilike"
     return isinstance(leaf, IsNull | IsNotNull | Spatial)
+
+
+def _compares_text(leaf: Expression) -> bool:
+    values = [leaf.value] if isinstance(leaf, Comparison) else leaf.values if isinstance(leaf, IsIn) else ()
+    return any(isinstance(value, str) for value in values)
 
 
 def _has_unique_type(value: Any) -> bool:
@@ -355,6 +365,11 @@ def can_evaluate(make_query: Callable[[], Any]) -> bool:
     except OSError:
         pass
     return True
+
+
+def may_split(where: Any, setting: Setting, make_query: Callable[[], Any]) -> bool:
+    """Return whether Spark may have to evaluate a part of the filter of a ``Query``."""
+    return is_spark_sql(where) and (needs_schema(where, setting) or not can_evaluate(make_query))
 
 
 def read_in_two_steps(

@@ -35,15 +35,14 @@ from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.hadoop import storage_options_text
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
+from pqext.spark.columns.char_columns import char_lengths, check_char_padding, pad_literals
 from pqext.spark.columns.months import intervals_to_months
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.recorded_schema import (
     RecordedField,
     apply_recorded,
-    char_lengths,
     field_at_path,
-    pad_literals,
     recorded_fields,
     reject_collated,
     reject_intervals,
@@ -332,8 +331,9 @@ class Query:
         where = names.resolve(self.where)
         if where is not None:
             recorded = recorded_fields(self._recorded_text(self.arrow_schema()))
-            lengths = char_lengths(T.StructType([record.field for record in recorded.values()]))
-            where = pad_literals(self.with_instants(where), lengths)
+            schema = T.StructType([record.field for record in recorded.values()])
+            check_char_padding(visitors.leaves(where), schema)
+            where = pad_literals(self.with_instants(where), char_lengths(schema))
         box, by_folders = self.bbox_column, self.partitions.schema.names
         columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
         query = replace(

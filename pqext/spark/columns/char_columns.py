@@ -1,0 +1,130 @@
+"""Conditions on CHAR columns, which Spark pads with spaces.
+
+Spark stores a CHAR(n) as a string that is padded to n characters, and records the type in the metadata of the column.
+Its reader also pads values that other writers stored without padding. It pads literals only in the comparisons and IN
+lists of a column itself: not in BETWEEN, LIKE, functions, lists with null, and not for fields of structs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import types as T
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.dataset.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Not,
+    Or,
+    any_of,
+    visitors,
+)
+from pqext.spark.columns.recorded_schema import field_at_path
+
+_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR = re.compile(r"\bchar\((\d{1,9})\)", re.ASCII)
+_MOST_CHARACTERS = 1 << 22
+"""Maximum size of the texts that replace the literals of a comparison with a CHAR column."""
+
+
+def char_lengths(schema: T.StructType) -> dict[str, int]:
+    """Return the lengths of the CHAR columns of a recorded schema, by name."""
+    types = {field.name: _CHAR.fullmatch(_recorded_type(field)) for field in schema}
+    return {name: int(match[1]) for name, match in types.items() if match is not None}
+
+
+def _recorded_type(field: T.StructField) -> str:
+    return str((field.metadata or {}).get(_KEY))
+
+
+def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
+    """Adapt comparisons of CHAR columns with text to stored values with and without padding.
+
+    Raises ``UnsupportedError`` for literals that cannot be compared with values without padding.
+    """
+    match node:
+        case And() | Or():
+            return replace(node, operands=tuple(pad_literals(operand, lengths) for operand in node.operands))
+        case Not():
+            return replace(node, operand=pad_literals(node.operand, lengths))
+        case Comparison(operand=Column(path=(name,)), value=str(literal)) if name in lengths:
+            return _compare_padded(node, literal, lengths[name])
+        case IsIn(operand=Column(path=(name,)), has_null=False) if name in lengths:
+            texts = [value for value in node.values if isinstance(value, str)]
+            return _equal_padded(node, texts, lengths[name]) if len(texts) == len(node.values) else node
+    return node
+
+
+def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
+    """Return a comparison of text with values that are padded or not.
+
+    A value that equals the literal except for trailing spaces is a prefix of the padded literal, so it is less or
+    equal by its bytes. If a value differs from the literal in other characters, its padding changes the order only if
+    the literal contains a character below the space.
+    """
+    equal = _equal_padded(node, [literal], length)
+    if node.operator in ("==", "!="):
+        return equal if node.operator == "==" else Not(equal)
+    if any(character < " " for character in literal):
+        raise _padding_error(f"{node} compares a CHAR column with a character below the space, which Spark pads")
+    padded = replace(node, value=literal.ljust(length))
+    if node.operator in ("<", ">"):
+        return And((padded, Not(equal)))
+    return Or((padded, equal))
+
+
+def _equal_padded(node: Comparison | IsIn, literals: Sequence[str], length: int) -> Expression:
+    """Return whether a value equals one of ``literals`` after Spark has padded both.
+
+    Spark pads or truncates the value to the longest literal if that is longer than the column.
+    """
+    padded_length = max([length, *map(len, literals)])
+    texts = [literal.rstrip(" ") for literal in literals]
+    if sum(padded_length - len(text) + 1 for text in texts) * padded_length > _MOST_CHARACTERS:
+        raise _padding_error(f"{node} compares a column of type CHAR({length}), with too many spaces to pad")
+    values = [text.ljust(count) for text in texts for count in range(len(text), padded_length + 1)]
+    longer = [text.ljust(padded_length) for text in texts] if padded_length > length else []
+    return any_of([IsIn(node.operand, tuple(values)), *(Matches(node.operand, "starts_with", text) for text in longer)])
+
+
+def _padding_error(problem: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{problem}: filter with pqext.spark.where(df, condition), which Spark evaluates",
+        feature="comparisons of CHAR columns",
+    )
+
+
+def reads_char(leaf: Expression, schema: T.StructType) -> bool:
+    """Return whether the result of a leaf depends on the padding of CHAR values, in columns of a recorded schema."""
+    if isinstance(leaf, IsNull | IsNotNull) and isinstance(leaf.operand, Column):
+        return False
+    columns = {field.name: field for field in schema if _CHAR.search(_recorded_type(field))}
+    fields = [field_at_path(columns[path[0]], path) for path in visitors.paths(leaf) if path[0] in columns]
+    texts = (T.StringType, T.StructType, T.ArrayType, T.MapType)
+    return any(isinstance(field.dataType, texts) for field in fields)
+
+
+def check_char_padding(leaves: Iterable[Expression], schema: T.StructType) -> None:
+    """Raise ``UnsupportedError`` for a leaf that :func:`pad_literals` does not evaluate exactly like Spark."""
+    lengths = char_lengths(schema)
+    for leaf in leaves:
+        if reads_char(leaf, schema) and pad_literals(leaf, lengths) is leaf:
+            raise _padding_error(f"{leaf} is a condition on a CHAR column, of which Spark pads only the values")
+
+
+def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
+    """Return whether :func:`pad_literals` evaluates a leaf exactly like Spark."""
+    try:
+        check_char_padding([leaf], schema)
+    except UnsupportedError:
+        return False
+    return True
