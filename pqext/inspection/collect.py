@@ -276,10 +276,12 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 def _named_parts(payload: bytes | None) -> tuple[tuple[str, int], ...]:
     """Return the names and sizes of the known entries of an extension; empty if the extension is corrupt."""
+    if payload is None:
+        return ()
     try:
-        result = None if payload is None else parts(payload)
+        result = parts(payload)
     except ParquetError:
-        result = None
+        return ()
     named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE, FLATBUFFERS: "FlatBuffers footer"}
     names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (result or {}).items())
     return tuple((name, size) for name, size in names if name is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum
+from functools import lru_cache
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +20,7 @@ _MAX_BYTES = 64
 _MAX_SCALE = 1000
 
 
+@lru_cache(maxsize=256)
 def enum_name(enum_type: type[IntEnum], value: int) -> str:
     """Return the name of an enum value, or its number if it is unknown."""
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
@@ -98,6 +99,24 @@ def test_invalid_data_under_nulls_is_accepted_like_arrow() -> None:
     pqext.write_table(table, out)
     found = pqext.open(out.getvalue()).read()
     assert found["d"].to_pylist() == found["s"].to_pylist() == ["a", None]
+
+
+@pytest.mark.parametrize("wrap", [lambda map: map, pa.list_, lambda map: pa.struct({"a": map})])
+def test_maps_with_keys_of_the_null_type_are_rejected_by_column(wrap: Any) -> None:
+    """Arrow's own views of them abort the process."""
+    keys = pa.field("key", pa.int8(), False).with_type(pa.null())
+    array = pa.array([None], wrap(pa.map_(keys, pa.string())))
+    check_array(array)
+    with pytest.raises(TypeError, match=r"column 'm.*' is a map with keys of the null type"):
+        pqext.write_table(pa.table({"m": array}), pa.BufferOutputStream())
+
+
+@pytest.mark.parametrize("item", [pa.null(), pa.struct({"b": pa.null()})])
+def test_maps_with_nulls_of_the_null_type_are_read_by_pyarrow(item: pa.DataType) -> None:
+    array = pa.array([[("a", None), ("b", None)]], pa.map_(pa.string(), item))
+    out = pa.BufferOutputStream()
+    pqext.write_table(pa.table({"m": array}), out)
+    assert pq.read_table(pa.BufferReader(out.getvalue()))["m"].to_pylist() == array.to_pylist()
 
 
 @pytest.mark.slow

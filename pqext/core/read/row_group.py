@@ -87,7 +87,7 @@ class ColumnChunk:
             hidden = None
         return hidden if hidden is not None else self.structure.meta_data
 
-    @property
+    @cached_property
     def metadata(self) -> structures.ColumnMetaData:
         """Metadata of the chunk.
 

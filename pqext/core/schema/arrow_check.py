@@ -59,7 +59,7 @@ def _check_chunks(
         known = not isinstance(type_, pa.BaseExtensionType)
         layout = layouts.get(type_) if known else None
         if layout is None:
-            layout = map_types(type_, _simplify_type)
+            layout = _layout(type_)
             if known:
                 layouts[type_] = layout
         for chunk in chunks:
@@ -178,7 +178,7 @@ def _check_all(array: pa.Array, layout: pa.DataType) -> None:
         for index in range(array.type.num_fields):
             _check_all(array.field(index), layout.field(index).type)
     else:
-        array.view(layout).validate(full=True)
+        (array if array.type == layout else array.view(layout)).validate(full=True)
 
 
 def _check_visible(array: pa.Array) -> None:
@@ -212,6 +212,19 @@ def _shell(type_: pa.DataType) -> pa.DataType | None:
     if pa.types.is_large_list_view(type_):
         return pa.large_list_view(pa.null())
     return pa.list_(pa.null(), type_.list_size) if pa.types.is_fixed_size_list(type_) else None
+
+
+def _layout(type_: pa.DataType) -> pa.DataType:
+    """Return a type with the same buffers as ``type_`` that Arrow validates faster."""
+    leaves: list[pa.DataType] = []
+
+    def collect(leaf: pa.DataType) -> pa.DataType:
+        leaves.append(leaf)
+        return leaf
+
+    same = map_types(type_, collect)
+    # Views of null arrays within others have wrong lengths, and abort the process if they are keys of maps.
+    return same if any(map(pa.types.is_null, leaves)) else map_types(type_, _simplify_type)
 
 
 def _simplify_type(arrow: pa.DataType) -> pa.DataType:

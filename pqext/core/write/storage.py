@@ -340,6 +340,8 @@ def _plan_plain_field(
             annotation = LogicalType(FILE=FileType()) if options.profile is None else None
         return build_field(pa.struct([child.plain for child in fields]), fields, annotation)
     if types.is_map(arrow):
+        if types.is_null(arrow.key_type):
+            raise TypeError(f"column {path!r} is a map with keys of the null type, which cannot be stored")
         likes = (None, None) if like is None else like.elements(2)
         key = plan_child(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
         key = replace(key, plain=key.plain.with_nullable(False))  # Arrow requires it
