@@ -16,6 +16,7 @@ EXIT_CODES = "Exit status: 0 success; 1 invalid input, file error or system erro
 _MISTAKEN_OPTIONS = {
     "--columns": "--select", "--filter": "--where", "--limit": "--rows", "--null-words": "--null-values",
     "--out": "--output", "--rows": "--limit", "--schema": "--shredding", "--sep": "--delimiter",
+    "--variant": "--column",
 }
 """Options of other programs, and their names in pqext."""
 F = TypeVar("F", bound=Callable[..., Any])

@@ -68,7 +68,7 @@ _VARIANT = "value"
     "--input-format", type=click.Choice(FORMATS), panel=_INPUT, show_default="inferred from the file extension",
     help="Format of the inputs.",
 )
-@option("--variant", metavar="NAME", panel=_INPUT, show_default=_VARIANT, help="JSON: name of the VARIANT column.")
+@option("--column", metavar="NAME", panel=_INPUT, show_default=_VARIANT, help="JSON: name of the VARIANT column.")
 @option(
     "--on-error", type=click.Choice(["stop", "null", "skip"]), default="stop", panel=_INPUT,
     help="Stop at text that cannot be parsed, replace it with null, or skip its row.",
@@ -171,7 +171,7 @@ _VARIANT = "value"
 @reading_options
 @storage_options
 def convert(
-    inputs: tuple[str, ...], dest: str, input_format: str | None, variant: str | None, on_error: Any, numbers: str,
+    inputs: tuple[str, ...], dest: str, input_format: str | None, column: str | None, on_error: Any, numbers: str,
     duplicate_keys: str, json_layout: str, csv: dict[str, Any], properties: str | None, layer: str | None,
     shredding: tuple[str, ...], geometry: tuple[str, ...], wkt: tuple[str, ...], geojson: tuple[str, ...],
     json_columns: tuple[str, ...], crs: str | None, edges: str | None, check_range: str, order: str | None,
@@ -206,7 +206,7 @@ def convert(
         format = input_format or format_of(sources)
         is_detected = input_format is None and format == "geojson" and format_of_name(str(sources[0])) != format
         is_assumed = input_format is None and format == "json" and format_of_name(str(sources[0])) is None
-        if is_detected and variant is not None:
+        if is_detected and column is not None:
             format, is_detected = "json", False
         out = _destination(target, force or append)
         existing = columns_of(out) if append else None
@@ -215,9 +215,9 @@ def convert(
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
         if format == "parquet":
             sources = [store_stdin()] if STREAM in places else _sources(places, ignore_table_format)
-        document_column = (variant or (existing and existing.variant) or _VARIANT) if format == "json" else None
-        if document_column is None and variant is not None:
-            raise ValueError(f"--variant applies to JSON input only; use --json {variant} for a column of JSON text")
+        document_column = (column or (existing and existing.variant) or _VARIANT) if format == "json" else None
+        if document_column is None and column is not None:
+            raise ValueError(f"--column applies to JSON input only; use --json {column} for a column of JSON text")
         if document_column is not None and json_columns:
             raise ValueError("--json applies to columns of text; JSON input is always parsed")
         if properties is not None:

@@ -30,7 +30,7 @@ _PATH = click.Path(path_type=Path)
 
 @command()
 @option("--input", type=_PATH, help="File with JSON lines to use instead of the bundled earthquakes.")
-@option("--variant", metavar="COLUMN", help="With --input: name of the VARIANT column, with one value per line.")
+@option("--column", metavar="COLUMN", help="With --input: name of the VARIANT column, with one value per line.")
 @option(
     "--geometry", metavar="lon,lat",
     help="With --input: paths of the two or three coordinates in each line, such as lon,lat or at.x,at.y,at.z.",
@@ -47,7 +47,7 @@ _PATH = click.Path(path_type=Path)
 )
 @flag("--open", "show", help="Open the report in a browser at the end.")
 def demo(
-    input: Path | None, variant: str | None, geometry: str | None, schema: str | None, output: Path,
+    input: Path | None, column: str | None, geometry: str | None, schema: str | None, output: Path,
     report: Path | None, on_error: str, show: bool,
 ) -> None:
     """Run a complete workflow on real data: JSON to shredded Parquet on Spark, queries, other readers, a report.
@@ -55,25 +55,25 @@ def demo(
     Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the Java of
     the extra spark.
 
-    Example: pqext demo --input stations.ndjson --variant station --geometry lon,lat --open
+    Example: pqext demo --input stations.ndjson --column station --geometry lon,lat --open
     """
     from rich.console import Console
 
     from pqext.core.base.errors import VariantError
     from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, describe_file, example
 
-    if input is None and (variant is not None or geometry is not None):
-        raise click.BadParameter("--variant and --geometry require --input")
-    if input is not None and (variant is None or geometry is None):
-        raise click.BadParameter("--input requires --variant COLUMN and --geometry lon,lat")
+    if input is None and (column is not None or geometry is not None):
+        raise click.BadParameter("--column and --geometry require --input")
+    if input is not None and (column is None or geometry is None):
+        raise click.BadParameter("--input requires --column COLUMN and --geometry lon,lat")
     _check("--shredding", check_schema, schema)
     page = report if report is not None else output / "report.html"
     if page.is_dir():
         raise click.BadParameter(f"{page} is a folder; name a file", param_hint="--report")
     _check_folder(output)
     if input is not None:
-        _check("--variant", check_column, variant)
-        source = _check("--geometry", describe_file, input, variant, geometry, schema)
+        _check("--column", check_column, column)
+        source = _check("--geometry", describe_file, input, column, geometry, schema)
 
     from pqext.demo.job import Job, run
 

@@ -80,7 +80,7 @@ def test_json_lines_are_converted_to_a_shredded_variant_column(lines: Path, tmp_
 
 def test_shredding_is_explicit_inferred_or_off(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
-    run(lines, dest, "--shredding", "id INT", "--variant", "v")
+    run(lines, dest, "--shredding", "id INT", "--column", "v")
     typed = pq.read_schema(dest).field("v").type.field("typed_value").type
     assert [field.name for field in typed] == ["id"]
     run(lines, dest, "--shredding", "none")
@@ -265,7 +265,7 @@ def test_csv_delimiter_is_the_option_or_detected(tmp_path: Path) -> None:
 def test_options_of_another_format_are_rejected(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text('id,meta\n1,"{""a"": 1}"\n')
-    result = run(path, dest, "--variant", "meta")
+    result = run(path, dest, "--column", "meta")
     assert result.exit_code == 2
     assert "--json meta for a column of JSON text" in " ".join(result.output.split())
     lines = tmp_path / "in.ndjson"

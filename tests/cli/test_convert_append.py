@@ -53,10 +53,10 @@ def test_documents_are_shredded_like_the_file(inputs: tuple[Path, Path], tmp_pat
 
 def test_documents_are_appended_to_the_only_variant_column(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
-    run(inputs[0], dest, "--variant", "event", force=False)
+    run(inputs[0], dest, "--column", "event", force=False)
     added(inputs[1], dest)
     assert documents(dest, "event") == EXPECTED
-    assert "column 'event' is missing; column 'v' is not in the file" in reject(inputs[1], dest, "--variant", "v")
+    assert "column 'event' is missing; column 'v' is not in the file" in reject(inputs[1], dest, "--column", "v")
 
 
 def test_different_shredding_is_rejected(inputs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_geojson_in_a_json_file_is_detected(tmp_path: Path) -> None:
     expected = geopandas.read_file(path)
     assert pqext.read_table(dest).num_rows == len(expected)
     assert shapely.from_wkb(pq.read_table(dest)["geometry"].to_numpy()).tolist() == expected.geometry.tolist()
-    for options in (["--input-format", "json"], ["--variant", "v"]):
+    for options in (["--input-format", "json"], ["--column", "v"]):
         assert convert(path, dest, *options).exit_code == 0
         assert pq.read_table(dest).num_rows == 1
     packed = tmp_path / "places.json.gz"

@@ -50,7 +50,7 @@ def iceberg(tmp_path: Path) -> Path:
 
 def touch(folder: Path, name: str) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
+    (folder / name).mkdir() if name.endswith("/") else (folder / name).touch()
 
 
 @pytest.mark.spec("spark.tables.refused")
@@ -130,6 +130,7 @@ def test_ordinary_folders_are_read(tmp_path: Path) -> None:
         f"_delta_log/{7:020}.checkpoint.{1:010}.{2:010}.parquet", f"_delta_log/{7:020}.checkpoint.{UUID}.json",
         "metadata/v12.metadata.json", "metadata/v1.gz.metadata.json", f"metadata/00001-{UUID}.metadata.json",
         f"metadata/00001-{UUID}.gz.metadata.json", f"metadata/00001-{UUID}.metadata.json.gz",
+        "metadata/version-hint.text", "_delta_log/",
     ],
 )
 def test_each_marker_file_identifies_a_table(tmp_path: Path, name: str) -> None:
@@ -195,9 +196,10 @@ def test_tables_and_partitions_in_stores_are_detected_with_few_requests(
     sink = pa.BufferOutputStream()
     pa.parquet.write_table(pa.table({"id": [1]}), sink)
     data = sink.getvalue().to_pybytes()
-    for name in ("d/day=1", "i/data", "i/data/k=1", "p/k=1", "h/2020"):
+    for name in ("d/day=1", "i/data", "i/data/k=1", "p/k=1", "h/2020", "j"):
         store.pipe(f"/lake/{name}/a.parquet", data)
-    for name in (f"d/_delta_log/{0:020}.json", "i/metadata/v1.metadata.json", "h/2020/.hoodie_partition_metadata"):
+    markers = (f"d/_delta_log/{0:020}.json", "i/metadata/v1.metadata.json", "h/2020/.hoodie_partition_metadata")
+    for name in (*markers, "j/metadata/version-hint.text"):
         store.pipe(f"/lake/{name}", b"{}")
 
     def scan(path: str, **options: Any) -> pqext.Scan:
@@ -206,12 +208,13 @@ def test_tables_and_partitions_in_stores_are_detected_with_few_requests(
     for path, table in (
         ("lake/d", "lake/d"), ("lake/d/day=1", "lake/d"), ("lake/d/day=*/*.parquet", "lake/d"), ("lake/i", "lake/i"),
         ("lake/i/data", "lake/i"), ("lake/i/data/k=1", "lake/i"), ("lake/h", "lake/h/2020"), ("lake", "lake/d"),
+        ("lake/j", "lake/j"),
     ):
         with pytest.raises(UnsupportedError, match="table") as caught:
             scan(path)
         assert str(caught.value.path).endswith(table), path
-        assert scan(path, ignore_table_format=True).count() == {"lake": 5, "lake/i": 2, "lake/i/data": 2}.get(path, 1)
-    for pattern in ("lake/p*", "lake/p/k=*", "lake/[^dhi]/**/*.parquet"):
+        assert scan(path, ignore_table_format=True).count() == {"lake": 6, "lake/i": 2, "lake/i/data": 2}.get(path, 1)
+    for pattern in ("lake/p*", "lake/p/k=*", "lake/[^dhij]/**/*.parquet"):
         assert scan(pattern).count() == 1  # which leads to no table
     for pattern in ("lake/*/k=1", "lake/[^p]*", "lake/**/a.parquet"):
         with pytest.raises(UnsupportedError, match="table"):

@@ -246,17 +246,17 @@ def test_row_group_counts_of_other_readers_are_reported() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--variant", "v"],
+        ["--column", "v"],
         ["--input", "f.ndjson"],
-        ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon"],
+        ["--input", "f.ndjson", "--column", "v", "--geometry", "lon"],
         ["--on-error", "ignore"],
         ["--shredding", "temp DECMAL(9,2)"],
         ["--shredding", ""],
         ["--shredding", "infer"],
         ["--report", "."],
-        ["--input", "f.ndjson", "--variant", "Geom", "--geometry", "lon,lat"],
-        ["--input", "f.ndjson", "--variant", "_pqext_error", "--geometry", "lon,lat"],
-        ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon,lat", "--shredding", "a INT,"],
+        ["--input", "f.ndjson", "--column", "Geom", "--geometry", "lon,lat"],
+        ["--input", "f.ndjson", "--column", "_pqext_error", "--geometry", "lon,lat"],
+        ["--input", "f.ndjson", "--column", "v", "--geometry", "lon,lat", "--shredding", "a INT,"],
     ],
 )
 def test_invalid_arguments_are_usage_errors_that_leave_no_files(
@@ -275,7 +275,7 @@ def test_invalid_schema_is_reported_with_the_available_types() -> None:
     assert "BIGINT" in told
 
 
-OWN = ["--variant", "v", "--geometry", "lon,lat"]
+OWN = ["--column", "v", "--geometry", "lon,lat"]
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_missing_coordinates_after_the_inspected_head_are_reported_by_the_job(
 def test_command_runs_the_job_and_prints_plain_text_answers(spark: Any, tmp_path: Path) -> None:
     path = lines(tmp_path, stations(100))
     out = tmp_path / "out"
-    arguments = ["demo", "--input", path, "--variant", "station", "--geometry", "at.x,at.y", "--output", out]
+    arguments = ["demo", "--input", path, "--column", "station", "--geometry", "at.x,at.y", "--output", out]
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output

@@ -5,7 +5,8 @@ is not part of the table. A folder at, within or above a table is therefore an e
 ``ignore_table_format``. Files that are named individually, as the table's library lists them, can be read.
 
 A folder is within a table if all folders between them have names that tables use. A table is recognised by the files of
-its log or metadata, so an empty or unrelated folder with the same name is not a table.
+its log or metadata, so an unrelated folder with the same name is not a table. An empty Delta log is one that lost its
+files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ hashed folders, and Delta's change data and random prefixes."""
 _PARTITION = ".hoodie_partition_metadata"
 """Name of a file in each partition of a Hudi table."""
 _METADATA = "metadata"
-_ICEBERG = re.compile(r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?")
+_ICEBERG = re.compile(
+    r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?|version-hint\.text"
+)
 """Names of the metadata folder of an Iceberg table, and of the files that describe the table."""
 _LISTINGS = {
     "Delta": "deltalake.DeltaTable(path).file_uris()",
@@ -147,7 +150,7 @@ def check_listing(
     A table is ignored if ``is_read`` returns False for the names of the folders that lead to it.
     """
     for name in names:
-        if "_delta_log/" not in name and ".hoodie" not in name and ".metadata.json" not in name:
+        if not any(mark in name for mark in ("_delta_log/", ".hoodie", ".metadata.json", "version-hint.text")):
             continue
         *folders, file = _parts(name)
         for at, part in enumerate(folders):
@@ -198,8 +201,10 @@ def _format_of_folder(path: str) -> str | None:
 
 
 def _format_of_log(path: str) -> str | None:
-    """Return the format of the table whose log folder is at ``path``; None if the folder contains no log files."""
+    """Return the format of the table whose log folder is at ``path``; None if the folder contains other files only."""
     format, proof = _LOGS[os.path.basename(path)]
+    if format == "Delta" and os.path.isdir(path) and next(_names(path), None) is None:
+        return format
     return format if any(map(proof.fullmatch, _names(path))) else None
 
 
