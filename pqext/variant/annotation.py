@@ -98,7 +98,11 @@ class VariantHandler:
         """Return the storage struct requested by option ``shredding``, or otherwise the array's current shredding."""
         type = _require_variant_type(field, path, options)
         chosen = _select_shredding(path, options)
-        schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
+        try:
+            schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
+        except VariantError as error:
+            error.locate(column=path)
+            raise
         return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
@@ -132,7 +136,11 @@ class VariantHandler:
         array = storage_array(array)
         schema = schema_of_storage(storage.field.type)
         if is_shredded_type(array.type) and schema_of_storage(array.type) == schema:
-            validate(array, max_depth=MAX_DEPTH, on_fault="raise")
+            try:
+                validate(array, max_depth=MAX_DEPTH, on_fault="raise")
+            except VariantError as error:
+                error.column = ".".join(filter(None, (field.name, error.column)))
+                raise
             return normalise(array, schema)
         if isinstance(schema, Untyped):
             return unshred(array)

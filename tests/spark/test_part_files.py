@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
@@ -17,7 +19,7 @@ from pqext.dataset.writing.appending import empty_file
 from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile, check_division
 from pqext.dataset.writing.staging import StagedFolder
 from pqext.dataset.writing.targets import check_folder
-from pqext.spark.writing.sink import append_check
+from pqext.spark.writing.sink import Sink, append_check
 from pqext.variant.types import variant_field
 
 
@@ -112,6 +114,16 @@ def test_error_leaves_no_file(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     with pytest.raises(FileNotFoundError):  # a job that was aborted gets no folder anew
         StagedFolder(str(tmp_path / "gone")).create("k=1/a.parquet")
+
+
+@pytest.mark.parametrize("shredding", ["infer", "a INT"])
+def test_invalid_variant_in_a_save_names_its_column(tmp_path: Path, shredding: str) -> None:
+    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("event", T.VariantType())])
+    sink = Sink({"path": str(tmp_path / "t"), "shredding": json.dumps({"event": shredding})}, schema, False)
+    values = [{"value": value, "metadata": b"\x01\0\0"} for value in (b"\x0c\x01", b"\xff\xff")]
+    with pytest.raises(pqext.VariantError, match=r"row 1: the value ends .*column event") as error:
+        sink.write(iter([pa.record_batch({"id": [1, 2], "event": values})]))
+    assert (error.value.row, error.value.column) == (1, "event")
 
 
 @pytest.mark.parametrize(

@@ -294,6 +294,15 @@ def test_explain_prints_path_filter_columns_files_and_row_groups(
         explain_read(df, where=col("id") < 3)
 
 
+def test_explain_names_the_folder_of_several_files(table: str, tmp_path: Path) -> None:
+    for name in ("a.parquet", "k=1/b.parquet", "k=1/c.parquet"):
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_bytes(Path(table).read_bytes())
+    for path, named in (("t", "t"), ("t/k=1", "t/k=1"), ("t/k=1/b.parquet", "t/k=1/b.parquet")):
+        text = explain_read(str(tmp_path / path), ["id"], partitioning=None).describe()
+        assert re.search(rf"files: (\d) of \1, {re.escape(str(tmp_path / named))}\n", text), text
+
+
 def test_joins_broadcast_a_small_read_by_hint_or_spark_reader(
     spark: Any, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

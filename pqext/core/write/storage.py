@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.errors import LimitError
+from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options.read_write import WriteOptions
@@ -65,6 +65,9 @@ class StoredField:
         """
         try:
             return self._store(array, options, records)
+        except ParquetError as error:
+            error.locate(column=self.field.name)
+            raise
         except pa.ArrowNotImplementedError as error:
             raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
         except pa.ArrowInvalid as error:

@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from math import ceil
 from pathlib import Path
 
@@ -136,12 +137,16 @@ class ReadPlan:
         """Return the plan as text with its files, columns and filter."""
         lines = [str(self)]
         if self.tasks:
-            others = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
-            lines.append(f"  files: {self.files} of {len(self.tasks)}, {escape_text(self.tasks[0].path)}{others}")
+            lines.append(f"  files: {self.files} of {len(self.tasks)}, {escape_text(self._location())}")
         lines.append(f"  columns: {', '.join(map(escape_text, self.columns))}")
         if self.filter is not None:
             lines.append(f"  filter: {escape_text(self.filter)}")
         return "\n".join(lines)
+
+    def _location(self) -> str:
+        """Return the path of the only file, or the folder that contains all files."""
+        names = zip(*(task.path.split("/") for task in self.tasks), strict=False)
+        return "/".join(level[0] for level in takewhile(lambda level: len({*level}) == 1, names))
 
 
 def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
