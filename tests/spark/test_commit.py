@@ -285,12 +285,10 @@ def test_partition_that_is_a_link_is_rejected_before_the_commit(
         put(tmp_path / "other" / "b.parquet", 2)
     (tmp_path / "t" / "k=b").symlink_to(tmp_path / "other")
     before = entries(tmp_path)
-    with pytest.raises((UnsupportedError, FileNotFoundError)) as error:
+    reason = "the folder of a partition is a symbolic link to" if exists else "No such file or directory"
+    with pytest.raises(UnsupportedError if exists else FileNotFoundError, match=reason) as error:
         save_partition(tmp_path / "t", mode, overwrite)
-    if exists:
-        assert str(error.value).startswith("the folder of a partition is a symbolic link to")
-        assert isinstance(error.value, UnsupportedError)
-        assert error.value.path == str(tmp_path / "t" / "k=b")
+    assert str(tmp_path / "t" / "k=b") in str(error.value)
     assert entries(tmp_path) == before
 
 
