@@ -6,6 +6,7 @@ import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,22 @@ def test_pages_that_decode_to_more_than_memory_bytes_are_rejected(type: pa.DataT
         list(pqext.open(out.getvalue(), limits=limits).iter_batches())
     limits = Limits(memory_bytes=4 * table.nbytes + 4096, memory_expansion=0)
     assert pqext.read_table(out.getvalue(), limits=limits).equals(table)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": 1}, {"a": {"b": 1, "c": None}}, [1, 2], [[1], []], [{"a": 1}], {"a": [1], "b": {"c": "text"}}],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [200, 20_000])
+def test_nested_tables_need_at_most_five_times_their_size(value: Any, rows: int) -> None:
+    table = pa.table({"a": pa.array([value, None, value, value] * (rows // 4))})
+    pq.write_table(table, out := io.BytesIO())
+    limits = Limits(memory_bytes=table.nbytes - 1, memory_expansion=0)
+    with pytest.raises(pqext.LimitError, match="memory_bytes"):
+        pqext.read_table(out, limits=limits)
+    limits = Limits(memory_bytes=5 * table.nbytes + 4096, memory_expansion=0)
+    assert pqext.read_table(out, limits=limits) == table
 
 
 @pytest.mark.parametrize("encoding", ["plain", "delta_length_byte_array"])
