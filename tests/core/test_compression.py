@@ -363,3 +363,15 @@ def test_compressed_files_of_other_writers_match_pyarrow_or_duckdb(name: str) ->
     expected = pq.read_table(path)
     for column in expected.column_names:
         assert found[column].cast(expected[column].type).equals(expected[column]), column
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "brotli", "lz4_raw"])
+@pytest.mark.parametrize("size", [2, 100, 256, 257, 5_000])
+def test_small_page_of_another_size_is_corrupt(codec: str, size: int) -> None:
+    data = bytes(range(256)) * 20
+    page = pa.compress(data[:size], codec, asbytes=True)
+    unpack = compression.page_unpacker(CompressionCodec[codec.upper()])
+    assert bytes(unpack(page, size)) == data[:size]
+    for other in (size - 1, size + 1):
+        with pytest.raises(CorruptFileError):
+            unpack(page, other)

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pqext
 from pqext import col, variant
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import BYTE_UNITS, escape_text, parse_bytes
 from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
@@ -119,3 +120,14 @@ def test_displayed_text_contains_no_control_characters(name: str) -> None:
 def test_text_is_escaped_only_once() -> None:
     assert escape_text(escape_text(EVIL)) == escape_text(EVIL) == r"a\x1b]0;x\x07\u202e\x9b31m"
     assert escape_text("Zürich – 東京 ✓") == "Zürich – 東京 ✓"
+
+
+@pytest.mark.parametrize("unit", sorted(set(BYTE_UNITS) - {"b"}))
+def test_units_of_bytes_are_those_of_duckdb(unit: str) -> None:
+    shown = []
+    with duckdb.connect() as connection:
+        for size in (f"1234{unit}", f"{parse_bytes(f'1234{unit}')}B"):
+            connection.execute(f"set max_temp_directory_size = '{size}'")
+            shown += connection.sql("select current_setting('max_temp_directory_size')").fetchall()
+    assert shown[0] == shown[1]
+    assert parse_bytes(f"1.25 {unit.upper()}") * 4 == parse_bytes(f"5{unit}")

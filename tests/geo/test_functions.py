@@ -15,11 +15,13 @@ import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
-from pyproj import Geod
+from pyproj import Geod, Transformer
 
 from pqext import geo
 from pqext.core.base.errors import GeometryError
+from pqext.geo.functions.shapes import transform_boxes
 from pqext.geo.functions.table import FUNCTIONS
+from pqext.geo.types import GeospatialType
 
 WKT = [
     "POINT (1 2)", "POINT Z (3 4 5)", "POINT M (3 4 6)", "POINT EMPTY", None, "LINESTRING (0 0, 3 4, 3 5)",
@@ -305,3 +307,18 @@ def test_arrays_are_paired_over_their_chunks() -> None:
     points = pa.chunked_array([geo.from_points([0.0, 1.0], [0.0, 0.0]), geo.from_points([2.0], [0.0])])
     others = pa.chunked_array([geo.from_points([0.0], [1.0]), geo.from_points([1.0, 2.0], [2.0, 3.0])])
     assert geo.distance(points, others).to_pylist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(("source", "target"), [("EPSG:4326", "EPSG:3857"), ("EPSG:3857", "OGC:CRS84")])
+def test_box_of_transformed_geometries_is_a_little_wider_than_that_of_pyproj(source: str, target: str) -> None:
+    boxes = np.array([[5.0, 6.0, 45.0, 46.5], [-20.0, 10.0, -30.0, 40.0], [0.0, 1.0, 0.0, 1.0]]).T
+    if source != "EPSG:4326":
+        boxes = boxes * 100_000
+    transformer = Transformer.from_crs(source, target, always_xy=True)
+    found = transform_boxes(boxes, GeospatialType(crs=source), target)
+    for (xmin, xmax, ymin, ymax), box in zip(boxes.T, found.T, strict=True):
+        west, south, east, north = transformer.transform_bounds(xmin, ymin, xmax, ymax)
+        assert west - (east - west) / 2 <= box[0] <= west
+        assert east <= box[1] <= east + (east - west) / 2
+        assert south - (north - south) / 2 <= box[2] <= south
+        assert north <= box[3] <= north + (north - south) / 2
