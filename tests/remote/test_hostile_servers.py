@@ -21,7 +21,8 @@ import pqext
 from pqext import geo
 from pqext.cli import app
 from pqext.core.io.sources import remote, store
-from pqext.core.io.sources.store import clear_stores
+from pqext.core.io.sources.locations import locate
+from pqext.core.io.sources.store import BufferedUpload, clear_stores
 
 TABLE = pa.table({"a": list(range(20_000)), "b": [f"text {at}" for at in range(20_000)]})
 
@@ -332,3 +333,42 @@ def test_map_of_a_signed_url_contains_no_signature(
     assert "secret" not in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["x.parquet.map.html"]
     assert "secret" not in (tmp_path / "x.parquet.map.html").read_text()
+
+
+def test_errors_contain_neither_options_nor_values_of_the_query() -> None:
+    options = {"default_headers": {"authorization": "TOKEN-OF-OPTIONS"}}
+    location = locate(
+        "http://127.0.0.1:9/x.parquet?sig=VALUE-OF-QUERY&again=TOKEN-OF-OPTIONS", storage_options=options
+    )
+
+    def attempt(failed: int) -> None:
+        raise RuntimeError("VALUE-OF-QUERY and TOKEN-OF-OPTIONS are wrong")
+
+    with pytest.raises(pqext.SourceError) as raised:
+        remote.with_retries(location.store, location.path, "the file", attempt)
+    assert "*** and *** are wrong" in str(raised.value)
+    assert "VALUE-OF-QUERY" not in repr(location)
+
+
+def test_small_writes_to_a_store_are_joined_up_to_a_megabyte() -> None:
+    class Upload:
+        path = "s3://bucket/x.parquet"
+
+        def __init__(self) -> None:
+            self.sizes: list[int] = []
+
+        def write(self, buffers: list[memoryview]) -> None:
+            self.sizes.append(sum(map(len, buffers)))
+
+        def commit(self) -> None:
+            pass
+
+        def abort(self) -> None:
+            pass
+
+    upload: Any = Upload()
+    stream = BufferedUpload(upload, lambda: None)
+    for _ in range(3_000):
+        stream.write([memoryview(bytes(1_000))])
+    stream.commit()
+    assert upload.sizes == [1_049_000, 1_049_000, 902_000]
