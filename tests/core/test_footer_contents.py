@@ -15,6 +15,7 @@ from core.test_encryption_files import DECRYPTION, TABLE, encrypted
 import pqext
 from pqext import geo, variant
 from pqext.core.base.errors import EncryptionError
+from pqext.core.footer.writing import rewrite_footer
 
 PLAIN = pa.table(
     {
@@ -122,3 +123,22 @@ def test_errors_match_those_of_open(tmp_path: Path) -> None:
             read(tmp_path / "text.parquet")
         with pytest.raises(TypeError, match="on_corrupt"):
             read(tmp_path / "text.parquet", on_corupt="skip")
+
+
+def test_rewriting_a_footer_copies_the_data_in_few_pieces(tmp_path: Path) -> None:
+    class Counted(io.BytesIO):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sizes: list[int] = []
+
+        def write(self, data: Any) -> int:
+            self.sizes.append(len(data))
+            return super().write(data)
+
+    path, out = tmp_path / "plain.parquet", Counted()
+    table = pa.table({"a": range(400_000)})
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    rewrite_footer(path, None, out)
+    assert pq.read_table(io.BytesIO(out.getvalue())) == table
+    assert sum(out.sizes) > 3_200_000
+    assert len(out.sizes) < 10

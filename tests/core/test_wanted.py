@@ -24,6 +24,7 @@ from pqext.core.kernels.decode import selected_values
 from pqext.core.kernels.encodings import rle
 from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.column import ColumnReader
+from pqext.core.read.pages import table_decoder
 from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
 from pqext.core.read.pages.value_selection import select
 from reference import hybrid
@@ -363,3 +364,14 @@ def test_selected_rows_match_pyarrow() -> None:
     expected = pq.read_table(io.BytesIO(FILES["of pyarrow"])).take(numbers)
     assert found.to_pylist() == expected.to_pylist()
     assert pc.sum(found["int"]) == pc.sum(expected["int"])
+
+
+def test_levels_of_selected_list_rows_need_two_bytes_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    allocate = table_decoder.allocate
+    monkeypatch.setattr(table_decoder, "allocate", lambda size: sizes.append(size) or allocate(size))
+    table = pa.table({"key": range(20_000), "list": [[row, -row] for row in range(20_000)]})
+    pq.write_table(table, out := io.BytesIO(), max_rows_per_page=1_000, write_page_index=True)
+    rows = [*range(100, 20_000, 700)]
+    assert pqext.scan(out, filter=pqext.col("key").isin(rows)).to_table() == table.take(rows)
+    assert 0 < sum(sizes) <= 2 * 2 * 20_000

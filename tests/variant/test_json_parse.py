@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.base.errors import VariantError
+from pqext.core.base.threads import Workers
 from pqext.variant import Variant
 from reference import variant_json
 from reference import variant_value as reference
@@ -377,3 +378,21 @@ def test_real_documents_round_trip() -> None:
     array = variant.parse_json(pa.array([json.dumps(feature) for feature in features]))
     assert rows_of_large(array) == features
     assert variant.validate(array) is None
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_documents_are_parsed_on_one_thread_unless_more_are_requested(
+    threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+
+    class Counted(Workers):
+        def __init__(self, threads: int, jobs: int) -> None:
+            counts.append(threads)
+            super().__init__(threads, jobs)
+
+    monkeypatch.setattr("pqext.variant.json.parser.Workers", Counted)
+    choice = {} if threads is None else {"threads": threads}
+    assert variant.to_json(variant.parse_json(["1", "2"], **choice)).to_pylist() == ["1", "2"]
+    assert variant.to_json(variant.parse_json_lines(b"1\n2\n", **choice)[0]).to_pylist() == ["1", "2"]
+    assert counts == [threads or 1] * 2
