@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
@@ -108,3 +110,18 @@ def test_plain_binary_geometries_are_evaluated_row_by_row(tmp_path: Path) -> Non
     query = scan(path, filter=col("g").intersects((0, 0, 2, 2)))
     assert query.plan()[0].kept_row_groups == (0, 1)
     assert query.count() == 1
+
+
+@pytest.mark.parametrize("function", ["st_x", "st_xmin", "st_xmax", "st_y", "st_ymin", "st_ymax"])
+def test_pages_of_points_with_one_coordinate_are_not_pruned_by_it(function: str) -> None:
+    known, nan = [1.0, 2.0, 5.0, 6.0, 9.0, 10.0], float("nan")
+    other = [1.0, 1.0, nan, nan, 3.0, 3.0]
+    points = shapely.points(known, other) if function.startswith("st_x") else shapely.points(other, known)
+    table = pa.table({"id": range(6), "at": geo.from_shapely(points)})
+    write_table(table, out := io.BytesIO(), page_rows=2, geometry={"at": {"crs": "EPSG:3857"}})
+    coordinates = (shapely.get_x if function.startswith("st_x") else shapely.get_y)(points)
+    value = getattr(col("at"), function)()
+    for condition, matches in (
+        (value > 4, coordinates > 4), (value <= 5, coordinates <= 5), (value == 6, coordinates == 6),
+    ):
+        assert scan(out, filter=condition).to_table()["id"].to_pylist() == np.flatnonzero(matches).tolist()
