@@ -456,3 +456,25 @@ class TestFiles:
                 continue
             ours = (found.xmin, found.xmax, found.ymin, found.ymax)
             assert ours == pytest.approx((stored.xmin, stored.xmax, stored.ymin, stored.ymax), abs=1e-9), number
+
+
+@pytest.mark.parametrize("starts", [(0, 5), (0, 20), (0, 10)], ids=["overlapping", "apart", "adjacent"])
+@pytest.mark.parametrize("is_query", [True, False])
+def test_areas_of_several_parts_are_the_union_of_their_parts(starts: tuple[int, int], is_query: bool) -> None:
+    spherely = pytest.importorskip("spherely")
+    parts = [shapely.box(x, 0, x + 10, 10) for x in starts]
+    area, points = shapely.multipolygons(parts), [(x - 1.3, y) for x in range(0, 32, 2) for y in (3, 7)]
+    lines = [[(x, y), (x + 1.5, y + 1)] for x, y in points]
+    union = spherely.union(*(spherely.create_polygon([*part.exterior.coords][:-1]) for part in parts))
+    others = [spherely.create_point(*at) for at in points] + [spherely.create_linestring(line) for line in lines]
+    shapes = geo.from_shapely([*map(shapely.Point, points), *map(shapely.LineString, lines)])
+    expected = spherely.intersects(np.array(others), union).tolist()
+    assert True in expected
+    assert False in expected
+    for edges in ("spherical", "karney"):
+        if is_query:
+            assert geo.intersects(shapes, area, edges=edges).to_pylist() == expected
+            continue
+        for shape, meets in [*zip(shapes, expected, strict=True)][::5]:
+            row = geo.from_shapely([area])
+            assert geo.intersects(row, shapely.from_wkb(shape.as_py()), edges=edges).to_pylist() == [meets]
