@@ -156,6 +156,22 @@ def test_nested_tables_need_at_most_five_times_their_size(value: Any, rows: int)
     assert pqext.read_table(out, limits=limits) == table
 
 
+@pytest.mark.parametrize("type", [pa.int32(), pa.int64(), pa.float64(), pa.binary(3), pa.binary(16)], ids=str)
+@pytest.mark.parametrize("share_of_table", [0.6, 0.8])
+def test_batches_of_dictionary_encoded_values_fit_into_less_than_the_table(
+    type: pa.DataType, share_of_table: float
+) -> None:
+    if pa.types.is_fixed_size_binary(type):
+        values = pa.array([f"{row % 50:0{type.byte_width}}".encode() for row in range(200_000)], type)
+    else:
+        values = pa.array(np.arange(200_000) % 50).cast(type)
+    table = pa.table({"a": values})
+    pq.write_table(table, out := io.BytesIO())
+    limits = Limits(memory_bytes=int(share_of_table * table.nbytes), memory_expansion=0)
+    with pqext.open(out, limits=limits) as file:
+        assert pa.Table.from_batches(file.iter_batches(200_000)) == table
+
+
 @pytest.mark.parametrize("encoding", ["plain", "delta_length_byte_array"])
 @pytest.mark.parametrize("length", [12, 30])
 def test_page_and_its_values_count_against_memory_bytes_together(encoding: str, length: int) -> None:
