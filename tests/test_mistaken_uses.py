@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import pqext
-from pqext import col, geo, variant
+from pqext import col, geo, skipping, variant
 from pqext.cli import main
 from pqext.cli.app import app
 
@@ -32,6 +32,39 @@ PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: variant.read_json(io.BytesIO(b"1\n")).to_table(), AttributeError, "use read_all"),  # type: ignore
     (lambda: col("price") > 5 & col("lon") > 3, TypeError, r"parentheses: \(a > 5\) & \(b > 3\)"),
 ]
+
+
+POINTS = pa.table({"at": geo.from_points([1.0], [2.0])})
+EMPTY_PATHS: list[Callable[[], Any]] = [
+    lambda: pqext.write_table(POINTS, ""),
+    lambda: pqext.ParquetWriter("", POINTS.schema),
+    lambda: pqext.write_dataset(POINTS, "", mode="overwrite"),
+    lambda: pqext.concatenate(["a.parquet"], ""),
+    lambda: pqext.write_summary(["a.parquet"], ""),
+    lambda: pqext.repair("a.parquet", ""),
+    lambda: pqext.recover("a.parquet", ""),
+    lambda: variant.reshred_file("a.parquet", ""),
+    lambda: variant.unshred_file("a.parquet", ""),
+    lambda: geo.write_dataset(POINTS, ""),
+    lambda: geo.write_geojson(POINTS, ""),
+    lambda: geo.write_geopandas(geo.to_geopandas(POINTS), ""),
+    lambda: geo.write_file(POINTS, "", driver="GPKG"),
+    lambda: skipping.build("a.parquet", [skipping.MinMax("id")], "", overwrite=True),
+    lambda: skipping.refresh("a.parquet", ""),
+    lambda: skipping.compact(""),
+    lambda: skipping.drop(""),
+]
+
+
+@pytest.mark.parametrize("call", EMPTY_PATHS)
+def test_empty_destination_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pqext.write_table(pa.table({"id": [1], "v": variant.parse_json(["{}"])}), "a.parquet")
+    with pytest.raises(ValueError, match="is empty; pass a path or a URL"):
+        call()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
 @pytest.mark.parametrize(("call", "kind", "told"), PYTHON)

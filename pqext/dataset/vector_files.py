@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError, ParquetError, UnsupportedError
+from pqext.core.base.local_paths import check_target
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.reading import scan
@@ -85,6 +86,7 @@ def write_file(
         >>> geo.write_file(towns, "towns.gpkg", layer="towns")
     """
     pyogrio = require_pyogrio()
+    check_target(path)
     target = check_path(os.fspath(path))
     driver = driver or _driver(target)
     if driver not in pyogrio.list_drivers(write=True):

@@ -78,6 +78,10 @@ FUNCTIONS: Any = functions
         (lambda spark, df: FUNCTIONS.st_area(5), "geometry must be a column or its name, not int: F.lit"),
         (lambda spark, df: FUNCTIONS.variant_get("v", "$.a", 5), r"type must be str \| T.DataType, not int"),
         (lambda spark, df: FUNCTIONS.st_point("x", 2), "y must be a column or its name, not int"),
+        (lambda spark, df: SPARK.ingest_json(spark, [None], "d"), "^paths must be .*, not a list with NoneType"),
+        (lambda spark, df: SPARK.ingest_json(spark, b"a", "d"), "^paths must be .*, not bytes"),
+        (lambda spark, df: SPARK.read(spark, ("a", 5)), "^path must be .*, not a tuple with int"),
+        (lambda spark, df: SPARK.read_json(spark, [b"a"]), "^path must be .*, not a list with bytes"),
     ],
 )
 def test_messages_name_parameter_and_types(spark: Any, call: Any, told: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pqext
@@ -13,7 +15,8 @@ import pqext
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark import query, read, read_json, write
+from pqext.skipping import MinMax
+from pqext.spark import build_skipping, clean, ingest_json, query, read, read_json, refresh_skipping, write
 from pqext.spark.base import files
 from pqext.spark.base.files import local_path, option_paths
 
@@ -71,6 +74,43 @@ def test_missing_path_is_reported(tmp_path: Path) -> None:
     for options in ({}, {"paths": "[]"}, {"path": ""}, {"paths": '[""]'}):
         with pytest.raises(ValueError, match=r"no path: pass one to load\(\) or save\(\)"):
             option_paths(options)
+
+
+EMPTY: list[Callable[[Any, str], Any]] = [
+    lambda spark, file: write(spark.range(1), "", "overwrite"),
+    lambda spark, file: write(spark.range(1), "", "append"),
+    lambda spark, file: ingest_json(spark, "in.ndjson", "", mode="overwrite"),
+    lambda spark, file: ingest_json(spark, "in.ndjson", ""),
+    lambda spark, file: clean(""),
+    lambda spark, file: build_skipping(spark, file, [MinMax("id")], "", overwrite=True),
+    lambda spark, file: build_skipping(spark, "", [MinMax("id")], "store"),
+    lambda spark, file: refresh_skipping(spark, file, ""),
+    lambda spark, file: spark.range(1).write.format("pqext").mode("overwrite").save(""),
+]
+
+
+@pytest.mark.parametrize("call", EMPTY)
+def test_empty_destination_is_not_the_working_folder(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Any, str], Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = str(tmp_path / "ids.parquet")
+    pqext.write_table(pa.table({"id": [1, 2]}), file)
+    Path("in.ndjson").write_text("{}\n")
+    with pytest.raises(Exception, match=r"is empty; pass a path or a URL|no path: pass one") as error:
+        call(spark, file)
+    assert isinstance(error.value, ValueError) or "ValueError: no path" in str(error.value)
+    assert sorted(os.listdir()) == ["ids.parquet", "in.ndjson"]
+
+
+def test_path_objects_are_paths(spark: Any, tmp_path: Path) -> None:
+    (text := tmp_path / "in.ndjson").write_text('{"x": 1}\n')
+    for number, paths in enumerate((text, [text], [str(text)], (text,))):
+        assert ingest_json(spark, paths, tmp_path / f"out{number}").rows == 1
+        assert read(spark, tmp_path / f"out{number}").count() == read_json(spark, paths).count() == 1
+    assert write(spark.range(3), tmp_path / "ids").rows == 3
+    assert read(spark, [tmp_path / "ids"], where="id > 0").count() == 2
+    assert query(spark, tmp_path / "ids", {"n": "count"}).first()["n"] == 3
 
 
 def test_spark_reads_and_writes_at_the_same_path(spark: Any, tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ def check_path(path: str) -> None:
         raise ValueError(f"{path[:300]!r} is not a valid path: it contains lone surrogates") from None
 
 
+def check_target(path: object, name: str = "path") -> None:
+    """Raise ``ValueError`` if the path of a file or folder to write is empty, which would be the working folder."""
+    if isinstance(path, str | bytes | os.PathLike) and not os.fspath(path):
+        raise ValueError(f"{name} is empty; pass a path or a URL")
+
+
 def expand_home(path: str) -> str:
     """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder.
 

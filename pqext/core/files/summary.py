@@ -13,6 +13,7 @@ from zlib import crc32
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.local_paths import check_target
 from pqext.core.files.summary_files import NotedFile, add_note
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
@@ -43,6 +44,7 @@ def write_summary(
     """
     if isinstance(paths, (str, bytes)):
         raise TypeError("paths must be a list of paths")
+    check_target(folder, "folder")
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)
     groups: list[RowGroup] = []

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.base.local_paths import expand_home, scheme_of
+from pqext.core.base.local_paths import check_target, expand_home, scheme_of
 from pqext.core.io.local_writers import lock, temporary_prefix, unlock
 from pqext.core.io.sources.store import BufferedUpload, Upload
 
@@ -182,7 +182,8 @@ _NO_APPEND = (
 
 
 def _locate(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> str | Location:
-    """Return the local path, or the location in a store."""
+    """Return the local path, or the location in a store. Raises ``ValueError`` for an empty path."""
+    check_target(dest)
     is_path = isinstance(dest, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(dest)) is None:
         return expand_home(path)

@@ -217,6 +217,7 @@ def abort(target: Path, job: str) -> None:
 
 def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
     """Implement :func:`pqext.spark.clean` for a folder of a file system."""
+    local_paths.check_target(path)
     target = Path(path).absolute()
     with _lock(target):
         return _tidy(target, older_than)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 
 import pyarrow as pa
 
-from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.local_paths import check_target, scheme_of
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.io.sources.locations import locate
@@ -171,9 +171,8 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
     """Return the absolute local path of a folder, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a path or a URL, not {type(folder).__name__}")
+    check_target(folder, "folder")
     path = os.fsdecode(folder)
-    if not path:
-        raise ValueError("folder is empty; pass a path or a URL")
     if scheme_of(path) not in (None, "file", "local"):
         return path
     if storage_options:

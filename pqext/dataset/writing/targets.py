@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.local_paths import check_path, scheme_of
+from pqext.core.base.local_paths import check_path, check_target, scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import manifests
 from pqext.dataset.files.folders import list_files
@@ -190,5 +190,6 @@ def target_at(path: str, storage_options: Mapping[str, Any] | None) -> Target:
         from pqext.dataset.writing.store_target import StoreTarget
 
         return StoreTarget(path, storage_options)
+    check_target(path)
     check_path(path)
     return FolderTarget(str(Path(path).absolute()))

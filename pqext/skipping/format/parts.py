@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.local_paths import check_path, scheme_of
+from pqext.core.base.local_paths import check_path, check_target, scheme_of
 from pqext.core.base.threads import Workers
 from pqext.core.io.sources.locations import Location
 from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption
@@ -53,6 +53,7 @@ def part_files(folder: Any) -> list[Any]:
     if isinstance(folder, Location):
         prefix = folder.key.rstrip("/") + "/" if folder.key.strip("/") else folder.key
         return [file for file in folder.files() if _is_part(file.key.removeprefix(prefix))]
+    check_target(folder, "the folder of the store")
     check_path(os.fsdecode(folder))
     paths: list[str] = []
     with suppress(FileNotFoundError), os.scandir(folder) as entries:

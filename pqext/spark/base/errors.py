@@ -33,6 +33,7 @@ _WIDER: dict[Any, tuple[type, ...]] = {
     tuple: (Sequence,),
 }  # fmt: skip
 """Additional types that are accepted where a type is expected."""
+_TEXT = _WIDER[str]
 _DESCRIPTIONS = {"float | ColumnOrName": "a number or a column"}
 _HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value")
 _OPEN = "Mapping[str, Any]"
@@ -91,19 +92,23 @@ def with_spark_names(text: str) -> str:
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``function`` to raise ``TypeError`` with the parameter's name if an argument has the wrong type."""
+    """Wrap ``function`` to raise ``TypeError`` with the parameter's name if an argument has the wrong type.
+
+    Path objects are passed to ``function`` as text.
+    """
     parameters = signature(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            arguments = parameters.bind(*args, **kwargs).arguments
+            bound = parameters.bind(*args, **kwargs)
         except TypeError:
             return function(*args, **kwargs)  # raises an error with the missing or unknown argument
-        for name, value in arguments.items():
+        for name, value in bound.arguments.items():
             _check(function, parameters, name, value)
+            bound.arguments[name] = _paths_as_text(value)
         with spark_option_names():
-            return function(*args, **kwargs)
+            return function(*bound.args, **bound.kwargs)
 
     return call
 
@@ -117,7 +122,20 @@ def _check(function: Callable[..., Any], parameters: Signature, name: str, value
         if _is_instance(item, _type_of(function, annotation)):
             continue
         expected = _DESCRIPTIONS.get(annotation, annotation.replace("ColumnOrName", "a column or its name"))
-        raise TypeError(f"{name} must be {expected}, not {type(item).__name__}{_HINTS.get(annotation, '')}")
+        raise TypeError(f"{name} must be {expected}, not {_type_text(item)}{_HINTS.get(annotation, '')}")
+
+
+def _paths_as_text(value: Any) -> Any:
+    """Return a path object as text, and a list with path objects as a list of text; other values unchanged."""
+    if isinstance(value, list | tuple) and any(isinstance(item, os.PathLike) for item in value):
+        return [_paths_as_text(item) for item in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _type_text(value: Any) -> str:
+    """Return the name of a value's type; for a list, also the type of the first element that is not text."""
+    others = [item for item in value if not isinstance(item, _TEXT)] if isinstance(value, list | tuple) else []
+    return f"a {type(value).__name__} with {type(others[0]).__name__}" if others else type(value).__name__
 
 
 class _Names(dict[str, Any]):
@@ -141,6 +159,9 @@ def _is_instance(value: Any, type: Any) -> bool:
     if origin is Literal:
         options = {option.__class__ for option in get_args(type)}
         return value is None or any(_is_instance(value, option) for option in options)
+    if origin is Sequence and get_args(type) == (str,):
+        is_list = isinstance(value, Sequence) and not isinstance(value, _WIDER[bytes])
+        return is_list and all(isinstance(item, _TEXT) for item in value)
     if origin in (Mapping, Sequence, Iterable, Callable, tuple):
         return isinstance(value, _WIDER.get(origin, (origin,)))
     if origin is not None:

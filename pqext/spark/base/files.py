@@ -57,8 +57,9 @@ def local_path(path: str) -> str:
     """Return the absolute local path of a path or ``file:`` URI. Escapes such as ``%20`` are decoded in URIs only.
 
     On Databricks, ``dbfs:/x`` becomes ``/dbfs/x``. Raises ``UnsupportedError`` for a URI with another scheme
-    (``hdfs:/x``, ``s3://b/x``) or on another machine (``file://host/x``).
+    (``hdfs:/x``, ``s3://b/x``) or on another machine (``file://host/x``), and ``ValueError`` for an empty path.
     """
+    local_paths.check_target(path)
     match = _URI.match(path)
     if match is None:
         return os.path.join(os.getcwd(), path)
