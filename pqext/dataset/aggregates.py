@@ -24,7 +24,7 @@ from pqext.core.schema.statistics import is_cuttable
 from pqext.dataset.evaluation.comparison import as_arrow, extreme
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Column
+from pqext.dataset.expressions import Column, Value, col
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.planning.certainty import can_be_certain, certain_rows
 from pqext.dataset.planning.plan import RowGroupPlan
@@ -44,17 +44,18 @@ _ROWS = 1 << 18
 class Aggregates:
     """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated.
 
-    The name of a computed column of the result, such as a transformed geometry, refers to its values. Other names refer
-    to columns of the files, even if they are not selected.
+    Names refer to the same columns as in :meth:`pqext.Scan.filter`: the name of a computed column of the result, such
+    as a transformed geometry, to its values, and other names to columns of the files, even if they are not selected.
     """
 
     _planner: ScanPlanner
 
-    def min(self, column: str | Column) -> pa.Scalar:
+    def min(self, column: str | Value) -> pa.Scalar:
         """Return the minimum of a column in the matching rows.
 
         Args:
-            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`.
+            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`, or a value
+                computed from columns, such as ``col("event").variant("$.n", "int64")``.
 
         Returns:
             A ``pyarrow.Scalar`` of the column's type; null if no row has a value. NaN is ignored.
@@ -71,7 +72,7 @@ class Aggregates:
         """
         return _extreme(self._planner, column, "min")
 
-    def max(self, column: str | Column) -> pa.Scalar:
+    def max(self, column: str | Value) -> pa.Scalar:
         """Return the maximum of a column in the matching rows, with the same arguments and errors as :meth:`min`.
 
         Example:
@@ -82,11 +83,12 @@ class Aggregates:
         """
         return _extreme(self._planner, column, "max")
 
-    def null_count(self, column: str | Column) -> int:
+    def null_count(self, column: str | Value) -> int:
         """Count the nulls of a column in the matching rows.
 
         Args:
-            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`.
+            column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`, or a value
+                computed from columns, such as ``col("event").variant("$.n", "int64")``.
 
         Returns:
             The number of rows in which the column is null. A field is also null if its struct is null.
@@ -105,11 +107,11 @@ class Aggregates:
             self._planner, source, _null_count, lambda array: int(array.null_count), accepts_dictionaries=True
         ))  # fmt: skip
 
-    def bounds(self, column: str | Column) -> BoundingBox | None:
+    def bounds(self, column: str | Value) -> BoundingBox | None:
         """Return the bounding box of all geometries of a column in the matching rows.
 
         Args:
-            column: The name of a GEOMETRY or GEOGRAPHY column.
+            column: The name of a GEOMETRY or GEOGRAPHY column, or a value such as ``col("at").st_centroid()``.
 
         Returns:
             A :class:`pqext.geo.BoundingBox` in the units of the column's CRS. Without a filter it is merged from the
@@ -133,13 +135,18 @@ class Aggregates:
         return _bounding_box(self._planner, column)
 
 
-def _resolve(planner: ScanPlanner, column: str | Column) -> str | Column | ComputedColumn:
-    """Return the computed column of the result that has the name ``column``, or else the column of the files."""
-    name = column if isinstance(column, str) else column.path[0] if len(column.path) == 1 else None
-    for item in planner.request.computed_columns:
-        if item.name == name:
-            return item.field if isinstance(item.field, Column) else item
-    return planner.exact.resolve(column)
+def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | ComputedColumn:
+    """Return the column of the files, or the computed column, that a name or a value of the result refers to.
+
+    Raises ``TypeError`` for other arguments, and ``ValueError`` for a field of a column without fields.
+    """
+    named = col(column) if isinstance(column, str) else column
+    if not isinstance(named, Value):
+        raise TypeError(f"expected a column name or a value such as pqext.col('a') * 2, not {column!r}")
+    value = planner.request.resolve(named)
+    if value is named and isinstance(column, str):
+        return column
+    return planner.exact.resolve(value) if isinstance(value, Column) else ComputedColumn(str(column), value)
 
 
 def _partial_results(
@@ -250,7 +257,7 @@ def _null_count(chunk: ColumnChunk) -> int | None:
     return chunk.bounds().null_count
 
 
-def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
+def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
     from pqext.geo.types import type_of
 
     known, source = partial(_known_extreme, side=side), _resolve(planner, column)
@@ -294,7 +301,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     return None if scalar is None else pa.repeat(scalar, 1)
 
 
-def _bounding_box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
+def _bounding_box(planner: ScanPlanner, column: str | Value) -> BoundingBox | None:
     from pqext.geo import crs as crs_
     from pqext.geo.box import BoundingBox
     from pqext.geo.summary import statistics, union

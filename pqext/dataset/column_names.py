@@ -15,6 +15,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, col
+from pqext.dataset.expressions.mistakes import field_error
 from pqext.dataset.expressions.visitors import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
@@ -105,33 +106,30 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     fields = dotted_names(known)
     results: list[Any] = []
     for column in columns:
-        is_name = isinstance(column, str) and (column in fields or column.partition(".")[0] in known.names)
-        if not isinstance(column, str) or is_name or not _NOT_A_NAME.search(column):
+        if not isinstance(column, str) or column in fields or not _NOT_A_NAME.search(column):
             results.append(column)
             continue
         try:
             results += selection(column, lambda: known.names, lambda: fields)
         except ValueError:
-            if closest_name(column, sorted(fields)) is None:
+            if column.partition(".")[0] not in known.names and closest_name(column, sorted(fields)) is None:
                 raise
             results.append(column)
     return parse_columns(results)
 
 
-def restrict_columns(
-    previous_result: Result | None, selection: Result, computed_columns: Sequence[ComputedColumn]
-) -> Result:
+def restrict_columns(previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value]) -> Result:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
-    A name selects all parts of its column that remain, and a path selects the field within a column. Values in the
-    selection refer to ``computed_columns`` by name. Raises ``ValueError`` if an earlier selection excluded a name.
+    A name selects all parts of its column that remain, and a path selects the field within a column. ``resolve``
+    resolves the names in values of the selection. Raises ``ValueError`` if an earlier selection excluded a name.
     """
     if previous_result is None:
         return selection
     results: list[str | ComputedColumn] = []
     for item in selection:
         if isinstance(item, ComputedColumn):
-            results.append(replace(item, field=substitute_computed(item.field, computed_columns)))
+            results.append(replace(item, field=resolve(item.field)))
             continue
         whole = [known for known in previous_result if item == (known if isinstance(known, str) else known.name)]
         names = [known for known in previous_result if isinstance(known, str)]
@@ -139,23 +137,38 @@ def restrict_columns(
         above = [item] if any(item.startswith(known + ".") for known in names) else []
         if not (whole or parts or above):
             every = [known if isinstance(known, str) else known.name for known in previous_result]
-            raise ValueError(unknown_column_message(item, every).replace("the file has", "the scan has"))
+            message = unknown_column_message(item, every).replace("the file has", "the scan has")
+            is_field = item.partition(".")[0] in every
+            advice = f"; for a field of a computed column, select col({item!r})" if is_field else ""
+            raise ValueError(message + advice)
         results += whole or above or parts
     return tuple(dict.fromkeys(results))
 
 
-def substitute_computed(expression: T, computed_columns: Sequence[ComputedColumn]) -> T:
-    """Replace references to ``computed_columns`` in a condition or value with the values of these columns."""
+def substitute_computed(
+    expression: T, computed_columns: Sequence[ComputedColumn], stored_names: Container[str] = ()
+) -> T:
+    """Replace references to ``computed_columns`` in a condition or value with the values of these columns.
+
+    A dotted name that is one of ``stored_names``, the stored columns of the result, is not a field of a computed
+    column. Raises ``ValueError`` or ``TypeError`` for a field of a computed column that has no fields.
+    """
     if not computed_columns:
         return expression
     known = {item.name: item.field for item in computed_columns}
 
     def replacement(column: Column) -> Value:
-        path = column.exact(known).path
-        above = known.get(path[0])
-        if len(path) > 1 and isinstance(above, Column):  # a field of a struct under another name
-            return Column((*above.path, *path[1:]))
-        return column if above is None or len(path) > 1 else above
+        if column.dotted > 1 and ".".join(column.path[: column.dotted]) in stored_names:
+            return column
+        column = column.exact(known)
+        value, fields = known.get(column.path[0]), column.path[1:]
+        if value is None:
+            return column
+        if not fields:
+            return value
+        if isinstance(value, Column):  # a struct under another name
+            return Column((*value.path, *fields), column.place, value.dotted)
+        raise field_error(value, column)
 
     made: T = replace_columns(expression, replacement)
     return made
@@ -163,11 +176,9 @@ def substitute_computed(expression: T, computed_columns: Sequence[ComputedColumn
 
 def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
-    computed_columns: Sequence[ComputedColumn],
+    resolve: Callable[[Value], Value],
 ) -> tuple[OrderKey, ...]:
-    """Return the sort keys for ``columns``, which are names or values.
-
-    Names of ``computed_columns`` refer to their values.
+    """Return the sort keys for ``columns``, which are names or values. ``resolve`` resolves the names of the result.
 
     Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the numbers of flags and columns differ.
     """
@@ -187,5 +198,5 @@ def order_keys(
         value = col(column) if isinstance(column, str) else column
         if not isinstance(value, Value):
             raise TypeError(f"order_by accepts column names and values such as pqext.col('a') * 2, not {column!r}")
-        keys.append(OrderKey(substitute_computed(value, computed_columns), is_descending, is_first))
+        keys.append(OrderKey(resolve(value), is_descending, is_first))
     return tuple(keys)

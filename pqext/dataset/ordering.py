@@ -159,14 +159,15 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
 def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
     """Return the request without order and limit, with the sort keys added to its columns, and the added values."""
     result = None if request.result is None else [*request.result]
+    names = {column if isinstance(column, str) else column.name for column in result or ()}
     values: list[Value] = []
     for number, key in enumerate(keys):
         value = key.value
         tops = {operand_column(base).path[0] for base in bases(value)}
         if result is not None and not tops <= {column for column in result if isinstance(column, str)}:
-            if isinstance(value, Column) and len(value.path) == 1:
+            if isinstance(value, Column) and len(value.path) == 1 and value.path[0] not in names:
                 result.append(value.path[0])
-            else:
+            else:  # a computed column of the result may have the name of the stored column
                 result.append(ComputedColumn(f"_pqext_order_{number}", value))
                 value = Column((f"_pqext_order_{number}",))
         values.append(value)

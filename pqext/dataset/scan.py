@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, suggest_arguments
 from pqext.core.base.text import escape_text, html_details, html_summary, html_table
 from pqext.dataset.aggregates import Aggregates
-from pqext.dataset.column_names import expand_columns, order_keys, restrict_columns, substitute_computed
+from pqext.dataset.column_names import expand_columns, order_keys, restrict_columns
 from pqext.dataset.execution.metrics import Metrics, Run
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
@@ -100,9 +100,9 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         """
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         selected = expand_columns(parse_columns(arguments), lambda: self.schema)
-        computed = self._request.computed_columns
-        result = restrict_columns(self._request.result, selected, computed)
-        return self._replace(result=result, earlier=computed)
+        request = self._request
+        result = restrict_columns(request.result, selected, request.resolve)
+        return self._replace(result=result, earlier=request.computed_columns)
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
@@ -126,9 +126,8 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             [{'id': 2}, {'id': 3}]
         """
         request = self._request
-        computed = request.computed_columns
         expressions = [as_expression(condition) for condition in conditions]
-        results = [substitute_computed(expression, computed) for expression in expressions if expression is not None]
+        results = [request.resolve(expression) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
         if self._is_limited:
@@ -176,7 +175,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
             raise ValueError("order_by() after limit() is not supported: call order_by() first")
-        return self._replace(order=order_keys(keys, descending, nulls_first, request.computed_columns))
+        return self._replace(order=order_keys(keys, descending, nulls_first, request.resolve))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.

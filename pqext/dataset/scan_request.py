@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
+from pqext.dataset.column_names import substitute_computed
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Expression, bases
 from pqext.dataset.expressions.visitors import in_timezone
@@ -18,6 +19,7 @@ from pqext.dataset.skipping import Skipping
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions
 from pqext.variant.timezones import DEFAULT
 
+T = TypeVar("T")
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """Rule that unifies the schemas of all files."""
 
@@ -69,6 +71,14 @@ class ScanRequest:
         """The computed columns whose names refer to their values: those of the result, and earlier ones."""
         of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
+
+    def resolve(self, node: T) -> T:
+        """Return a condition or a value in which the names of the result refer to the values of its columns.
+
+        Raises ``ValueError`` or ``TypeError`` for a field of a computed column that has no fields.
+        """
+        stored_names = [item for item in self.result or () if isinstance(item, str)]
+        return substitute_computed(node, self.computed_columns, stored_names)
 
     @property
     def sources(self) -> tuple[Any, ...]:

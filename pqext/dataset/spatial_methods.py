@@ -9,7 +9,6 @@ from typing import Any, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from pqext.core.base.suggestions import join_names, suggest_arguments, unknown_column_message
-from pqext.dataset.column_names import substitute_computed
 from pqext.dataset.expressions import Column, GeometryValue, col
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.scan_request import ScanRequest
@@ -95,7 +94,7 @@ class SpatialMethods:
             geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
                 column.
             k: Number of rows. Of rows at the same distance, the first ones are returned.
-            column: The geometry column; by default the only one.
+            column: The geometry column; by default the only one of the result or, if it has none, of the files.
             max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
             distance_column: Name of the additional column with the shortest distance between the two geometries.
 
@@ -124,18 +123,24 @@ class SpatialMethods:
         distance = _geometry_column(self, column).st_distance(geometry)
         near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
         result = self.schema.names if self._request.result is None else self._request.result
-        value = substitute_computed(distance, self._request.computed_columns)
-        column_of_distances = ComputedColumn(distance_column, value)
-        return near._replace(result=parse_columns([*result, column_of_distances])).order_by(distance).limit(int(k))
+        column_of_distances = ComputedColumn(distance_column, self._request.resolve(distance))
+        return near.order_by(distance)._replace(result=parse_columns([*result, column_of_distances])).limit(int(k))
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:
-    """Return the column ``name``, or the only geometry column. Raises ``ValueError`` unless there is exactly one."""
+    """Return the column ``name``, or the only geometry column of the result, or else the only one of the files.
+
+    Geometry columns that earlier selections have computed precede those of the files. Raises ``ValueError`` unless
+    there is exactly one.
+    """
     if name is not None:
         return col(name)
-    names = [*geometry_columns(scan._replace(result=None, order=()).schema)]
+    owner, names = "result has", [*geometry_columns(scan.schema)]
+    for selection in (scan._request.earlier, None) if scan._request.earlier else (None,):
+        if not names:
+            owner, names = "files have", [*geometry_columns(scan._replace(result=selection, order=()).schema)]
     if len(names) != 1:
-        problem = f"the files have several geometry columns, {join_names(names)}" if names else (
+        problem = f"the {owner} several geometry columns, {join_names(names)}" if names else (
             "the files have no geometry column"
         )
         raise ValueError(f"{problem}: select a column with column=")

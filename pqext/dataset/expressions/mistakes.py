@@ -28,6 +28,7 @@ from pqext.dataset.expressions.operands import (
     bases,
     operand_column,
 )
+from pqext.dataset.expressions.type_inference import UNTYPED
 
 _SHOWN = 10
 """Maximum number of column names listed in an error."""
@@ -180,16 +181,29 @@ def value_hint(node: SchemaNode, notation: Notation, path: Sequence[str] = ("nam
     """Return a hint at how to address values inside ``node``; empty if they cannot be addressed."""
     name = escape_text(node.dotted_path)
     if node.logical_name == "VARIANT":
-        inside = escape_text(".".join(path))
-        sql, python = f"{name}:$.{inside}", f"col({name!r}).variant('$.{inside}', 'string')"
-        form = {Notation.SQL: sql, Notation.PYTHON: python}.get(notation, f"{python}, on the command line {sql}")
-        return f"; a value inside a VARIANT is {form}"
+        return _variant_hint(name, notation, path)
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return f"; use {_SPATIAL[notation is Notation.SQL]} or another spatial condition"
     if not node.is_leaf and not node.logical_name and node.children:
         child = escape_text(node.children[0].dotted_path)
         return f"; compare a field of it, {child if notation is Notation.SQL else f'col({child!r})'}"
     return ""
+
+
+def _variant_hint(name: str, notation: Notation, path: Sequence[str]) -> str:
+    inside = escape_text(".".join(path))
+    sql, python = f"{name}:$.{inside}", f"col({name!r}).variant('$.{inside}', 'string')"
+    form = {Notation.SQL: sql, Notation.PYTHON: python}.get(notation, f"{python}, on the command line {sql}")
+    return f"; a value inside a VARIANT is {form}"
+
+
+def field_error(value: Operand, column: Column) -> Exception:
+    """Return the error for ``column``, a field within a computed column with ``value``, which has no fields."""
+    name, place = escape_text(column.path[0]), column.place or ""
+    if isinstance(value, VariantField) and value.type == UNTYPED:
+        hint = _variant_hint(name, notation(column), column.path[1:])
+        return TypeError(f"column {column} lies inside {name}, a VARIANT{hint}{place}")
+    return ValueError(f"no column {str(column)!r}: {name!r} is computed as {value} and has no fields{place}")
 
 
 _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_within, st_dwithin"}

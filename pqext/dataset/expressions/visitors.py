@@ -32,10 +32,13 @@ from pqext.dataset.expressions import (
     Or,
     Relation,
     Spatial,
+    Value,
     VariantField,
     bases,
     operand_column,
 )
+from pqext.dataset.expressions.type_inference import UNTYPED
+from pqext.variant.access.path import as_path, format_path
 from pqext.variant.access.targets import depends_on_timezone, target_type
 from pqext.variant.timezones import find_timezone
 
@@ -205,8 +208,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
         return replacement(node)
     if isinstance(node, VariantField):
         column = replacement(node.column)
-        is_same = column is node.column or not isinstance(column, Column)  # VARIANT columns cannot be computed
-        return node if is_same else replace(node, column=column)
+        return node if column is node.column else _value_within(column, node)
     if isinstance(node, tuple):
         parts = tuple(replace_columns(part, replacement) for part in node)
         return parts if any(new is not old for old, new in zip(node, parts, strict=True)) else node
@@ -221,6 +223,16 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
         if new is not old:
             changed[field.name] = new
     return replace(node, **changed) if changed else node
+
+
+def _value_within(value: Value, field: VariantField) -> VariantField:
+    """Return ``field`` as a field of ``value``. Raises ``TypeError`` if ``value`` is not a VARIANT."""
+    if isinstance(value, Column):
+        return replace(field, column=value)
+    if not isinstance(value, VariantField) or value.type != UNTYPED:
+        place = field.column.place or ""
+        raise TypeError(f"column {field.column} is computed as {value}, which is not a VARIANT{place}")
+    return replace(field, column=value.column, path=format_path((*as_path(value.path), *as_path(field.path))))
 
 
 def in_timezone(node: T, timezone: str) -> T:

@@ -1,0 +1,251 @@
+"""Names in later steps of a scan refer to the columns of its result: the same rows as in plain Python."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+import pyproj
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import Scan, col, geo, variant
+from reference.effort import share
+
+DOCUMENTS: list[Any] = [
+    {"age": 30, "boss": {"age": 60, "boss": {"age": 5}}}, {"age": 31, "boss": {"age": 50}}, {"age": 32}, None,
+    {"boss": {"age": 20}},
+]  # fmt: skip
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": row, "x": [3, None, 1, 3, -2][row], "user": DOCUMENTS[row],
+        "s": [{"a": 1, "b": 9}, {"a": 2, "b": None}, None, {"a": 4, "b": 7}, {"a": 0, "b": 8}][row],
+        "t": {"a": [7, 5, 6, None, 9][row], "b": 10 * row},
+    }
+    for row in range(5)
+]  # fmt: skip
+
+
+def _stored() -> bytes:
+    users = variant.parse_json([None if row["user"] is None else json.dumps(row["user"]) for row in ROWS])
+    others = {name: [row[name] for row in ROWS] for name in ("id", "x", "s", "t")}
+    pqext.write_table(pa.table(others | {"user": users}), sink := io.BytesIO(), row_group_rows=2, page_rows=1)
+    return sink.getvalue()
+
+
+FILE = _stored()
+POINTS = pa.table(
+    {"id": [1, 2, 3], "g": geo.from_points([1.0, 2.0, 3.0], [50.0, 51.0, 52.0]), "s": [{"a": 1}, {"a": 2}, {"a": 3}]}
+)
+
+
+def points(**columns: pa.Array) -> Scan:
+    table = POINTS
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    pqext.write_table(table, sink := io.BytesIO(), geometry={name: {} for name in ("g", *columns)})
+    return pqext.scan(sink.getvalue())
+
+
+def ids(scan: Scan) -> list[Any]:
+    return [row["id"] for row in scan.to_table().to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["user", "boss"])
+def test_path_in_computed_variant_is_appended_to_its_path(name: str) -> None:
+    scan = pqext.scan(FILE).select({"id": "id", name: col("user").variant("$.boss")})
+    ages = [((row["user"] or {}).get("boss") or {}).get("age") for row in ROWS]
+    age = col(name).variant("$.age", "int64")
+    expected = [row for row, age in enumerate(ages) if age is not None and age >= 50]
+    assert ids(scan.filter(age >= 50)) == ids(scan.filter(f"{name}:age::bigint >= 50")) == expected
+    assert scan.filter(age >= 50).count() == len(expected)
+    for selected in (scan.select(age.alias("n")), scan.select(f"{name}:age::bigint as n")):
+        assert selected.to_table()["n"].to_pylist() == ages
+    assert ids(scan.order_by(age).limit(2)) == [4, 1]
+    known = [age for age in ages if age is not None]
+    assert (scan.min(age).as_py(), scan.max(age).as_py()) == (min(known), max(known))
+    assert scan.null_count(age) == len(ages) - len(known)
+    deeper = scan.select({name: col(name).variant("$.boss")}).select({"n": age})
+    assert deeper.to_table()["n"].to_pylist() == [5, None, None, None, None]
+
+
+def test_fields_of_renamed_structs_are_those_of_the_result() -> None:
+    scan = pqext.scan(FILE).select({"s": "t", "t": "s", "id": "id"})
+    for column in ("s.a", col("s.a"), col(["s", "a"]), col("s").field("a")):
+        assert (scan.min(column).as_py(), scan.max(column).as_py(), scan.null_count(column)) == (5, 9, 1)
+        assert ids(scan.order_by(column)) == [1, 2, 0, 4, 3]
+    assert scan.select("s.a as z").to_table()["z"].to_pylist() == [7, 5, 6, None, 9]
+    assert scan.select("id").min("s.a").as_py() == 5
+    with pytest.raises(ValueError, match=r"has s, t, id; for a field of a computed column, select col\('s.a'\)"):
+        scan.select("s.a")
+    assert scan.select(col("s.a")).to_table().to_pydict() == {"s.a": [7, 5, 6, None, 9]}
+
+
+def test_dotted_name_of_the_result_precedes_a_field() -> None:
+    table = pa.table({"s": [{"a": 1}], "t": [{"a": 7}], "s.a": [100], "t.a": [{"a": 9}]})
+    pqext.write_table(table, sink := io.BytesIO())
+    scan = pqext.scan(sink.getvalue()).select({"s": "t", "s.a": "s.a", "u": "t.a"})
+    assert [scan.min(name).as_py() for name in ("s.a", "u.a")] == [100, 9]
+    assert scan.filter("s.a = 100 and u.a = 9").count() == 1
+    assert scan.select({"z": col(["s", "a"])}).to_table().to_pydict() == {"z": [7]}
+
+
+NO_FIELDS: list[Callable[[Scan], Any]] = [
+    lambda scan: scan.filter(col(["s", "a"]) > 1), lambda scan: scan.filter("s.a > 1"),
+    lambda scan: scan.select({"z": "s.a"}), lambda scan: scan.order_by("s.a"), lambda scan: scan.min("s.a"),
+    lambda scan: scan.null_count(col("s").field("a")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", NO_FIELDS)
+def test_field_of_a_computed_value_is_not_a_field_of_the_file(use: Callable[[Scan], Any]) -> None:
+    with pytest.raises(ValueError, match=r"no column 's.a': 's' is computed as x . 2 and has no fields"):
+        use(pqext.scan(FILE).select({"id": "id", "s": col("x") * 2}))
+    with pytest.raises(TypeError, match=r"column s.a lies inside s, a VARIANT; a value inside a VARIANT is "):
+        use(pqext.scan(FILE).select({"id": "id", "s": col("user").variant("$.boss")}))
+
+
+@pytest.mark.parametrize("value", [col("x") * 2, col("user").variant("$.age", "int64"), col("id").cast("string")])
+def test_path_in_a_computed_value_requires_a_variant(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"column user is computed as .*, which is not a VARIANT"):
+        pqext.scan(FILE).select({"user": value}).filter(col("user").variant("$.age", "int64") > 1)
+
+
+def test_order_by_a_stored_column_whose_name_a_computed_column_has() -> None:
+    scan = pqext.scan(FILE).order_by("x").select({"x": col("id") * 2})
+    assert scan.to_table().to_pydict() == {"x": [8, 4, 0, 6, 2]}
+    assert scan.limit(3).to_table().to_pydict() == {"x": [8, 4, 0]}
+    assert scan.limit(3).max("x").as_py() == 8
+
+
+def test_aggregates_accept_values() -> None:
+    scan = points()
+    assert (scan.min(col("g").st_x()).as_py(), scan.max(col("id") * 2 + 1).as_py()) == (1.0, 7)
+    assert scan.filter("id > 1").null_count(col("g").st_y()) == 0
+    box = scan.bounds(col("g").st_transform("EPSG:3857"))
+    corner = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:3857", always_xy=True).transform(1, 50)
+    assert box is not None
+    assert (box.xmin, box.ymin) == pytest.approx(corner)
+    for bad in (None, 5, b"id", col("id") > 1):
+        with pytest.raises(TypeError, match="expected a column name or a value"):
+            scan.min(bad)  # type: ignore[arg-type]
+
+
+def test_nearest_uses_the_geometry_of_the_result() -> None:
+    scan = points(h=geo.from_points([9.0, 8.0, 7.0], [50.0, 51.0, 52.0]))
+    transform = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:3857", always_xy=True).transform
+    near = scan.select({"id": "id", "q": "h"}).to_crs("EPSG:3857")
+    for query in (near, near.select("id")):
+        result = query.nearest(shapely.Point(*transform(7, 52))).to_table()
+        assert (result["id"].to_pylist(), result["distance"].to_pylist()) == ([3], [0.0])
+    assert ids(scan.select("id", "g").nearest(shapely.Point(3, 52))) == [3]
+    with pytest.raises(ValueError, match="the result has several geometry columns, g, h: select"):
+        scan.nearest(shapely.Point(0, 0))
+    with pytest.raises(ValueError, match="the files have several geometry columns, g, h: select"):
+        scan.select("id").nearest(shapely.Point(0, 0))
+    assert ids(points().select("id").nearest(shapely.Point(3, 52))) == [3]
+
+
+def test_distances_may_have_the_name_of_a_stored_geometry() -> None:
+    scan = points().select("id", ("q", col("g"))).nearest(shapely.Point(3, 52), 2, distance_column="g")
+    assert scan.select("id", "g").to_table().to_pydict() == {"id": [3, 2], "g": [0.0, 2**0.5]}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"), [("s.a as z", [1, 2, None, 4, 0]), ("s.a * 2 as z", [2, 4, None, 8, 0])]
+)  # fmt: skip
+def test_text_of_a_field_can_have_another_name(text: str, values: list[Any]) -> None:
+    assert pqext.scan(FILE).select(text).to_table().to_pydict() == {"z": values}
+
+
+Row = dict[str, Any]
+Getter = Callable[[Row], Any]
+NAMES = ["id", "x", "s", "t", "user", "new"]
+
+
+def numbers(data: st.DataObject, kinds: dict[str, str]) -> tuple[Any, Getter]:
+    """A number computed from the columns, and the same in Python."""
+    name = data.draw(st.sampled_from(sorted(kinds)))
+    value: Any
+    get: Getter
+    if kinds[name] == "number":
+        value, get = col(name), itemgetter(name)
+    elif kinds[name] == "struct":
+        part = data.draw(st.sampled_from("ab"))
+        value = data.draw(st.sampled_from([col(f"{name}.{part}"), col([name, part])]))
+        get = lambda row: None if row[name] is None else row[name][part]  # noqa: E731
+    else:
+        value, get = col(name).variant("$.age", "int64"), lambda row: _inside(row[name], "age")
+    if data.draw(st.booleans()):
+        return value * 2 + 1, lambda row: None if get(row) is None else get(row) * 2 + 1
+    return value, get
+
+
+def _inside(document: Any, name: str) -> Any:
+    return document.get(name) if isinstance(document, dict) else None
+
+
+def _boss(name: str) -> Getter:
+    return lambda row: _inside(row[name], "boss")
+
+
+def selection(data: st.DataObject, kinds: dict[str, str]) -> tuple[dict[str, Any], dict[str, Getter], dict[str, str]]:
+    """Columns for ``select``, the same as Python functions, and their types."""
+    columns, getters, types = {}, {}, {}
+    for name in data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)):
+        if data.draw(st.booleans()):
+            columns[name], getters[name] = numbers(data, kinds)
+            types[name] = "number"
+            continue
+        source = data.draw(st.sampled_from(sorted(kinds)))
+        columns[name], getters[name], types[name] = col([source]), itemgetter(source), kinds[source]
+        if source == name:
+            columns[name] = name
+        elif types[name] == "variant" and data.draw(st.booleans()):
+            columns[name] = col(source).variant("$.boss")
+            getters[name] = _boss(source)
+    return columns, getters, types
+
+
+def plain(table: pa.Table, kinds: dict[str, str]) -> list[Row]:
+    columns = {name: table[name].to_pylist() for name in table.schema.names}
+    for name, kind in kinds.items():
+        if kind == "variant":
+            texts = variant.to_json(table[name]).to_pylist()
+            columns[name] = [None if text is None else json.loads(text) for text in texts]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@settings(max_examples=share(0.4))
+@given(st.data())
+def test_steps_return_the_rows_of_plain_python(data: st.DataObject) -> None:
+    scan, kinds = pqext.scan(FILE), {"id": "number", "x": "number", "s": "struct", "t": "struct", "user": "variant"}
+    rows, keys = [*ROWS], list[Any](range(len(ROWS)))
+    for step in data.draw(st.lists(st.sampled_from(["select", "select", "filter", "order"]), max_size=4)):
+        if step == "select":
+            columns, getters, kinds = selection(data, kinds)
+            scan, rows = scan.select(columns), [{name: get(row) for name, get in getters.items()} for row in rows]
+            continue
+        value, get = numbers(data, kinds)
+        if step == "filter":
+            least = data.draw(st.integers(-2, 10))
+            scan = scan.filter(value >= least)
+            kept = [place for place, row in enumerate(rows) if get(row) is not None and get(row) >= least]
+            rows, keys = [rows[place] for place in kept], [keys[place] for place in kept]
+        else:
+            scan = scan.order_by(value)
+            keys = [(get(row) is None, get(row) or 0) for row in rows]
+    ordered = [rows[place] for place in sorted(range(len(rows)), key=keys.__getitem__)]
+    assert plain(scan.to_table(), kinds) == ordered
+    assert scan.count() == len(rows)
+    value, get = numbers(data, kinds)
+    known = [get(row) for row in rows if get(row) is not None]
+    assert (scan.min(value).as_py(), scan.max(value).as_py()) == (min(known, default=None), max(known, default=None))
+    assert scan.null_count(value) == len(rows) - len(known)
