@@ -132,7 +132,8 @@ class Benchmark:
                     f"SELECT * FROM read_parquet('{self.theirs}') WHERE geom && '{ring}'::GEOMETRY"
                 ).to_arrow_table(),
                 "SedonaDB": lambda ring=ring: self.sedona.sql(
-                    f"SELECT * FROM buildings WHERE ST_Intersects(geom, ST_SetCRS(ST_GeomFromText('{ring}'), 'OGC:CRS84'))"
+                    f"SELECT * FROM buildings WHERE ST_Intersects("
+                    f"geom, ST_SetCRS(ST_GeomFromText('{ring}'), 'OGC:CRS84'))"
                 ).to_arrow_table(),
             })  # fmt: skip
 

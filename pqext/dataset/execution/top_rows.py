@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pqext.core.base.errors import MemoryLimitError
-from pqext.core.schema.types.arrow_compute import is_view, take_positions
+from pqext.core.schema.types.arrow_compute import is_view, select_flagged, take_positions
 from pqext.dataset.evaluation.comparison import to_sortable
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.expressions import Column, Expression, Value
@@ -83,6 +84,9 @@ class TopRows:
 
     def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
         """Add the rows of a batch; ``values`` are their keys, as returned by :func:`key_values`."""
+        flags = self._admitted_flags(values[0], position)
+        if flags is not None and not flags.all():
+            batch, values = _take_rows(batch, np.flatnonzero(flags)), [select_flagged(array, flags) for array in values]
         keys = [*values]
         keys.append(pa.repeat(pa.scalar(position, pa.int64()), batch.num_rows))
         self._batches.append(batch)
@@ -122,6 +126,20 @@ class TopRows:
         if is_tie_admitted not in self._admitted:
             self._admitted[is_tie_admitted] = self._keys[0].admits(limit, is_tie_admitted)
         return self._admitted[is_tie_admitted]
+
+    def _admitted_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
+        """Return whether each row may be among the first by its first key; None if this is unknown."""
+        if self._limit is None or not self._limit[0].is_valid or pa.types.is_floating(keys.type):
+            return None
+        limit, last = self._limit
+        is_tie_admitted = len(self._keys) > 1 or position < last
+        names = ("less", "less_equal") if not self._keys[0].descending else ("greater", "greater_equal")
+        try:
+            flags = pc.call_function(names[is_tie_admitted], [keys, limit])
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            return None
+        result: NDArray[np.bool_] = flags.fill_null(self._keys[0].nulls_first).to_numpy(zero_copy_only=False)
+        return result
 
     def iter_sorted(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in sort order.
