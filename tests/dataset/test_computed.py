@@ -141,6 +141,15 @@ def test_partition_columns_are_not_usable_in_computations(tmp_path: Any) -> None
         pqext.read_table(tmp_path, [(col("y") + 1).alias("z")])
 
 
+@pytest.mark.parametrize("option", ["include_row_numbers", "include_file_paths"])
+def test_included_columns_are_not_usable_in_computations(tmp_path: Any, option: str) -> None:
+    pqext.write_table(pa.table({"x": [1]}), path := tmp_path / "f.parquet")
+    with pytest.raises(TypeError, match=f"^column r is the column of {option}; .*: pass the other name to {option}"):
+        pqext.scan(path, **{option: "r"}).select({"n": "r"})
+    with pytest.raises(TypeError, match=f"column r is not a VARIANT but the column of {option}"):
+        pqext.scan(path, **{option: "r"}).filter(col("r").variant("$.a", "int64") > 1).to_table()
+
+
 def test_files_with_other_types_are_cast() -> None:
     tables = pa.table({"x": pa.array([1], pa.int32())}), pa.table({"x": [2.5]}), pa.table({"z": [1]})
     files = list(map(stored, tables))

@@ -50,6 +50,22 @@ def test_links_to_folders_are_followed_if_named(tree: Path) -> None:
         assert names(tree, str(tree / named)) == ["k=3/d.parquet"], named
 
 
+@pytest.mark.parametrize(("link", "goal"), [("k=2", "missing"), ("k=2", "k=2"), ("k=1/x.parquet", "missing")])
+def test_broken_links_are_named_with_a_remedy(tmp_path: Path, link: str, goal: str) -> None:
+    rows = pa.table({"id": [1], "k": [1]})
+    pqext.write_dataset(rows, tmp_path, ["k"])
+    (tmp_path / link).symlink_to(goal)
+    before = sorted(map(str, tmp_path.rglob("*")))
+    for use in (
+        lambda: pqext.scan(tmp_path).to_table(), lambda: pqext.scan(tmp_path / link).count(),
+        lambda: pqext.write_dataset(rows, tmp_path, ["k"], mode="overwrite"),
+    ):  # fmt: skip
+        with pytest.raises(OSError, match=f"it is a symbolic link to '{goal}'; remove the link, or") as error:
+            use()
+        assert error.value.filename == str(tmp_path / link)
+    assert sorted(map(str, tmp_path.rglob("*"))) == before
+
+
 def test_patterns_match_in_order(tree: Path) -> None:
     assert names(tree, str(tree / "*.parquet")) == ["a.parquet", "b.parquet"]
     assert names(tree, str(tree / "*")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]

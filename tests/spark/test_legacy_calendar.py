@@ -201,7 +201,18 @@ def test_time_zone_option_replaces_an_unknown_zone_of_the_file(tmp_path: Path) -
         with pytest.raises(ValueError, match=r"^legacy_timezone 'Mars/X' is unknown; pass the name of a time zone"):
             instants(file, legacy_timezone="Mars/X")
     known = tmp_path / "known.parquet"
-    assert instants(known, legacy_timezone="Asia/Shanghai") == instants(known, legacy_timezone="Mars/X") == expected
+    assert instants(known, legacy_timezone="Asia/Shanghai") == expected
+
+
+def test_unknown_time_zone_option_is_rejected_for_every_file(tmp_path: Path) -> None:
+    known = old_instants(tmp_path / "known.parquet", "Europe/Amsterdam")
+    pqext.write_table(pa.table({"id": [1]}), plain := tmp_path / "plain.parquet")
+    for file in (known, plain):
+        for use in (pqext.open, pqext.read_table, lambda path, **options: pqext.scan(path, **options).count()):
+            with pytest.raises(ValueError, match=r"^legacy_timezone 'Mars/X' is unknown; pass the name of a time zone"):
+                use(file, legacy_timezone="Mars/X")
+        with pytest.raises(ValueError, match=r"^legacy_timezone 'Mars/X' is unknown"):
+            Query.from_options({"legacy_timezone": "Mars/X", "path": str(file)}).resolve().schema()
 
 
 @pytest.mark.spec("logical.legacy-calendar")

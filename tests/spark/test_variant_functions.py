@@ -155,6 +155,15 @@ def test_schema_of_excessively_nested_values_is_rejected() -> None:
         list(variant_schemas._schemas(deep))
 
 
+def test_schema_of_names_that_are_not_utf8_names_the_row() -> None:
+    valid, (metadata, value) = (b"\1\0\0", b"\x0c\5"), (b"\1\1\0\1\xff", b"\2\1\0\0\2\x0c\5")
+    rows = [{"metadata": valid[0], "value": valid[1]}, {"metadata": metadata, "value": value}]
+    for schemas in (variant_schemas._texts, variant_schemas.schema_of_all):
+        with pytest.raises(VariantError, match=r"^row 1: a dictionary string is not UTF-8") as error:
+            schemas(pa.array(rows, pa.struct([("metadata", pa.binary()), ("value", pa.binary())])))
+        assert error.value.row == 1
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [(lambda: P.to_json("text"), "to_json takes VARIANT, or a struct of metadata and value, but text is string"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from urllib.parse import SplitResult
@@ -48,6 +49,14 @@ def check_target(path: object, name: str = "path") -> None:
     """Raise ``ValueError`` if the path of a file or folder to write is empty, which would be the working folder."""
     if isinstance(path, str | bytes | os.PathLike) and not os.fspath(path):
         raise ValueError(f"{name} is empty; pass a path or a URL")
+
+
+def explain_link(error: OSError, path: str) -> OSError:
+    """Return ``error`` with a remedy if ``path`` is a symbolic link that leads to no file; else ``error`` itself."""
+    if error.errno not in (errno.ENOENT, errno.ELOOP) or not os.path.islink(path):
+        return error
+    reason = f"it is a symbolic link to {os.readlink(path)!r}; remove the link, or replace it with a file or folder"
+    return OSError(error.errno, f"{os.strerror(error.errno)}: {reason}", path)
 
 
 def expand_home(path: str) -> str:

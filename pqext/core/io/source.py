@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
+from pqext.core.base.local_paths import explain_link
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.kernels.local_files import LocalFile, open_files
@@ -325,7 +326,10 @@ class PathSource(Source):
             self._tail, self._tail_start = view(file.tail), file.size - len(file.tail)
             super().__init__(path, file.size, file)
             return
-        mode = os.stat(path).st_mode
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            raise explain_link(error, path) from None
         if stat.S_ISDIR(mode):
             advice = f"{os.strerror(errno.EISDIR)}: pqext.scan and pqext.read_table read folders"
             raise IsADirectoryError(errno.EISDIR, advice, path)

@@ -170,7 +170,7 @@ class FileSet(PickledByFields):
             reason = "not a regular file, but a pipe or device; Parquet needs a seekable file"
             return CorruptFileError(reason, path=source)
         except FileNotFoundError as error:
-            if not _is_local(source):  # the caller may have named a file that never existed
+            if not _is_local(source) or os.path.lexists(source):  # the caller may have named a file that never existed
                 raise
             reason = f"{os.strerror(errno.ENOENT)}: it was removed after the scan had listed it"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None

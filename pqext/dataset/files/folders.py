@@ -277,11 +277,14 @@ class _Folder:
         with os.scandir(self.path or os.curdir) as entries:
             for entry in entries:
                 name = entry.name
-                if name[0] in "._" or entry.is_dir():
-                    self._classify(entry, start + name)
-                else:
-                    path = start + name
-                    files[path] = path
+                try:
+                    if name[0] in "._" or entry.is_dir():
+                        self._classify(entry, start + name)
+                        continue
+                except OSError as error:
+                    raise local_paths.explain_link(error, start + name) from None
+                path = start + name
+                files[path] = path
 
     def _classify(self, entry: os.DirEntry[str], path: str) -> None:
         self.format = self.format or format_of_entry(entry)

@@ -180,12 +180,17 @@ class Partitions:
 
         If ``is_computed``, a result column is computed from the operand, which must not be a partition column.
         """
-        if is_computed and isinstance(operand, Column) and operand.path[0] in self.schema.names:
-            raise TypeError(
-                f"column {operand} is a partition column; result columns cannot be computed from it"
-            )
-        if isinstance(operand, VariantField) and operand.column.path[0] in self.schema.names:
-            raise TypeError(f"column {operand.column} is not a VARIANT but a partition column")
+        column = operand_column(operand)
+        if column.path[0] not in self.schema.names:
+            return
+        options = {self.paths: "include_file_paths", self.rows: "include_row_numbers"}
+        option = options.get(column.path[0])
+        origin = "a partition column" if option is None else f"the column of {option}"
+        if is_computed and isinstance(operand, Column):
+            advice = "" if option is None else f": pass the other name to {option}"
+            raise TypeError(f"column {operand} is {origin}; result columns cannot be computed from it{advice}")
+        if isinstance(operand, VariantField):
+            raise TypeError(f"column {column} is not a VARIANT but {origin}")
 
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` that use only columns of the files."""

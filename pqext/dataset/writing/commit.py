@@ -176,12 +176,16 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
         names = {_relative(path, target): path for path in seen}
         seen = {names[name]: seen[names[name]] for name in names_in_folders(names, folders)}
     for path, at in seen.items():
-        with open(at, "rb") as file:
-            if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
-                raise ValueError(
-                    f"{path} is not a Parquet file, and overwriting its folder would remove it: move it elsewhere, or "
-                    "save to another folder"
-                )
+        try:
+            with open(at, "rb") as file:
+                magic = file.read(4)
+        except OSError as error:
+            raise local_paths.explain_link(error, at) from None
+        if magic not in (MAGIC, ENCRYPTED_MAGIC):
+            raise ValueError(
+                f"{path} is not a Parquet file, and overwriting its folder would remove it: move it elsewhere, or save "
+                "to another folder"
+            )
     return seen
 
 

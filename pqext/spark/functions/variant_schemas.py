@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.core.base.errors import VariantLimitError
+from pqext.core.base.errors import VariantError, VariantLimitError
 from pqext.spark.base.arrays import variant_from_spark
 from pqext.spark.functions.udf import (
     VARIANTS,
@@ -53,7 +53,11 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
 
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
-    """Return the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
+    """Return the common schema of all VARIANT values of a group, as text; VOID for a group of nulls.
+
+    As for every Arrow aggregate of Spark, the result without rows and without ``groupBy`` has no row, whereas that of
+    Spark's ``schema_of_variant_agg`` is one row, VOID.
+    """
     name = "schema_of_variant_agg"
     aggregate = arrow_udf(wrap_evaluation(schema_of_all, name), T.StringType(), name, returns=str)
     result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
@@ -82,6 +86,10 @@ def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
             raise error(Fault.FAULT_METADATA_NULL, row=number)
         try:
             yield _schema(walk(BinaryVariant(row["value"], row["metadata"])))
+        except VariantError as fault:
+            if fault.row is None:
+                fault.row, fault.message = number, f"row {number}: {fault.message}"
+            raise
         except RecursionError:
             raise VariantLimitError("the value is nested too deeply to infer its schema", row=number) from None
 

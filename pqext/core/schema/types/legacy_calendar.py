@@ -13,7 +13,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -46,18 +46,24 @@ _GREATEST_OFFSET = 18 * 3600
 class LegacyCalendar:
     """Legacy calendar of a file.
 
-    ``zone`` is the time zone of its writer, or None if it is unknown. ``has_option`` states whether the reader's option
-    ``legacy_timezone`` names it instead of the file.
+    ``zone`` is the time zone of its writer, or None if it is unknown.
     """
 
     zone: str | None = None
-    has_option: bool = field(default=False, compare=False)
 
     @staticmethod
     def from_zones(recorded: str | None, option: str | None) -> LegacyCalendar:
-        """Return the calendar in the zone that a file records, or in that of ``option`` if it is missing or unknown."""
+        """Return the calendar in the zone that a file records, or in that of ``option`` if it is missing or unknown.
+
+        Raises ``ValueError`` if ``option``, the reader's option ``legacy_timezone``, is not a time zone.
+        """
+        if option is not None and _find_offsets(option) is None:
+            raise ValueError(
+                f"legacy_timezone {escape_text(option)!r} is unknown; pass the name of a time zone, such as "
+                '"Europe/Amsterdam", or an offset, such as "+02:00"'
+            )
         if option is not None and (not recorded or _find_offsets(recorded) is None):
-            return LegacyCalendar(option, has_option=True)
+            return LegacyCalendar(option)
         return LegacyCalendar(recorded or None)
 
     def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -111,15 +117,7 @@ class LegacyCalendar:
                 'zone of its writer; pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored',
                 feature="legacy calendar",
             )
-        try:
-            return offsets_of(self.zone)
-        except UnsupportedError:
-            if not self.has_option:
-                raise
-            raise ValueError(
-                f"legacy_timezone {escape_text(self.zone)!r} is unknown; pass the name of a time zone, such as "
-                '"Europe/Amsterdam", or an offset, such as "+02:00"'
-            ) from None
+        return offsets_of(self.zone)
 
 
 @dataclass(frozen=True, slots=True)
