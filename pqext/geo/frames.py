@@ -16,7 +16,6 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table
 from pqext.core.schema.types.geometries import crs_label
-from pqext.core.write.writer import write_table
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet
 from pqext.geo.types import GeospatialType, geometry_field, type_of
@@ -203,4 +202,6 @@ def write_geopandas(
     stated = {**({} if options is None else {name: getattr(options, name) for name in _DESCRIBING}), **keywords}
     if stated.get("geoparquet") is not False and stated.get("primary_geometry") is None and active is not None:
         keywords["primary_geometry"] = str(active)
+    from pqext.core.write.writer import write_table  # reading does not load the writer
+
     write_table(table, dest, options, **keywords)

@@ -14,7 +14,7 @@ from zlib import crc32
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import check_target
-from pqext.core.files.summary_files import NotedFile, add_note
+from pqext.core.files.summary_files import METADATA, NotedFile, add_note
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.footer.writing import footer_format_of, plain_footer
@@ -22,7 +22,6 @@ from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource
 
-METADATA = "_metadata"
 COMMON_METADATA = "_common_metadata"
 
 

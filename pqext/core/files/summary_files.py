@@ -35,6 +35,8 @@ from pqext.core.kernels.thrift.reader import StructIndex
 if TYPE_CHECKING:
     from pqext.core.read.reader import ParquetFile
 
+METADATA = "_metadata"
+"""Name of the summary file of a folder."""
 SUMMARY_NOTE = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
 """UUID of the extension."""
 _MOST_BYTES = 64 << 20

@@ -19,8 +19,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
-from pqext.core.files.summary import METADATA
-from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
+from pqext.core.files.summary_files import METADATA, NotByFileError, SummarisedSource, Summary
 from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import join_path
 

@@ -20,8 +20,6 @@ from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.coordinates import orient_rings
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
-from pqext.geo.predicates import metres
-from pqext.geo.predicates.unrolling import explode
 from pqext.geo.summary import bounds
 from pqext.geo.transformation import cached_transformer, transform
 from pqext.geo.types import GeospatialType
@@ -52,6 +50,8 @@ def area(column: GeometryColumn) -> _Doubles:
     """Return the area of polygons."""
     import shapely
 
+    from pqext.geo.predicates import metres
+
     shapes = column.shapes()
     areas: _Doubles = _apply_by_row(shapely.area, shapes) if column.type.planar else metres.areas(shapes, column.type)
     return areas
@@ -60,6 +60,8 @@ def area(column: GeometryColumn) -> _Doubles:
 def length(column: GeometryColumn) -> _Doubles:
     """Return the length of lines and of the boundaries of polygons."""
     import shapely
+
+    from pqext.geo.predicates import metres
 
     shapes = column.shapes()
     lengths: _Doubles = (
@@ -72,10 +74,12 @@ def perimeter(column: GeometryColumn) -> _Doubles:
     """Return the length of the boundaries of polygons."""
     import shapely
 
+    from pqext.geo.predicates import metres, unrolling
+
     shapes = column.shapes()
     if not column.type.planar:
         return metres.perimeters(shapes, column.type)
-    parts, owners = explode(shapes)
+    parts, owners = unrolling.explode(shapes)
     is_polygon = shapely.get_type_id(parts) == 3
     lengths = call_shapely(shapely.length, parts[is_polygon])
     return np.bincount(owners[is_polygon], weights=lengths, minlength=len(shapes)).astype(np.float64)
@@ -85,6 +89,8 @@ def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
     """Return the least distance between the geometries of each row."""
     import shapely
 
+    from pqext.geo.predicates import metres
+
     if not column.type.planar:
         return metres.distances(column.shapes(), other.shapes(), column.type)
     distances: _Doubles = _apply_by_row(shapely.distance, column.shapes(), other.shapes())
@@ -93,6 +99,8 @@ def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
 
 def azimuth(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
     """Return the direction from each point to the other point of the row, in radians clockwise from north."""
+    from pqext.geo.predicates import metres
+
     sides = np.broadcast_arrays(column.shapes(), other.shapes())
     are_points = _are_points(sides[0]) & _are_points(sides[1])
     points = sides[0][are_points], sides[1][are_points]
