@@ -103,7 +103,8 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
             break
     columns = [*range(len(planner.schema))]
     for batch in top.iter_sorted():
-        batch = batch.slice(request.offset).select(columns).replace_schema_metadata(planner.schema.metadata)
+        batch = batch.slice(request.offset).select(columns).rename_columns(planner.schema.names)
+        batch = batch.replace_schema_metadata(planner.schema.metadata)
         run.rows += batch.num_rows
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows), opened
@@ -159,20 +160,28 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
 def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
     """Return the request without order and limit, with the sort keys added to its columns, and the added values."""
     result = None if request.result is None else [*request.result]
-    names = {column if isinstance(column, str) else column.name for column in result or ()}
     values: list[Value] = []
     for number, key in enumerate(keys):
         value = key.value
         tops = {operand_column(base).path[0] for base in bases(value)}
         if result is not None and not tops <= {column for column in result if isinstance(column, str)}:
-            if isinstance(value, Column) and len(value.path) == 1 and value.path[0] not in names:
-                result.append(value.path[0])
-            else:  # a computed column of the result may have the name of the stored column
+            if isinstance(value, Column) and len(value.path) == 1:
+                result = [*_hide_name(result, value.path[0]), value.path[0]]
+            else:
                 result.append(ComputedColumn(f"_pqext_order_{number}", value))
                 value = Column((f"_pqext_order_{number}",))
         values.append(value)
     columns = None if result is None else tuple(dict.fromkeys(result))
     return replace(request, order=(), limit=None, offset=0, result=columns), values
+
+
+def _hide_name(result: Sequence[str | ComputedColumn], name: str) -> list[str | ComputedColumn]:
+    """Rename the computed column called ``name``, so that a stored column of this name can be read as well."""
+    return [
+        replace(column, name=f"_pqext_result_{at}") if isinstance(column, ComputedColumn) and column.name == name
+        else column
+        for at, column in enumerate(result)
+    ]
 
 
 def _iter_in_file_order(

@@ -99,7 +99,7 @@ class TableRequest:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
         else:
             held, folders = self._held_schema(file), set(self.partitions.schema.names)
-            fields = {field.name: field for field in (*held, *self.partitions.schema)}
+            fields = {field.name: field for field in (*self.partitions.schema, *held)}
             names = [column.name if isinstance(column, ComputedColumn) else column for column in self.result]
             known = folders | {column.name for column in self.computed_columns}
             order = [name if name in known else lookup(file.schema, name, folders).path[0] for name in names]
@@ -144,10 +144,15 @@ class FileRequest:
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Build rows of the result from a batch of the file, the computed columns and its partition values."""
-        named = {
+        return _project(batch, self.named_arrays(computed_values, constants), self.schema)
+
+    def named_arrays(
+        self, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """Return the computed and the partition columns by name. A computed column hides a partition column."""
+        return {**constants} | {
             column.name: array for column, array in zip(self.computed, computed_values, strict=True)
-        } | {**constants}
-        return _project(batch, named, self.schema)
+        }
 
     @cached_property
     def without_columns(self) -> FileRequest:

@@ -202,9 +202,7 @@ class ConformedRequest(FileRequest):
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Build rows of the result: columns in their unified types, and nulls for missing columns."""
-        named = {
-            column.name: array for column, array in zip(self.computed, computed_values, strict=True)
-        } | {**constants}
+        named = self.named_arrays(computed_values, constants)
         if self.later:
             tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
             values = computed_of(self.later, {}, self._conform(batch, tops))
