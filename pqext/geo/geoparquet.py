@@ -22,7 +22,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.schema.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.storage import BOUNDS
+from pqext.geo.storage import COVERING_FIELDS
 from pqext.geo.summary import merge, union
 from pqext.geo.types import GeospatialType
 
@@ -340,8 +340,8 @@ def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
         return None
     field = schema.field(index)
     bounds = {child.name: child.type for child in field.type} if pa.types.is_struct(field.type) else {}
-    is_box = bounds.keys() == {*BOUNDS} and {*bounds.values()} in ({pa.float32()}, {pa.float64()})
-    return field if is_box and paths == [(field.name, bound) for bound in BOUNDS] else None
+    is_box = bounds.keys() == {*COVERING_FIELDS} and {*bounds.values()} in ({pa.float32()}, {pa.float64()})
+    return field if is_box and paths == [(field.name, bound) for bound in COVERING_FIELDS] else None
 
 
 def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
@@ -365,7 +365,7 @@ _boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 def parse_covering(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if there is no covering."""
-    paths = [_bounds(description).get(bound) for bound in BOUNDS]
+    paths = [_bounds(description).get(bound) for bound in COVERING_FIELDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
 
 
@@ -417,7 +417,7 @@ def _column(column: WrittenColumn, storage: GeometryStorage, properties: Mapping
     if box is not None:
         description["bbox"] = numbers(box)
     if column.derived is not None:  # not part of 2.0, but readers of 1.1 prune with it
-        description["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
+        description["covering"] = {"bbox": {bound: [column.derived, bound] for bound in COVERING_FIELDS}}
     return description
 
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 Curve = Literal["hilbert", "zorder"]
 """Curves along which rows can be ordered."""
-BOUNDS = ("xmin", "ymin", "xmax", "ymax")
+COVERING_FIELDS = ("xmin", "ymin", "xmax", "ymax")
+"""Names of the fields of a covering column."""
 SUFFIX = "_bbox"
 Width = Literal["double", "float"]
 _KEYS = ("name", "type")
@@ -93,7 +94,7 @@ class Covering:
     def field(self, geometry: pa.Field) -> pa.Field:
         """Return the Arrow field of the covering column."""
         number = pa.float64() if self.type == "double" else pa.float32()
-        return pa.field(self.name, pa.struct([pa.field(name, number) for name in BOUNDS]), geometry.nullable)
+        return pa.field(self.name, pa.struct([pa.field(name, number) for name in COVERING_FIELDS]), geometry.nullable)
 
     def values(self, geometries: pa.ChunkedArray, type: GeospatialType) -> pa.ChunkedArray:
         """Compute the covering column. Raises GeometryError with the row and byte if WKB is invalid."""
@@ -102,14 +103,15 @@ class Covering:
         return pa.chunked_array([self._chunk(chunk, box_type) for chunk in boxes.chunks], type=box_type)
 
     def _chunk(self, boxes: pa.StructArray, type: pa.StructType) -> pa.StructArray:
-        sides = {name: boxes.field(boxes.type.get_field_index(name)) for name in BOUNDS}
+        sides = {name: boxes.field(boxes.type.get_field_index(name)) for name in COVERING_FIELDS}
         wraps = pc.greater(sides["xmin"], sides["xmax"])
         for name, limit in zip(("xmin", "xmax"), LONGITUDES, strict=True):
             sides[name] = pc.if_else(pc.fill_null(wraps, False), limit, sides[name])
         children = list(sides.values())
         if self.type == "float":
             children = [
-                _round_outward(child, is_up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)
+                _round_outward(child, is_up=name.endswith("max"))
+                for name, child in zip(COVERING_FIELDS, children, strict=True)
             ]
         mask = boxes.is_null() if boxes.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)

@@ -209,7 +209,7 @@ def begin(
         if plan.sorting:
             taken_apart = workers.map(dense.leaves, plan.plan, plan.shapes, table.columns)
             held = list(chain.from_iterable(taken_apart))
-            row_order.check(plan.options.sort_keys, plan.sorting, held, ordinal, plan.options.float_order)
+            row_order.check_sorted(plan.options.sort_keys, plan.sorting, held, ordinal, plan.options.float_order)
             chunks = workers.map(encode_chunk, *zip(*calls(held, 0), strict=True))
         elif workers.is_parallel or page_starts is not None or any(encryptors):
             chunks = workers.map_split(split, encode_chunk, plan.plan, plan.shapes, table.columns)

@@ -158,7 +158,7 @@ def _leaf(key: SortKey, schema: Schema) -> SchemaNode:
     raise ValueError(f"sorting names column {key.path!r}, which the schema does not have")
 
 
-def check(
+def check_sorted(
     keys: Sequence[SortKey],
     sorting: Sequence[SortingColumn],
     columns: Sequence[DenseColumn],
