@@ -59,6 +59,7 @@ def ids(scan: Scan) -> list[Any]:
     return [row["id"] for row in scan.to_table().to_pylist()]
 
 
+@pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize("name", ["user", "boss"])
 def test_path_in_computed_variant_is_appended_to_its_path(name: str) -> None:
     scan = pqext.scan(FILE).select({"id": "id", name: col("user").variant("$.boss")})
@@ -77,6 +78,7 @@ def test_path_in_computed_variant_is_appended_to_its_path(name: str) -> None:
     assert deeper.to_table()["n"].to_pylist() == [5, None, None, None, None]
 
 
+@pytest.mark.spec("querying.result-names")
 def test_fields_of_renamed_structs_are_those_of_the_result() -> None:
     scan = pqext.scan(FILE).select({"s": "t", "t": "s", "id": "id"})
     for column in ("s.a", col("s.a"), col(["s", "a"]), col("s").field("a")):
@@ -89,6 +91,7 @@ def test_fields_of_renamed_structs_are_those_of_the_result() -> None:
     assert scan.select(col("s.a")).to_table().to_pydict() == {"s.a": [7, 5, 6, None, 9]}
 
 
+@pytest.mark.spec("querying.result-names")
 def test_dotted_name_of_the_result_precedes_a_field() -> None:
     table = pa.table({"s": [{"a": 1}], "t": [{"a": 7}], "s.a": [100], "t.a": [{"a": 9}]})
     pqext.write_table(table, sink := io.BytesIO())
@@ -105,6 +108,7 @@ NO_FIELDS: list[Callable[[Scan], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize("use", NO_FIELDS)
 def test_field_of_a_computed_value_is_not_a_field_of_the_file(use: Callable[[Scan], Any]) -> None:
     with pytest.raises(ValueError, match=r"no column 's.a': 's' is computed as x . 2 and has no fields"):
@@ -113,12 +117,14 @@ def test_field_of_a_computed_value_is_not_a_field_of_the_file(use: Callable[[Sca
         use(pqext.scan(FILE).select({"id": "id", "s": col("user").variant("$.boss")}))
 
 
+@pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize("value", [col("x") * 2, col("user").variant("$.age", "int64"), col("id").cast("string")])
 def test_path_in_a_computed_value_requires_a_variant(value: Any) -> None:
     with pytest.raises(TypeError, match=r"column user is computed as .*, which is not a VARIANT"):
         pqext.scan(FILE).select({"user": value}).filter(col("user").variant("$.age", "int64") > 1)
 
 
+@pytest.mark.spec("querying.result-names")
 def test_order_by_a_stored_column_whose_name_a_computed_column_has() -> None:
     scan = pqext.scan(FILE).order_by("x").select({"x": col("id") * 2})
     assert scan.to_table().to_pydict() == {"x": [8, 4, 0, 6, 2]}
@@ -126,6 +132,7 @@ def test_order_by_a_stored_column_whose_name_a_computed_column_has() -> None:
     assert scan.limit(3).max("x").as_py() == 8
 
 
+@pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize("schema", [None, "union"])
 def test_computed_column_hides_the_partition_column_of_its_name(tmp_path: Path, schema: Any) -> None:
     pqext.write_dataset(pa.table({"i": [1, 2, 3], "p": ["b", "a", "c"]}), tmp_path, ["p"])
@@ -140,6 +147,7 @@ def test_computed_column_hides_the_partition_column_of_its_name(tmp_path: Path, 
     assert ordered.limit(2).to_table().to_pydict() == {"p": [2, 1]}
 
 
+@pytest.mark.spec("querying.result-names")
 def test_aggregates_accept_values() -> None:
     scan = points()
     assert (scan.min(col("g").st_x()).as_py(), scan.max(col("id") * 2 + 1).as_py()) == (1.0, 7)
@@ -153,6 +161,7 @@ def test_aggregates_accept_values() -> None:
             scan.min(bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.spec("querying.result-names")
 def test_nearest_uses_the_geometry_of_the_result() -> None:
     scan = points(h=geo.from_points([9.0, 8.0, 7.0], [50.0, 51.0, 52.0]))
     transform = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:3857", always_xy=True).transform
@@ -168,6 +177,7 @@ def test_nearest_uses_the_geometry_of_the_result() -> None:
     assert ids(points().select("id").nearest(shapely.Point(3, 52))) == [3]
 
 
+@pytest.mark.spec("querying.result-names")
 def test_distances_may_have_the_name_of_a_stored_geometry() -> None:
     scan = points().select("id", ("q", col("g"))).nearest(shapely.Point(3, 52), 2, distance_column="g")
     assert scan.select("id", "g").to_table().to_pydict() == {"id": [3, 2], "g": [0.0, 2**0.5]}
@@ -175,6 +185,7 @@ def test_distances_may_have_the_name_of_a_stored_geometry() -> None:
     assert scan.to_table().to_pydict() == {"id": [3, 2], "g": [0.0, 2**0.5]}
 
 
+@pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize(
     ("text", "values"), [("s.a as z", [1, 2, None, 4, 0]), ("s.a * 2 as z", [2, 4, None, 8, 0])]
 )  # fmt: skip
@@ -240,6 +251,7 @@ def plain(table: pa.Table, kinds: dict[str, str]) -> list[Row]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+@pytest.mark.spec("querying.result-names")
 @settings(max_examples=share(0.3))
 @given(st.data())
 def test_steps_return_the_rows_of_plain_python(data: st.DataObject) -> None:
