@@ -251,10 +251,14 @@ def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pypro
 
 
 def _parse(text: str) -> pyproj.CRS:
-    return _parsed(text) if len(text) <= _SHORT else _parsed_long(text)
+    result = _parsed(text) if len(text) <= _SHORT else _parsed_long(text)
+    if isinstance(result, str):
+        raise GeometryError(f"the CRS cannot be parsed: {result}", rule="geo.crs.custom")
+    return result
 
 
-def _read(text: str) -> pyproj.CRS:
+def _read(text: str) -> pyproj.CRS | str:
+    """Return the CRS, or the reason why it cannot be parsed: PROJ takes milliseconds to find it."""
     import pyproj
 
     try:
@@ -266,8 +270,8 @@ def _read(text: str) -> pyproj.CRS:
             if string.is_compound or "+" not in text or not _CODES.fullmatch(text):
                 return string
     except pyproj.exceptions.CRSError as error:
-        raise GeometryError(f"the CRS cannot be parsed: {error}", rule="geo.crs.custom") from None
-    raise GeometryError(f"the CRS cannot be parsed: {text[:80]!r}", rule="geo.crs.custom")
+        return str(error)
+    return repr(text[:80])
 
 
 _parsed = lru_cache(maxsize=256)(_read)

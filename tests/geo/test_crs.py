@@ -275,3 +275,20 @@ def test_srid_unknown_to_epsg_is_written_with_a_warning() -> None:
 def test_value_not_representable_in_json_is_not_a_crs(name: Any) -> None:
     with pytest.raises(GeometryError):
         geometry_field("g", name)
+
+
+@pytest.mark.spec("geo.crs.custom")
+def test_unknown_crs_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group each would ask PROJ, which takes milliseconds."""
+    texts = []
+
+    def count(text: str) -> pyproj.CRS:
+        texts.append(text)
+        raise pyproj.exceptions.CRSError("no such code")
+
+    monkeypatch.setattr(pyproj.CRS, "from_string", count)
+    for _ in range(3):
+        assert crs.is_geographic("EPSG:987654") is None
+        with pytest.raises(GeometryError, match="the CRS cannot be parsed: no such code"):
+            crs.parse("EPSG:987654")
+    assert texts == ["EPSG:987654"]

@@ -30,8 +30,7 @@ from pqext.core.schema.annotations import (
 )
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
-from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends, is_view
-from pqext.core.schema.types.arrow_compute import select_flagged as chosen
+from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends, is_view, select_flagged
 from pqext.core.schema.types.file_reference import check_file
 from pqext.core.schema.types.leaf_conversion import stored_like
 from pqext.core.schema.types.logical import LeafType
@@ -162,7 +161,7 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
         if lengths[~present].any():
             retained = np.repeat(present, lengths)
             offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
-            return pa.array(offsets), [chosen(value, retained) for value in values]
+            return pa.array(offsets), [select_flagged(value, retained) for value in values]
     return pa.array(offsets - first), list(values)
 
 
