@@ -192,9 +192,9 @@ def test_char_columns_compare_padded_text_like_spark(spark: Any, tmp_path: Path)
         for made in (*frames, [where(read(spark, path), one) for one in conditions]):
             assert dict(zip(conditions, ids(*made), strict=True)) == expected
         assert expected["c = longer"] == expected["c = same"] == [1, 2]
-        assert ids(read(spark, path, where=pqext.col("c") == pqext.col("same"))) == [expected["c = same"]]
-        with pytest.raises(Exception, match="c == longer compares CHAR columns of different lengths"):
-            read(spark, path, where=pqext.col("c") == pqext.col("longer"))
+        for other in ("same", "longer"):
+            with pytest.raises(Exception, match=f"c == {other} is a condition on a CHAR column.*spark.where"):
+                read(spark, path, where=pqext.col("c") == pqext.col(other))
     finally:
         spark.sql("drop table chars")
 
