@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Type
@@ -304,6 +305,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
 def _bounding_box(planner: ScanPlanner, column: str | Value) -> BoundingBox | None:
     from pqext.geo import crs as crs_
     from pqext.geo.box import BoundingBox
+    from pqext.geo.functions.table import evaluate
     from pqext.geo.summary import statistics, union
     from pqext.geo.types import type_of
 
@@ -325,7 +327,8 @@ def _bounding_box(planner: ScanPlanner, column: str | Value) -> BoundingBox | No
     def from_values(array: pa.Array) -> Any:
         summary = statistics(array, kind.edges, kind.crs)
         if summary.bbox is None:
-            return nothing if not summary.geospatial_types else summary
+            is_empty = evaluate("st_isempty", array, edges=kind.edges, crs=kind.crs)
+            return nothing if pc.all(is_empty).as_py() in (None, True) else summary
         return BoundingBox.from_metadata(summary.bbox)
 
     boxes = [part for part in _partial_results(planner, source, from_metadata, from_values) if part is not nothing]

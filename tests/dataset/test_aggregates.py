@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -306,6 +307,22 @@ def test_box_of_all_geometries_is_read_from_metadata() -> None:
     assert part is not None
     assert (part.xmin, part.xmax) == (x[:50].min(), x[:50].max())
     assert pqext.scan(source, filter=col("n") < 0).bounds("at") is None
+
+
+@pytest.mark.spec("querying.aggregates")
+@pytest.mark.parametrize("crs", ["EPSG:25832", "OGC:CRS84"])
+def test_box_ignores_row_groups_of_empty_geometries(crs: str) -> None:
+    texts = ["POINT (1 2)", "POINT (3 4)", "POINT EMPTY", None, "LINESTRING EMPTY", "POINT EMPTY"]
+    table = pa.table({"n": range(6), "at": geo.from_wkt(texts)})
+    pqext.write_table(table, sink := io.BytesIO(), geometry={"at": crs}, row_group_rows=2)
+    scan = pqext.scan(sink.getvalue())
+    expected = tuple(geopandas.GeoSeries.from_wkt(texts).total_bounds)
+    for query in (scan, scan.filter(col("n") > -1)):
+        box = query.bounds("at")
+        assert box is not None
+        assert (box.xmin, box.ymin, box.xmax, box.ymax) == expected
+    assert scan.filter(col("n") >= 2).bounds("at") is None
+
 
 
 @pytest.mark.spec("querying.aggregates")
