@@ -70,9 +70,8 @@ class ScanOptions:
             partition_types=_types_of(self.partition_types), skipping=skipping, timezone=self.timezone,
             options=reading.options, ignore_table_format=self.ignore_table_format,
         )
-        if select:
-            rows = rows.select([column for text in select for column in _select(text, rows)])
-        return rows.filter(*conditions) if conditions else rows
+        rows = rows.filter(*conditions) if conditions else rows  # names refer to the files, as in SQL
+        return rows.select([column for text in select for column in _select(text, rows)]) if select else rows
 
 
 sources_argument = argument(

@@ -472,3 +472,10 @@ def test_partition_types_option_declares_the_folder_types(tmp_path: Path) -> Non
     assert decimal.stdout == "1\n"
     assert "partition_types={'zip': 'int64'} to read numbers" in run("count", tmp_path, "--where", "zip = 1234").output
     assert "must be NAME=TYPE pairs such as" in run("count", tmp_path, "--partition-types", "zip").output
+
+
+def test_where_refers_to_columns_of_the_files_like_in_sql(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"x": [1, 60, 95, 200]}), tmp_path / "t.parquet")
+    expected = duckdb.sql(f"SELECT x * 2 AS x FROM '{tmp_path / 't.parquet'}' WHERE x > 90").fetchall()
+    result = run("query", tmp_path / "t.parquet", "--select", "x * 2 as x", "--where", "x > 90", "--json")
+    assert [(row["x"],) for row in map(json.loads, result.output.splitlines())] == expected
