@@ -14,6 +14,7 @@ import click
 from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import progress
 from pqext.cli.convert_options import (
+    check_crs,
     checkpoint_of,
     columns_of,
     crs_and_edges,
@@ -114,7 +115,7 @@ _VARIANT = "value"
 )
 @option(
     "--crs", metavar="CRS", panel=_COLUMNS, show_default="OGC:CRS84",
-    help="Coordinate reference system of the geometry columns.",
+    help="Coordinate reference system of geometry columns for which the inputs state none.",
 )
 @option(
     "--edges", type=click.Choice(["planar", "spherical", "vincenty", "thomas", "andoyer", "karney"]), panel=_COLUMNS,
@@ -246,6 +247,7 @@ def convert(
             losses.add("the input is GeoJSON, read as one row per feature; --input-format json reads one document", 0)
         with usage_errors():
             stream = request.open(csv_parsing, on_error, losses)
+            check_crs(stream.schema, crs)
             stream = add_columns(stream, derived, document_column, *derived_type, on_error, losses)
             column_options = _column_options(stream.schema, format, schema, geometry_options)
             writer = _writer(out, stream.schema, column_options | options)

@@ -153,6 +153,27 @@ def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -
     return geometry.crs if crs is None else crs, edges or geometry.edges
 
 
+def check_crs(schema: pa.Schema, crs: str | None) -> None:
+    """Raise ``ValueError`` if ``--crs`` differs from the CRS of a geometry column of the input.
+
+    Columns whose CRS is unknown are accepted.
+    """
+    from pqext.core.schema.types.geometries import crs_label
+    from pqext.geo.crs import UNKNOWN, equal, normalize
+    from pqext.geo.types import type_of
+
+    if crs is None:
+        return
+    for field in schema:
+        type = type_of(field)
+        if type is not None and type.crs != UNKNOWN and not equal(type.crs, normalize(crs)):
+            raise ValueError(
+                f"column {escape_text(field.name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
+                "relabel its coordinates; omit --crs, or transform the rows with to_crs of pqext.scan or geopandas "
+                "(pqext.write_table with geometry= corrects a wrong CRS)"
+            )
+
+
 def columns_of(path: Any) -> Columns | None:
     """Return the columns of the file at ``path``; None if there is no local file, or if it is empty."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):

@@ -174,3 +174,32 @@ def test_ranges_of_compressed_files_without_suffix_are_rejected(tmp_path: Path) 
     with pytest.raises(CorruptFileError, match=r"compressed with gzip, but its name does not end in \.gz"):
         list(pieces_at(str(path), "lines", 1 << 16, 1 << 16, 0, 10))
     assert sum(bytes(piece.text).count(b"\n") for piece in pieces_at(str(path), "lines", 1 << 16, 1 << 16)) == 100
+
+
+@pytest.mark.parametrize("name", ["a.shp", "a.gpkg", "a.parquet", "a.geojson"])
+def test_crs_option_must_not_relabel_coordinates(name: str, tmp_path: Path) -> None:
+    path, dest = tmp_path / name, tmp_path / "out.parquet"
+    epsg = 4326 if name == "a.geojson" else 25832
+    frame = geopandas.GeoDataFrame({"n": [1]}, geometry=[shapely.Point(9, 50)], crs=epsg)
+    frame.to_parquet(path) if name == "a.parquet" else frame.to_file(path)
+    result = convert(path, dest, "--crs", "EPSG:3857")
+    stated = "OGC:CRS84" if name == "a.geojson" else "EPSG:25832"
+    assert result.exit_code == 2
+    assert f"column 'geometry' has CRS {stated}, but --crs is EPSG:3857" in " ".join(result.output.split())
+    assert not dest.exists()
+    for options in ([], ["--crs", "OGC:CRS84" if name == "a.geojson" else "EPSG:25832"]):
+        result = convert(path, dest, *options)
+        assert result.exit_code == 0, result.output
+        assert geopandas.read_parquet(dest).crs == ("OGC:CRS84" if name == "a.geojson" else 25832)
+
+
+@pytest.mark.parametrize("name", ["a.shp", "a.parquet"])
+def test_crs_option_completes_an_input_without_crs(name: str, tmp_path: Path) -> None:
+    path, dest = tmp_path / name, tmp_path / "out.parquet"
+    frame = geopandas.GeoDataFrame({"n": [1]}, geometry=[shapely.Point(9, 50)], crs=25832)
+    frame = frame if name == "a.shp" else frame.set_crs(None, allow_override=True)
+    frame.to_parquet(path) if name == "a.parquet" else frame.to_file(path)
+    path.with_suffix(".prj").unlink(missing_ok=True)
+    result = convert(path, dest, "--crs", "EPSG:25832")
+    assert result.exit_code == 0, result.output
+    assert geopandas.read_parquet(dest).crs == 25832
