@@ -164,11 +164,11 @@ def check_crs(schema: pa.Schema, crs: str | None) -> None:
 
     if crs is None:
         return
-    for field in schema:
-        type = type_of(field)
+    for column in schema:
+        type = type_of(column)
         if type is not None and type.crs != UNKNOWN and not equal(type.crs, normalize(crs)):
             raise ValueError(
-                f"column {escape_text(field.name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
+                f"column {escape_text(column.name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
                 "relabel its coordinates; omit --crs, or transform the rows with to_crs of pqext.scan or geopandas "
                 "(pqext.write_table with geometry= corrects a wrong CRS)"
             )

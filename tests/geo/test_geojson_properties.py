@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import lzma
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,52 @@ def test_compressed_file_is_read_under_any_name(tmp_path: Path, compress: Any) -
     path = tmp_path / "a.geojson"
     path.write_bytes(compress(collection([{"a": 1}]).encode()))
     assert geo.read_geojson(path)["a"].to_pylist() == [1]
+
+
+TIMES = {
+    "offset": ["2026-07-01T12:00:00+02:00", None, "2026-01-01T12:00:00-05:30"], "utc": ["2026-07-01T12:00:00Z"] * 3,
+    "day": ["2026-07-01", "1969-12-31", None], "local": ["2026-07-01T12:00:00", "2026-07-01 12:00", "2026-07-01"],
+    "mixed": ["2026-07-01T12:00:00Z", "2026-07-01T12:00:00", None],
+    "half": ["2026-07-01", "2026-07-01T12:00:00Z", None],
+}  # fmt: skip
+
+
+def instants(texts: Sequence[str | None]) -> list[datetime.datetime | None]:
+    return [text and datetime.datetime.fromisoformat(text) for text in texts]
+
+
+def test_times_with_an_offset_are_instants() -> None:
+    table = read([dict(zip(TIMES, values, strict=True)) for values in zip(*TIMES.values(), strict=True)])
+    instant, local = pa.timestamp("s", "UTC"), pa.timestamp("s")
+    types = {name: table.schema.field(name).type for name in TIMES}
+    assert types == {
+        "offset": instant, "utc": instant, "day": pa.date32(), "local": local, "mixed": pa.string(),
+        "half": pa.string(),
+    }  # fmt: skip
+    for name in ("offset", "utc", "local"):
+        assert table[name].to_pylist() == instants(TIMES[name])
+    days = [text and datetime.date.fromisoformat(text) for text in TIMES["day"]]
+    assert table["day"].to_pylist() == days
+    for name in ("mixed", "half"):
+        assert table[name].to_pylist() == TIMES[name]
+
+
+def test_nested_times_with_an_offset_are_instants() -> None:
+    texts = TIMES["offset"]
+    table = read([{"at": {"t": text, "n": 1 << 64}, "all": [text, None], "deep": [{"d": text}]} for text in texts])
+    expected = instants(texts)
+    assert [row["t"] for row in table["at"].to_pylist()] == expected
+    assert [row["n"] for row in table["at"].to_pylist()] == [1 << 64] * 3
+    assert table["all"].to_pylist() == [[instant, None] for instant in expected]
+    assert table["deep"].to_pylist() == [[{"d": instant}] for instant in expected]
+    sparse = read([{}, {"at": None, "all": None}, {"at": {"t": texts[0]}, "all": [texts[0]]}])
+    assert sparse.to_pylist() == [
+        {"at": None, "all": None}, {"at": None, "all": None}, {"at": {"t": expected[0]}, "all": [expected[0]]}
+    ]
+
+
+def test_times_in_many_blocks_have_one_type() -> None:
+    texts = [f"2026-07-01T12:00:00+{hour % 14:02}:00" for hour in range(60_000)]
+    table = read([{"t": text, "pad": "x" * 20} for text in texts])
+    assert table["t"].type == pa.timestamp("s", "UTC")
+    assert table["t"].to_pylist() == instants(texts)

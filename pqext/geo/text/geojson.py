@@ -45,6 +45,8 @@ _CELLS_PER_BYTE = 8
 _MAX_PATHS = 1 << 22
 _DECIMAL = pa.decimal128(38, 0)
 _INT64 = 1 << 63
+_UTC_OFFSET = "^.{11}.*(Z|[+-][0-9:]+)$"
+"""Regular expression of ISO 8601 timestamps that end in an offset from UTC."""
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
@@ -93,11 +95,13 @@ def read_geojson(
     FeatureCollection, or a sequence of features and geometries, as in GeoJSON text sequences (RFC 8142). The CRS is
     OGC:CRS84, or the system in the obsolete member ``crs`` of a collection. Properties have the types that
     ``pyarrow.json`` infers; integers beyond INT64 become DECIMAL(38,0), or text if they have more than 38 digits, and a
-    property of mixed types becomes a string column of JSON text. If features have an ``id``, it becomes a column unless
-    a property has that name. ``properties`` is the name of a single string column for all properties as JSON text, for
-    features with sparse properties. The text is held in memory. Raises GeometryError with the index of the feature as
-    row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in a table that
-    is mostly nulls; ValueError if a path is not a regular file, or a property is called like the geometry column.
+    property of mixed types becomes a string column of JSON text. Times with an offset from UTC become timestamps in
+    UTC; they remain strings if some times of the property have no offset. If features have an ``id``, it becomes a
+    column unless a property has that name. ``properties`` is the name of a single string column for all properties as
+    JSON text, for features with sparse properties. The text is held in memory. Raises GeometryError with the index of
+    the feature as row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in
+    a table that is mostly nulls; ValueError if a path is not a regular file, or a property is called like the geometry
+    column.
     """
     try:
         return _table(_text(source), geometry, properties)
@@ -302,9 +306,18 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
     options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * max_length))
     try:
         table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
-        if big and (exact := _exact_fields(table.schema, big)):
-            parsing = pajson.ParseOptions(explicit_schema=pa.schema(exact), unexpected_field_behavior="infer")
-            table = pajson.read_json(BytesIO(lines), options, parsing).select(table.column_names)
+        fields = {field.name: field.with_type(_with_text(field.type)) for field in _exact_fields(table.schema, big)}
+        for field in table.schema:
+            if field.name not in fields and (type := _with_text(field.type)) != field.type:
+                fields[field.name] = field.with_type(type)
+        if fields:
+            schema = pa.schema(fields.values())
+            parsing = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+            columns = pajson.read_json(BytesIO(lines), options, parsing)
+            for number, field in enumerate(table.schema):
+                if field.name in fields:
+                    values = _parse_times(columns[field.name].combine_chunks(), field.type)
+                    table = table.set_column(number, field.name, values)
     except pa.ArrowInvalid:  # a column of mixed types, or an integer with more than 38 digits
         try:
             table = _property_table([json.loads(line) for line in bytes(lines).splitlines()])
@@ -345,6 +358,39 @@ def _with_decimal(type: pa.DataType, path: list[str | None]) -> pa.DataType:
         return pa.list_(_with_decimal(type.value_type, path[1:]))
     fields = [item if item.name != path[0] else item.with_type(_with_decimal(item.type, path[1:])) for item in type]
     return pa.struct(fields)
+
+
+def _with_text(type: pa.DataType) -> pa.DataType:
+    """Return a type with strings instead of timestamps, which ``pyarrow.json`` reads without their UTC offsets."""
+    if pa.types.is_timestamp(type):
+        return pa.string()
+    if pa.types.is_list(type):
+        return pa.list_(_with_text(type.value_type))
+    return pa.struct([item.with_type(_with_text(item.type)) for item in type]) if pa.types.is_struct(type) else type
+
+
+def _parse_times(array: pa.Array, inferred_type: pa.DataType) -> pa.Array:
+    """Parse the strings of an array that ``pyarrow.json`` infers to be timestamps.
+
+    They become dates if all are dates, timestamps in UTC if all have UTC offsets, and timestamps without a zone if none
+    has. Other strings are returned unchanged.
+    """
+    if pa.types.is_struct(inferred_type):
+        children = [_parse_times(array.field(number), item.type) for number, item in enumerate(inferred_type)]
+        return pa.StructArray.from_arrays(children, [item.name for item in inferred_type], mask=array.is_null())
+    if pa.types.is_list(inferred_type):
+        values = _parse_times(array.values, inferred_type.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
+    if not pa.types.is_timestamp(inferred_type):
+        return array
+    texts = array.drop_null()
+    has_offset = pa.compute.match_substring_regex(texts, _UTC_OFFSET)
+    if pa.compute.all(has_offset).as_py():
+        return array.cast(pa.timestamp("s", "UTC"))
+    if pa.compute.any(has_offset).as_py():
+        return array
+    is_date = pa.compute.all(pa.compute.equal(pa.compute.utf8_length(texts), len("2026-07-01"))).as_py()
+    return array.cast(pa.date32() if is_date else inferred_type)
 
 
 def _property_table(objects: list[dict[str, Any]]) -> pa.Table:
