@@ -5,20 +5,24 @@ The files are read by the library pyogrio, which the extra ``gdal`` installs. Th
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from types import ModuleType
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute
 import shapely
 
-from pqext.core.base.errors import GeometryError, UnsupportedError, warn
+from pqext.core.base.errors import CorruptFileError, GeometryError, UnsupportedError, warn
 from pqext.core.base.suggestions import did_you_mean
 from pqext.geo import crs as crs_
 from pqext.geo.linearization import linearize
 from pqext.geo.predicates.query import as_box
+from pqext.geo.text.geojson import UTC_OFFSET
 from pqext.geo.types import GeospatialType, mark
 from pqext.geo.wkb import binary_chunks, to_iso_wkb
 
@@ -124,18 +128,19 @@ def open_file(
             )
             layer = layers[0]
     with gdal_faults(pyogrio, source):
-        opened = pyogrio.open_arrow(
-            source, layer=layer, columns=None if columns is None else [*columns], bbox=box, mask=mask,
-            where=where, batch_size=BATCH_ROWS, use_pyarrow=True,
-        )
+        selection = {"layer": layer, "bbox": box, "mask": mask, "where": where, **_stream_options(pyogrio)}
+        opened = pyogrio.open_arrow(source, columns=None if columns is None else [*columns], **selection)
         meta, reader = opened.__enter__()
     try:
         missing = [name for name in columns or () if name not in reader.schema.names]
         if missing:
             names = pyogrio.read_info(source, layer=layer)["fields"].tolist()
             raise ValueError(f"{source} has no column {missing[0]!r}{did_you_mean(missing[0], names)}")
-        layout = _Layout.from_schema(reader.schema, meta)
-        batches = layout.batches(reader, curves == "linearize", pyogrio, source)
+        with gdal_faults(pyogrio, source):
+            first_batches = [*islice(reader, 2)]
+            time_types = _time_types(pyogrio, source, reader.schema, first_batches, selection)
+        layout = _Layout.from_schema(reader.schema, meta, time_types)
+        batches = layout.batches(chain(first_batches, reader), curves == "linearize", pyogrio, source)
         yield pa.RecordBatchReader.from_batches(layout.schema, batches)
     finally:
         opened.__exit__(None, None, None)
@@ -149,11 +154,11 @@ class _Layout:
         self.position = position
 
     @classmethod
-    def from_schema(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
-        """Create the layout of a layer that GDAL has opened."""
+    def from_schema(cls, schema: pa.Schema, meta: dict[str, Any], types: Mapping[str, pa.DataType]) -> _Layout:
+        """Create the layout of a layer that GDAL has opened. ``types`` are the types of its columns of times."""
         name = meta.get("geometry_name") or "wkb_geometry"
         position = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
-        fields = [field.remove_metadata() for field in schema]
+        fields = [field.remove_metadata().with_type(types.get(field.name, field.type)) for field in schema]
         if position is not None:
             attributes = {field.name for number, field in enumerate(schema) if number != position}
             own = next(choice for choice in ("geometry", "geom", "geom_") if choice not in attributes)
@@ -163,7 +168,7 @@ class _Layout:
         return cls(pa.schema(fields), position)
 
     def batches(
-        self, reader: pa.RecordBatchReader, is_linear: bool, pyogrio: ModuleType, source: str
+        self, reader: Iterator[pa.RecordBatch], is_linear: bool, pyogrio: ModuleType, source: str
     ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the layer with geometries as ISO WKB."""
         row = 0
@@ -180,9 +185,81 @@ class _Layout:
                 except GeometryError as error:
                     error.row = row + (error.row or 0)
                     raise
-            columns = [column.cast(field.type) for column, field in zip(columns, self.schema, strict=True)]
+            columns = [_as_type(column, field, source) for column, field in zip(columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             row += batch.num_rows
+
+
+def _stream_options(pyogrio: ModuleType) -> dict[str, Any]:
+    """Return the options of Arrow streams.
+
+    Times are read as text, because GDAL's timestamps of some formats lack the offset from UTC. pyogrio supports this
+    from version 0.12.
+    """
+    options = {"batch_size": BATCH_ROWS, "use_pyarrow": True}
+    has_text = "datetime_as_string" in inspect.signature(pyogrio.open_arrow).parameters
+    return {**options, "datetime_as_string": True} if has_text else options
+
+
+def _time_types(
+    pyogrio: ModuleType, source: str, schema: pa.Schema, first_batches: list[pa.RecordBatch], options: dict[str, Any]
+) -> dict[str, pa.DataType]:
+    """Return the types of columns of times: timestamps in UTC if any time has an offset from UTC, else without a zone.
+
+    If a layer has more than one batch, columns without an offset in the first batches are read in full.
+    """
+    local = []
+    for field in schema:
+        if (field.metadata or {}).get(b"GDAL:OGR:type") == b"DateTime":
+            local.append(field.name)
+        elif pa.types.is_timestamp(field.type):
+            warn(
+                f"{source}: column {field.name!r} may have wrong times, because this version of GDAL ignores offsets "
+                "from UTC; update pyogrio to 0.12 or later with GDAL 3.11 or later",
+                UserWarning,
+            )
+    names = [*local]
+    for batch in first_batches:
+        local = [name for name in local if not _has_offset(batch.column(name))]
+    if local and len(first_batches) > 1:
+        has_filter = options["bbox"] is not None or options["mask"] is not None
+        with pyogrio.open_arrow(source, columns=local, read_geometry=has_filter, **options) as (_, reader):
+            for batch in reader:
+                local = [name for name in local if not _has_offset(batch.column(name))]
+                if not local:
+                    break
+    return {name: pa.timestamp("ms", None if name in local else "UTC") for name in names}
+
+
+def _has_offset(texts: pa.Array) -> bool:
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, UTC_OFFSET)).as_py())
+
+
+def _as_type(column: pa.Array, field: pa.Field, source: str) -> pa.Array:
+    """Cast a column to the type of ``field``, and parse times.
+
+    Raises:
+        CorruptFileError: If a text is not a time.
+    """
+    if not pa.types.is_timestamp(field.type) or not pa.types.is_string(column.type):
+        return column.cast(field.type)
+    compute = pa.compute
+    texts = compute.replace_substring_regex(column, r"(\.\d{3})\d+", r"\1")
+    if field.type.tz is not None:
+        has_offset = compute.match_substring_regex(texts, UTC_OFFSET)
+        if not compute.all(has_offset, min_count=0).as_py():
+            warn(
+                f"{source}: column {field.name!r} has times with and without an offset from UTC; times without an "
+                "offset are read as UTC",
+                UserWarning,
+            )
+            texts = compute.if_else(has_offset, texts, compute.binary_join_element_wise(texts, "Z", ""))
+    try:
+        return texts.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(
+            f"a value is not a time: {error}; omit the column with columns=", path=source, column=field.name
+        ) from None
 
 
 @contextmanager

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import shutil
+import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 import shapely
@@ -16,7 +21,7 @@ from click.testing import CliRunner
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.core.base.errors import GeometryError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, GeometryError, UnsupportedError
 from pqext.geo import linearization, vector_files
 
 geopandas = pytest.importorskip("geopandas")
@@ -344,3 +349,76 @@ def test_paths_that_pyogrio_misreads_are_errors(name: str, tmp_path: Path) -> No
     (tmp_path / name).touch()
     with pytest.raises(ValueError, match="rename the file"):
         geo.read_file(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore:Non-conformant content:RuntimeWarning")
+@pytest.mark.parametrize("extension", ["gpkg", "fgb"])
+def test_times_are_those_of_geopandas(extension: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{extension}"
+    times = ["2026-07-01 12:00:00.5", None, "1969-12-31 23:59:59"]
+    local, points = pandas.to_datetime(times, format="ISO8601"), [shapely.Point(1, 2)] * 3
+    frame = geopandas.GeoDataFrame(
+        {"local": local, "zoned": local.tz_localize("Europe/Berlin"), "utc": local.tz_localize("UTC")},
+        geometry=points, crs=4326,
+    )  # fmt: skip
+    frame.to_file(path)
+    table = geo.read_file(path)
+    instant = pa.timestamp("ms", "UTC")
+    assert [table.schema.field(name).type for name in ("local", "zoned", "utc")] == [
+        pa.timestamp("ms"), instant, instant,
+    ]  # fmt: skip
+    expected = geopandas.read_file(path)
+    for name in ("local", "zoned", "utc"):
+        column = expected[name].dt.tz_convert("UTC") if name != "local" else expected[name]
+        assert table[name].to_pylist() == [None if pandas.isna(time) else time for time in column]
+
+
+def test_time_with_an_offset_after_the_first_batch_makes_the_column_instants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_files, "BATCH_ROWS", 2)
+    texts = [None, None, None, "2026-07-01T12:00:00+02:00"]
+    point = {"type": "Point", "coordinates": [1, 2]}
+    features = [
+        {"type": "Feature", "geometry": point, "properties": {"n": number, "t": text}}
+        for number, text in enumerate(texts)
+    ]
+    path = tmp_path / "a.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    for options in ({}, {"bbox": (0, 0, 5, 5)}, {"columns": ["t"], "where": "n > 0"}):
+        table = geo.read_file(path, **options)
+        assert table.schema.field("t").type == pa.timestamp("ms", "UTC")
+        assert table["t"].to_pylist()[-1] == datetime.datetime(2026, 7, 1, 10, tzinfo=datetime.UTC)
+    assert geo.read_file(path, where="n < 3").schema.field("t").type == pa.timestamp("ms")
+
+
+def write_times(path: Path, texts: list[str]) -> None:
+    """Write a GeoPackage whose times are the texts."""
+    local = pandas.to_datetime(["2026-07-01 12:00"] * len(texts))
+    geopandas.GeoDataFrame({"t": local}, geometry=[shapely.Point(1, 2)] * len(texts), crs=4326).to_file(path)
+    with closing(sqlite3.connect(path)) as database:
+        for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f'DROP TRIGGER "{trigger}"')
+        for number, text in enumerate(texts, 1):
+            database.execute("UPDATE a SET t = ? WHERE fid = ?", (text, number))
+        database.commit()
+
+
+def test_times_without_an_offset_among_instants_are_utc_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "a.gpkg"
+    write_times(path, ["2026-07-01T12:00:00.1234567+02:00", "2026-07-01T12:00:00", "2026-07-01T12:00Z"])
+    with pytest.warns(UserWarning, match=r"a\.gpkg: column 't' has times with and without an offset from UTC"):
+        table = geo.read_file(path)
+    hours = [(10, 123_000), (12, 0), (12, 0)]
+    assert table["t"].to_pylist() == [
+        datetime.datetime(2026, 7, 1, hour, 0, 0, micros, datetime.UTC) for hour, micros in hours
+    ]
+
+
+def test_text_that_is_not_a_time_is_an_error_with_column_and_path(tmp_path: Path) -> None:
+    path = tmp_path / "a.gpkg"
+    write_times(path, ["2026-07-01T12:00:00", "soon"])
+    with pytest.raises(CorruptFileError, match=r"not a time.*soon") as caught:
+        geo.read_file(path)
+    assert (caught.value.path, caught.value.column) == (str(path), "t")
+    assert geo.read_file(path, columns=[]).num_rows == 2

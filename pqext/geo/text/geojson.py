@@ -45,7 +45,7 @@ _CELLS_PER_BYTE = 8
 _MAX_PATHS = 1 << 22
 _DECIMAL = pa.decimal128(38, 0)
 _INT64 = 1 << 63
-_UTC_OFFSET = "^.{11}.*(Z|[+-][0-9:]+)$"
+UTC_OFFSET = "^.{11}.*(Z|[+-][0-9:]+)$"
 """Regular expression of ISO 8601 timestamps that end in an offset from UTC."""
 
 
@@ -384,7 +384,7 @@ def _parse_times(array: pa.Array, inferred_type: pa.DataType) -> pa.Array:
     if not pa.types.is_timestamp(inferred_type):
         return array
     texts = array.drop_null()
-    has_offset = pa.compute.match_substring_regex(texts, _UTC_OFFSET)
+    has_offset = pa.compute.match_substring_regex(texts, UTC_OFFSET)
     if pa.compute.all(has_offset).as_py():
         return array.cast(pa.timestamp("s", "UTC"))
     if pa.compute.any(has_offset).as_py():
