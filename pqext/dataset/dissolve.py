@@ -7,10 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
-from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.base.suggestions import did_you_mean, unknown_column_message
 from pqext.dataset.geometry_rows import GeometryRows
 from pqext.geo.joins.geometry_column import call_shapely
 from pqext.geo.wkb import from_shapely
@@ -39,16 +40,17 @@ def dissolve(
             group.
         column: The geometry column; by default the only one.
         method: ``"union"`` for the union of the geometries, ``"envelope"`` for the smallest rectangle around them.
-        aggregates: Functions of further columns by name, such as ``{"population": "sum"}``: the hash aggregations of
-            pyarrow.
+        aggregates: One function for each further column, such as ``{"population": "sum"}``. The functions are the hash
+            aggregations of pyarrow.
 
     Returns:
         A row for each group in the order of first appearance: the columns of ``by``, the geometry in the CRS of the
         input, and the aggregates as ``population_sum``. The geometry is null if all geometries of the group are.
 
     Raises:
-        ValueError: If a column or method is unknown.
-        TypeError: If the geometry column is GEOGRAPHY, or Arrow cannot dictionary-encode a column of ``by``.
+        ValueError: If a column, method or function is unknown.
+        TypeError: If ``aggregates`` does not map columns to one function each, the geometry column is GEOGRAPHY, or
+            Arrow cannot dictionary-encode a column of ``by``.
         GeometryError: If WKB is invalid or GEOS cannot unite the geometries.
 
     Example:
@@ -62,6 +64,9 @@ def dissolve(
     """
     if method not in get_args(Method):
         raise ValueError(f"method must be 'union' or 'envelope', not {method!r}")
+    if not isinstance(aggregates, Mapping | None):
+        example = {"population": "sum"}
+        raise TypeError(f"aggregates must map columns to functions, such as {example}, not {aggregates!r}")
     keys, functions = [by] if isinstance(by, str) else list(by), dict(aggregates or {})
     source = GeometryRows.from_input(rows, column, "the input", "column=")
     for name in (*keys, *functions):
@@ -69,6 +74,8 @@ def dissolve(
             raise ValueError(unknown_column_message(name, source.schema.names))
     if source.name in (*keys, *functions):
         raise ValueError(f"{source.name!r} is the geometry column, which is combined and cannot form groups")
+    for name, function in functions.items():
+        _check_function(name, function)
     if source.type is not None and not source.type.planar:
         raise TypeError("dissolve requires planar geometries: project GEOGRAPHY with Scan.to_crs or geo.transform")
     groups: _Unions | _Envelopes = _Unions() if method == "union" else _Envelopes()
@@ -93,6 +100,18 @@ def dissolve(
         [*(grouped[name] for name in keys), geometries, *(grouped[name] for name in added)],
         schema=pa.schema([*(grouped.schema.field(name) for name in keys), field, *map(grouped.schema.field, added)]),
     )
+
+
+def _check_function(column: str, function: Any) -> None:
+    """Raise ``TypeError`` or ``ValueError`` with all functions if ``function`` is not an aggregation of a column."""
+    prefix, without_column = "hash_", ("count_all", "pivot_wider")
+    names = [name.removeprefix(prefix) for name in pa.compute.list_functions() if name.startswith(prefix)]
+    known = sorted({*names} - {*without_column})
+    if function not in known:
+        listed = ", ".join(map(repr, known))
+        meant = did_you_mean(function, known) if isinstance(function, str) else ""
+        error = ValueError if isinstance(function, str) else TypeError
+        raise error(f"aggregates[{column!r}] must be one of {listed}, not {function!r}{meant}")
 
 
 class _Groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,11 @@ def test_groups_without_geometries_are_null() -> None:
         (("c",), {}, ValueError, "'c'"),
         (("shape",), {}, ValueError, "'shape' is the geometry column"),
         (("a",), {"method": "hull"}, ValueError, "method must be 'union' or 'envelope', not 'hull'"),
-        (("a",), {"aggregates": {"n": "middle"}}, TypeError, "the groups cannot be aggregated"),
+        (("a",), {"aggregates": {"n": "middle"}}, ValueError, r"\['n'\] must be one of .*'mean', .* not 'middle'"),
+        (("a",), {"aggregates": {"n": "sun"}}, ValueError, "did you mean 'sum'"),
+        (("a",), {"aggregates": {"n": ["sum", "max"]}}, TypeError, r"\['n'\] must be one of .*'sum'.* not \['sum', "),
+        (("a",), {"aggregates": "sum"}, TypeError, "aggregates must map columns to functions.*'sum'.* not 'sum'"),
+        (("a",), {"aggregates": {"shape": "sum"}}, ValueError, "'shape' is the geometry column"),
         (("a",), {"column": "n"}, TypeError, "column 'n' of the input is double, not WKB"),
     ],
 )
@@ -121,3 +126,16 @@ def test_geography_and_nested_keys_are_rejected() -> None:
     nested = pa.table({"k": [[1]], "g": geo.from_points([1.0], [2.0])})
     with pytest.raises(TypeError, match=r"cannot group by column 'k' of type list<.*; cast it"):
         geo.dissolve(nested, "k", column="g")
+
+
+def test_every_function_in_the_error_aggregates_numbers() -> None:
+    with pytest.raises(ValueError, match="must be one of") as caught:
+        geo.dissolve(table(), "a", aggregates={"n": "middle"})
+    names = re.findall(r"'(\w+)'", str(caught.value).partition("must be one of")[2].partition(", not ")[0])
+    assert {"sum", "mean", "min", "max", "count", "list", "first", "stddev"} <= {*names}
+    flags = table().append_column("flag", pa.array([True] * ROWS))
+    for name in names:
+        if name in ("any", "all"):
+            assert geo.dissolve(flags, "a", aggregates={"flag": name}).column_names[-1] == f"flag_{name}"
+            continue
+        assert geo.dissolve(table(), "a", aggregates={"n": name}).column_names[-1] == f"n_{name}"
