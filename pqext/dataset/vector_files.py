@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from pqext.core.base.errors import GeometryError, ParquetError, UnsupportedError
 from pqext.core.base.local_paths import check_target
@@ -20,6 +21,7 @@ from pqext.core.write.table_inputs import as_table
 from pqext.dataset.reading import scan
 from pqext.geo import crs as crs_
 from pqext.geo.frames import from_geopandas, geometry_columns
+from pqext.geo.functions.measures import geometry_type, is_empty
 from pqext.geo.summary import statistics
 from pqext.geo.types import GeospatialType, unmark
 from pqext.geo.vector_files import BATCH_ROWS, check_path, gdal_faults, require_pyogrio
@@ -35,6 +37,8 @@ FORMATS = {
 """GDAL drivers by file extension."""
 _TYPED_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB", "GPX"})
 """Drivers that require a single geometry type per layer; FlatGeobuf only if geometries have Z."""
+_DEGREE_DRIVERS = frozenset({"GeoJSON", "GeoJSONSeq", "KML", "GPX"})
+"""Drivers that transform coordinates to longitudes and latitudes, for which empty points have no values."""
 _TYPES = {
     1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon",
     7: "GeometryCollection",
@@ -114,7 +118,8 @@ def write_file(
     first_batches = [*islice(batches, 1)]
     layer_type = _geometry_type(driver, first_batches, name)
     top_code = math.inf if driver != "FlatGeobuf" else 1999 if layer_type.endswith(" Z") else 999
-    stream = _Stream(_storable_batch(batch, schema, name, top_code) for batch in chain(first_batches, batches))
+    is_null = driver in _DEGREE_DRIVERS
+    stream = _Stream(_storable_batch(batch, schema, name, top_code, is_null) for batch in chain(first_batches, batches))
     with _replace_at_end(target, append) as staged_path, stream.raise_recorded_error(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
@@ -204,8 +209,10 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
     return plain.with_type(type)
 
 
-def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float) -> pa.RecordBatch:
-    """Convert a batch to types that GDAL supports.
+def _storable_batch(
+    batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float, empty_points_are_null: bool
+) -> pa.RecordBatch:
+    """Convert a batch to types that GDAL supports, and empty points to null if the format cannot store them.
 
     Raises UnsupportedError if GDAL would drop Z or M, that is, for geometries with WKB codes above ``top_code``.
     """
@@ -217,6 +224,10 @@ def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top
     for column, own, field in zip(batch.columns, batch.schema, schema, strict=True):
         if field.name == geometry:
             (column,) = binary_chunks(to_iso_wkb(column))
+            if empty_points_are_null:
+                is_point = pa.compute.equal(geometry_type(column), "ST_Point")
+                is_empty_point = pa.compute.and_(is_point, is_empty(column))
+                column = pa.compute.if_else(is_empty_point, pa.scalar(None, column.type), column)
         elif is_variant_type(own.type):
             column = to_json(column)
         elif isinstance(column, pa.ExtensionArray):

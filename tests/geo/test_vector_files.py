@@ -422,3 +422,16 @@ def test_text_that_is_not_a_time_is_an_error_with_column_and_path(tmp_path: Path
         geo.read_file(path)
     assert (caught.value.path, caught.value.column) == (str(path), "t")
     assert geo.read_file(path, columns=[]).num_rows == 2
+
+
+@pytest.mark.parametrize("extension", ["geojsonl", "kml"])
+def test_empty_points_are_null_in_formats_of_longitudes_and_latitudes(extension: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{extension}"
+    texts = ["POINT (500000 5500000)", "POINT EMPTY", None, "POINT Z EMPTY", "LINESTRING (5e5 55e5, 6e5 55e5)"]
+    points = geo.from_wkt(pa.array(texts), crs="EPSG:25832")
+    geo.write_file(pa.table({"n": range(5), "at": points}), path)
+    result = geopandas.read_file(path)
+    expected = geopandas.GeoSeries.from_wkb(points.to_pylist(), crs=25832).to_crs(4326)
+    assert result.geometry.isna().tolist() == [False, True, True, True, False]
+    assert result.geometry[0].distance(expected[0]) < 1e-6
+    assert result.geometry[4].hausdorff_distance(expected[4]) < 1e-6
