@@ -131,7 +131,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
         if self._is_limited:
-            raise ValueError("filter() after limit() is not supported: call filter() first")
+            raise ValueError(f"filter() after {request.limit_method}() is not supported: call filter() first")
         before = [] if request.filter is None else [request.filter]
         return self._replace(filter=all_of([*before, *results]))
 
@@ -174,7 +174,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         request = self._request
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
-            raise ValueError("order_by() after limit() is not supported: call order_by() first")
+            raise ValueError(f"order_by() after {request.limit_method}() is not supported: call order_by() first")
         return self._replace(order=order_keys(keys, descending, nulls_first, request.resolve))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:

@@ -44,6 +44,8 @@ class ScanRequest:
     """The number of matching rows to skip."""
     limit: int | None = None
     """The maximum number of rows to return."""
+    limit_method: Literal["limit", "nearest"] = "limit"
+    """The method that set the limit first, for error messages."""
     skipping: Skipping | None = None
     """The data-skipping store that prunes files before they are opened."""
     timezone: str = DEFAULT

@@ -124,7 +124,8 @@ class SpatialMethods:
         near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
         result = self.schema.names if self._request.result is None else self._request.result
         column_of_distances = ComputedColumn(distance_column, self._request.resolve(distance))
-        return near.order_by(distance)._replace(result=parse_columns([*result, column_of_distances])).limit(int(k))
+        ordered = near.order_by(distance)._replace(result=parse_columns([*result, column_of_distances]))
+        return ordered.limit(int(k))._replace(limit_method="nearest")
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:

@@ -174,8 +174,16 @@ def test_errors_name_the_argument() -> None:
         scan.nearest(point, 0)
     with pytest.raises(ValueError, match="column 'id' is selected twice"):
         scan.nearest(point, distance_column="id")
-    with pytest.raises(ValueError, match="limit"):
+    with pytest.raises(ValueError, match=r"after nearest\(\)"):
         scan.nearest(point).nearest(point)
+    near = scan.nearest(point)
+    for query in (near, near.limit(1)):
+        with pytest.raises(ValueError, match=r"filter\(\) after nearest\(\) is not supported"):
+            query.filter("id = 1")
+        with pytest.raises(ValueError, match=r"order_by\(\) after nearest\(\) is not supported"):
+            query.order_by("id")
+    with pytest.raises(ValueError, match=r"filter\(\) after limit\(\) is not supported"):
+        scan.limit(1).filter("id = 1")
     with pytest.raises(TypeError, match="column id contains no geometries"):
         scan.nearest(point, column="id").to_table()
     with pytest.raises(ValueError, match="no geometry column: select a column with column="):
