@@ -122,6 +122,13 @@ def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
         if tables[-1].schema.field(0).metadata != tables[0].schema.field(0).metadata:
             reason = f"the CRS differs from the CRS of {name_of(sources[0])}"
             raise CorruptFileError(reason, path=name_of(source))
+    local_time = pa.timestamp("s")
+    times = {column.name for table in tables for column in table.schema if column.type == local_time}
+    for number, table in enumerate(tables):  # Arrow does not promote dates to timestamps
+        for position, column in enumerate(table.schema):
+            if column.type == pa.date32() and column.name in times:
+                values = table[column.name].cast(local_time)
+                tables[number] = tables[number].set_column(position, column.name, values)
     table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     name = next(name for name in ("geometry", "geom", "geom_") if name not in table.column_names)
     table = table.rename_columns([name, *table.column_names[1:]])

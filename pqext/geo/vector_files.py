@@ -253,7 +253,8 @@ def _as_type(column: pa.Array, field: pa.Field, source: str) -> pa.Array:
                 "offset are read as UTC",
                 UserWarning,
             )
-            texts = compute.if_else(has_offset, texts, compute.binary_join_element_wise(texts, "Z", ""))
+            local = compute.replace_substring_regex(texts, "^(.{10})$", r"\1T00:00")
+            texts = compute.if_else(has_offset, texts, compute.binary_join_element_wise(local, "Z", ""))
     try:
         return texts.cast(field.type)
     except pa.ArrowInvalid as error:

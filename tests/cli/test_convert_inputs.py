@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import datetime
 import gzip
 import json
 import lzma
@@ -203,3 +204,21 @@ def test_crs_option_completes_an_input_without_crs(name: str, tmp_path: Path) ->
     result = convert(path, dest, "--crs", "EPSG:25832")
     assert result.exit_code == 0, result.output
     assert geopandas.read_parquet(dest).crs == 25832
+
+
+def test_dates_and_times_of_several_geojson_files_become_times(tmp_path: Path) -> None:
+    texts = {"a": "2026-07-01", "b": "2026-07-01T12:00:00", "c": None, "d": "2026-07-01T12:00:00Z"}
+    paths = {name: tmp_path / f"{name}.geojson" for name in texts}
+    for name, text in texts.items():
+        feature = {"type": "Feature", "geometry": None, "properties": {"t": text}}
+        paths[name].write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    dest = tmp_path / "out.parquet"
+    assert convert(*(paths[name] for name in "abc"), dest).exit_code == 0
+    times = pq.read_table(dest)["t"]
+    assert pa.types.is_timestamp(times.type)
+    assert times.type.tz is None
+    days = [text and datetime.datetime.fromisoformat(text) for text in texts.values()]
+    assert times.to_pylist() == days[:3]
+    result = convert(paths["b"], paths["d"], dest)
+    assert result.exit_code == 2
+    assert "t has incompatible types" in " ".join(result.output.split())

@@ -406,10 +406,10 @@ def write_times(path: Path, texts: list[str]) -> None:
 
 def test_times_without_an_offset_among_instants_are_utc_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "a.gpkg"
-    write_times(path, ["2026-07-01T12:00:00.1234567+02:00", "2026-07-01T12:00:00", "2026-07-01T12:00Z"])
+    write_times(path, ["2026-07-01T12:00:00.1234567+02:00", "2026-07-01T12:00:00", "2026-07-01T12:00Z", "2026-07-01"])
     with pytest.warns(UserWarning, match=r"a\.gpkg: column 't' has times with and without an offset from UTC"):
         table = geo.read_file(path)
-    hours = [(10, 123_000), (12, 0), (12, 0)]
+    hours = [(10, 123_000), (12, 0), (12, 0), (0, 0)]
     assert table["t"].to_pylist() == [
         datetime.datetime(2026, 7, 1, hour, 0, 0, micros, datetime.UTC) for hour, micros in hours
     ]
