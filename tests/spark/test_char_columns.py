@@ -110,6 +110,17 @@ def test_conditions_on_char_columns_match_spark(spark: Any, path: Path, literal:
 
 
 @pytest.mark.spec("spark.schema-note.char")
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_every_engine_pads_values_of_char_columns_like_spark(spark: Any, path: Path, engine: str) -> None:
+    theirs, ours = spark.read.parquet(str(path)), read(spark, str(path), engine=engine)
+    assert sorted(ours.collect(), key=lambda row: row.id) == sorted(theirs.collect(), key=lambda row: row.id)
+    texts = ["c = 'ab'", "c > 'ab'", "coalesce(c, 'q') <> 'ab'", "s.c = 'ab'"]
+    with settings(spark, **INTERPRETED):
+        frames = [read(spark, str(path), ["id"], text, engine=engine) for text in texts]
+        assert ids(*frames) == by_conditions(theirs, texts)
+
+
+@pytest.mark.spec("spark.schema-note.char")
 def test_reads_leave_conditions_on_char_columns_to_spark(spark: Any, path: Path) -> None:
     theirs, ours = spark.read.parquet(str(path)), read(spark, str(path))
     file, expressions = str(path), [col("c") == col("d"), col("c") < "ab\t"]

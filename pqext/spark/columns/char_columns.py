@@ -30,7 +30,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.spark.columns.recorded_schema import field_at_path
 
-_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"\bchar\((\d{1,9})\)", re.ASCII)
 _MOST_CHARACTERS = 1 << 22
 """Maximum size of the texts that replace the literals of a comparison with a CHAR column."""
@@ -43,7 +43,7 @@ def char_lengths(schema: T.StructType) -> dict[str, int]:
 
 
 def _recorded_type(field: T.StructField) -> str:
-    return str((field.metadata or {}).get(_KEY))
+    return str((field.metadata or {}).get(CHAR_TYPE))
 
 
 def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:

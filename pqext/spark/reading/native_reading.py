@@ -22,6 +22,7 @@ from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, I
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.settings import CASE_SENSITIVE
 from pqext.spark.base.types import marked_struct
+from pqext.spark.columns.char_columns import CHAR_TYPE
 from pqext.spark.columns.names import quote
 from pqext.spark.functions.variant_paths import get_in_timezone
 from pqext.spark.pushdown.conditions import condition, field_type, variant
@@ -188,7 +189,8 @@ class NativeRead:
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the result as a data frame of ``spark``."""
         folders = [name for name, layout in self.layouts.items() if layout == "folder"]
-        schema = T.StructType([T.StructField(name, self._source_type(name)) for name in self.layouts])
+        fields = [T.StructField(name, self._source_type(name), True, self._metadata(name)) for name in self.layouts]
+        schema = T.StructType(fields)
         rows = _empty_frame(spark, schema)
         if self.files:
             reader = _session(spark, self._settings(spark)).read.schema(schema)
@@ -226,6 +228,11 @@ class NativeRead:
                 return marked_struct(self.survey.storage[name].type)
         return self.stored[name].dataType
 
+    def _metadata(self, name: str) -> dict[str, Any] | None:
+        """Return the metadata of a column for Spark's reader, which pads the values of CHAR types."""
+        metadata = self.stored[name].metadata or {}
+        return {CHAR_TYPE: metadata[CHAR_TYPE]} if self.layouts[name] == "plain" and CHAR_TYPE in metadata else None
+
     def _settings(self, spark: SparkSession) -> dict[str, str]:
         """Return the settings of the session that reads."""
         as_struct = not {"leaf", "struct"}.isdisjoint(self.layouts.values())
@@ -235,6 +242,7 @@ class NativeRead:
             CASE_SENSITIVE: str(self.query.case_sensitive).lower(),
             "spark.sql.parquet.ignoreVariantAnnotation": str(as_struct).lower(),
             "spark.sql.parquet.filterPushdown": str(self._is_pushed).lower(),
+            _READ_SIDE_PADDING: str(spark.conf.get(_READ_SIDE_PADDING, "true")).lower(),
             _UPPER: str(upper),
         }
 
@@ -279,6 +287,7 @@ class NativeRead:
             yield column.alias(field.name, metadata=field.metadata) if field.metadata else column.alias(field.name)
 
 
+_READ_SIDE_PADDING = "spark.sql.readSideCharPadding"
 _UPPER = "spark.sql.files.maxPartitionBytes"
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] = WeakKeyDictionary()
 
