@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
-from pqext.core.base.suggestions import closest_name, unknown_column_message
+from pqext.core.base.suggestions import closest_name, join_names, unknown_column_message
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
-from pqext.dataset.expressions import Column, Value, col
+from pqext.dataset.expressions import Column, Value, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import field_error
 from pqext.dataset.expressions.visitors import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
@@ -106,13 +106,15 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     fields = dotted_names(known)
     results: list[Any] = []
     for column in columns:
-        if not isinstance(column, str) or column in fields or not _NOT_A_NAME.search(column):
+        top, _, path = column.partition(".") if isinstance(column, str) else ("", "", "")
+        is_name = column in fields or (top in known.names and not _NOT_A_NAME.search(path))
+        if not isinstance(column, str) or is_name or not _NOT_A_NAME.search(column):
             results.append(column)
             continue
         try:
             results += selection(column, lambda: known.names, lambda: fields)
         except ValueError:
-            if column.partition(".")[0] not in known.names and closest_name(column, sorted(fields)) is None:
+            if top not in known.names and closest_name(column, sorted(fields)) is None:
                 raise
             results.append(column)
     return parse_columns(results)
@@ -122,17 +124,20 @@ def restrict_columns(previous_result: Result | None, selection: Result, resolve:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
     A name selects all parts of its column that remain, and a path selects the field within a column. ``resolve``
-    resolves the names in values of the selection. Raises ``ValueError`` if an earlier selection excluded a name.
+    resolves the names in values of the selection. Raises ``ValueError`` if an earlier selection excluded a name, or
+    fields of a struct that a value needs.
     """
     if previous_result is None:
         return selection
+    names = [known for known in previous_result if isinstance(known, str)]
     results: list[str | ComputedColumn] = []
     for item in selection:
         if isinstance(item, ComputedColumn):
+            for base in bases(item.field):
+                _check_fields(".".join(operand_column(base).path), names)
             results.append(replace(item, field=resolve(item.field)))
             continue
         whole = [known for known in previous_result if item == (known if isinstance(known, str) else known.name)]
-        names = [known for known in previous_result if isinstance(known, str)]
         parts = [known for known in names if known.startswith(item + ".")]
         above = [item] if any(item.startswith(known + ".") for known in names) else []
         if not (whole or parts or above):
@@ -143,6 +148,13 @@ def restrict_columns(previous_result: Result | None, selection: Result, resolve:
             raise ValueError(message + advice)
         results += whole or above or parts
     return tuple(dict.fromkeys(results))
+
+
+def _check_fields(path: str, names: Sequence[str]) -> None:
+    """Raise ``ValueError`` if only fields of the struct at a dotted path are among the selected ``names``."""
+    fields = [name for name in names if name.startswith(f"{path}.")]
+    if fields and path not in names:
+        raise ValueError(f"only {join_names(fields)} of {path} are selected: name these fields, or select {path} first")
 
 
 def substitute_computed(

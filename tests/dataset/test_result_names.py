@@ -125,6 +125,16 @@ def test_path_in_a_computed_value_requires_a_variant(value: Any) -> None:
 
 
 @pytest.mark.spec("querying.result-names")
+@pytest.mark.parametrize("selection", [{"q": "s"}, [col("s")], "s as q", {"q": col("s")}])
+def test_struct_of_which_fields_are_excluded_is_not_selected_again(selection: Any) -> None:
+    scan = pqext.scan(FILE).select("id", "s.a")
+    with pytest.raises(ValueError, match=r"only s\.a of s are selected"):
+        scan.select(selection)
+    assert scan.select("s").to_table()["s"].to_pylist() == [row["s"] and {"a": row["s"]["a"]} for row in ROWS]
+    assert scan.select({"q": "s.a"}).to_table()["q"].to_pylist() == [row["s"] and row["s"]["a"] for row in ROWS]
+
+
+@pytest.mark.spec("querying.result-names")
 def test_order_by_a_stored_column_whose_name_a_computed_column_has() -> None:
     scan = pqext.scan(FILE).order_by("x").select({"x": col("id") * 2})
     assert scan.to_table().to_pydict() == {"x": [8, 4, 0, 6, 2]}
