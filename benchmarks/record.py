@@ -25,6 +25,7 @@ COMMANDS = {
     "spark": [],
     "spark_views": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
+    "geospatial": ["--repeat", "3"],
     "footer_forms": [],
     "wide_footer": [],
     "flat_footer": [],
