@@ -218,7 +218,10 @@ def numbers(data: st.DataObject, kinds: dict[str, str]) -> tuple[Any, Getter]:
     elif kinds[name] == "struct":
         part = data.draw(st.sampled_from("ab"))
         value = data.draw(st.sampled_from([col(f"{name}.{part}"), col([name, part])]))
-        get = lambda row: None if row[name] is None else row[name][part]  # noqa: E731
+
+        def get(row: Any) -> Any:
+            return None if row[name] is None else row[name][part]
+
     else:
         value, get = col(name).variant("$.age", "int64"), lambda row: _inside(row[name], "age")
     if data.draw(st.booleans()):
