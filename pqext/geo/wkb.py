@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.types.arrow_compute import decode_dictionary
+from pqext.core.schema.types.arrow_compute import to_variable_width
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
@@ -71,17 +71,8 @@ def binary_chunks(array: GeometryArray) -> list[pa.Array]:
     """
     require_bytes(array)
     check_array(array)
-    return [_to_binary_array(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
-
-
-def _to_binary_array(array: pa.Array) -> pa.Array:
-    while isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        return _to_binary_array(decode_dictionary(array))
-    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        return array
-    return array.cast(pa.binary() if pa.types.is_null(array.type) else pa.large_binary())
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [to_variable_width(chunk, pa.binary(), pa.large_binary()) for chunk in chunks]
 
 
 def columns(array: GeometryArray) -> Iterator[WkbColumn]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.types.arrow_compute import decode_dictionary
+from pqext.core.schema.types.arrow_compute import to_variable_width
 from pqext.geo.kernels.geometry_text import to_text
 from pqext.geo.kernels.wkt import to_wkb
 from pqext.geo.wkb import GeometryArray, as_columns, assemble, binary_chunks, bit_mask, storage_type
@@ -87,14 +87,5 @@ def text_chunks(array: Any) -> list[pa.Array]:
     if not any(test(held) for test in tests):
         raise TypeError(f"expected an Arrow array of strings, not {array.type}")
     check_array(array)
-    return [_to_text_array(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
-
-
-def _to_text_array(array: pa.Array) -> pa.Array:
-    while isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        return _to_text_array(decode_dictionary(array))
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        return array
-    return array.cast(pa.string() if pa.types.is_null(array.type) else pa.large_string())
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [to_variable_width(chunk, pa.string(), pa.large_string()) for chunk in chunks]

@@ -34,6 +34,20 @@ def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
     return array.dictionary_decode()
 
 
+def to_variable_width(array: pa.Array, plain: pa.DataType, large: pa.DataType) -> pa.Array:
+    """Return text or bytes as an array of type ``plain`` or ``large``, without extension types, dictionaries and views.
+
+    Arrays of the null type become ``plain``.
+    """
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return to_variable_width(decode_dictionary(array), plain, large)
+    if array.type in (plain, large):
+        return array
+    return array.cast(plain if pa.types.is_null(array.type) else large)
+
+
 def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
     """Decode a run-end encoded array. Views become plain strings or binary.
 
