@@ -9,7 +9,7 @@ import click
 
 from pqext.cli.locations import without_path
 from pqext.core.base.text import escape_text
-from pqext.core.base.usage import ADVICE
+from pqext.core.base.usage import ADVICE, RAISE_LIMIT
 
 _OPTIONS = (
     ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),
@@ -18,7 +18,8 @@ _OPTIONS = (
     (', or on_foreign="ignore" when opening it', ""),
     ("pass ignore_table_format=True", "pass --ignore-table-format"),
     ("; ignore_table_format=True writes a file that you add to the table yourself", ""),
-    (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
+    (ADVICE, "raise it with --memory-bytes"), (RAISE_LIMIT, "raise the limit with --memory-bytes"),
+    ('read with int96="us"', "pass --int96 us"),
     ('pass invalid_utf8="replace" or "binary"', "pass --invalid-utf8 replace or binary"),
     ('pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored', "pass --legacy-timezone"),
     ('pass legacy_timezone="..."', "pass --legacy-timezone"),

@@ -239,12 +239,13 @@ def _rewrite(
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
-        room = max(file.budget().room, 64)
+        budget = file.budget()
+        room = max(budget.room, 64)
         sizes = {"row_group_rows": room // 64, "row_group_bytes": room // 2}  # 32 bytes cover a row's levels
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
-                for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
+                for batch in file.iter_dictionary_batches(BATCH_ROWS, None, group, None, (), budget):
                     job.first_row, job.row_group = rows, group
                     with ErrorPathContext(file.path):
                         writer.write_batch(job.convert_batch(batch, new_schema))

@@ -147,6 +147,22 @@ def test_repeated_geometry_is_evaluated_once(logical: bombs.LogicalType) -> None
     assert time.process_time() - begin < 10 * SLOWER
 
 
+def test_small_file_cannot_decode_without_end() -> None:
+    rows = 1 << 17
+    data = bombs.looked_up(bombs.Type.BYTE_ARRAY, bombs.prefixed(b"x" * 4096), rows)  # 512 MiB of text
+    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (4, 16))
+    for read in (
+        lambda limits: sum(map(len, pqext.open(data, limits=limits).iter_batches())),
+        lambda limits: pqext.repair(data, io.BytesIO(), limits=limits).rows,
+    ):
+        assert read(high) == rows
+        with pytest.raises(MemoryLimitError, match=r"more than a file of .* raise the limit with limits=") as caught:
+            read(low)
+        assert caught.value.is_final
+    large = Limits(memory_bytes=1, memory_expansion=0)
+    assert large.decoded_for(1 << 40) == 1 << 50
+
+
 def test_limits_for_untrusted_files_can_be_overridden() -> None:
     assert Limits.untrusted().memory_for(1000) == 100 << 20
     assert Limits.untrusted().memory_for(1 << 30) == 16 << 30

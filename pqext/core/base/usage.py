@@ -17,7 +17,8 @@ from pqext.core.base.limits import Limits
 
 Chunk = tuple[str | None, int]
 """Location of a column chunk: the path of its file (None if it is the file with the footer), and its offset there."""
-ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with limits=Limits(memory_bytes=...)"
+RAISE_LIMIT = "raise the limit with limits=Limits(memory_bytes=...)"
+ADVICE = f"read fewer rows at a time with iter_batches, or {RAISE_LIMIT}"
 """Remedy for Python callers that exceed the limit. Commands name their option for the limit instead."""
 
 
@@ -100,16 +101,18 @@ class Usage:
 class Budget:
     """One of ``shares`` equal shares of the memory that ``limits`` allow for a call on a file of ``file_bytes`` bytes.
 
-    ``usage`` counts the pages that the call decodes.
+    The budget also bounds the total of all reservations, and so the time that a small file can take. ``usage`` counts
+    the pages that the call decodes.
     """
 
-    __slots__ = ("_held", "_limits", "_lock", "_size", "room", "usage")
+    __slots__ = ("_decoded", "_held", "_limits", "_lock", "_size", "room", "usage")
 
     def __init__(self, limits: Limits, file_bytes: int, usage: Usage | None = None, shares: int = 1) -> None:
         self.room = limits.memory_for(file_bytes) // shares
         self._limits = limits
         self._size = file_bytes
         self._held = 0
+        self._decoded = 0
         self.usage = usage
         self._lock = threading.Lock()
 
@@ -120,14 +123,25 @@ class Budget:
     def add(self, size: int) -> None:
         """Count ``size`` more bytes, or release bytes if ``size`` is negative.
 
-        Raises ``MemoryLimitError`` if the limit would be exceeded.
+        Raises ``MemoryLimitError`` if the limit would be exceeded, or if all bytes ever counted exceed the limit of
+        decoded bytes.
         """
+        limits = self._limits
         with self._lock:
             held = self._held + size
-            if held <= self.room or size <= 0:
+            if size <= 0:
                 self._held = held
                 return
-        limits = self._limits
+            if held <= self.room:
+                self._held = held
+                self._decoded += size
+                if self._decoded <= limits.decoded_for(self._size):
+                    return
+                self._held -= size
+                allowed = f"a file of {self._size:,} bytes and memory_bytes={limits.memory_bytes} allow; {RAISE_LIMIT}"
+                error = MemoryLimitError(f"decoding expands {self._decoded:,} bytes, more than {allowed}")
+                error.is_final = True
+                raise error
         bound = f"memory_bytes={limits.memory_bytes}"
         if self.room > limits.memory_bytes:
             bound = f"memory_expansion={limits.memory_expansion} times the {self._size} bytes of the file"

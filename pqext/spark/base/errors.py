@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.text import escape_text
-from pqext.core.base.usage import ADVICE
+from pqext.core.base.usage import ADVICE, RAISE_LIMIT
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
 
 
 _SPARK_PHRASES = (
-    (ADVICE, "raise it with memory_bytes="),
+    (ADVICE, "raise it with memory_bytes="), (RAISE_LIMIT, "raise the limit with memory_bytes="),
     ("read fewer rows at a time with iter_batches", "read fewer columns"),
     (', on the command line --union, reads files', " reads files"),
     ('skip the row, or read it as null with invalid_values="null"', "exclude the row with where="),
