@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import pqext
 from pqext import col
+from pqext.dataset import scan_executor
 from pqext.dataset.execution import parallel_decoding, stages
 from pqext.dataset.execution.parallel_decoding import divide_plans
 from pqext.dataset.planning.plan import RowGroupPlan
@@ -90,3 +92,29 @@ def test_divided_rows_are_returned_once_and_in_order(share: float, groups: int) 
         scan = pqext.scan(data, filter=col("k") < share, threads=threads)
         assert scan.to_table().equals(expected)
         assert scan.count() == expected.num_rows
+
+
+def test_threads_decode_only_if_enough_bytes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = pq.read_metadata(io.BytesIO(FILE)).row_group(0)
+    size = sum(group.column(index).total_compressed_size for index in range(3))
+    calls: list[int] = []
+
+    def decode(*arguments: Any) -> Any:
+        calls.append(1)
+        return parallel_decoding.decode_in_parallel(*arguments)
+
+    monkeypatch.setattr(stages, "decode_in_parallel", decode)
+    monkeypatch.setattr(stages, "AHEAD_BYTES", size + 1)
+    monkeypatch.setattr(scan_executor, "_FEW_ROWS", 0)
+    numbers = list(range(ROWS))
+    for filter, expected, in_parallel in (
+        (col("i") == 3100, [3100], False), (col("i") < 2999, numbers[:2999], False),
+        (col("word") != "none", numbers, True),
+    ):  # fmt: skip
+        calls.clear()
+        assert pqext.read_table(FILE, filter=filter, threads=2)["i"].to_pylist() == expected
+        assert bool(calls) is in_parallel, filter
+    consumed = iter(parts(FILE, 1))
+    with pqext.open(FILE) as file:
+        assert parallel_decoding.have_bytes(consumed, file, size)[0]
+    assert [plan.index for plan in consumed] == [1, 2]  # later row groups are not planned yet

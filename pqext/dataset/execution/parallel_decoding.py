@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.errors import CorruptFileError, MemoryLimitError
 from pqext.core.base.threads import Workers, thread_count
 from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges, intersection
 from pqext.dataset.planning.plan import RowGroupPlan
 
@@ -113,6 +114,30 @@ def decode_in_parallel(runs: Iterable[Run], threads: int, max_active_runs: int) 
                 steps.is_stopped = True
 
 
+def have_bytes(
+    plans: Iterator[RowGroupPlan], file: ParquetFile, least: int
+) -> tuple[bool, Iterator[RowGroupPlan]]:
+    """Return whether ``plans`` read about ``least`` stored bytes or more, and the plans again.
+
+    Plans are consumed until their bytes suffice, so that the last row groups are planned while the first are decoded.
+    """
+    consumed: list[RowGroupPlan] = []
+    size = 0
+    while size < least:
+        plan = next(plans, None)
+        if plan is None:
+            return False, iter(consumed)
+        consumed.append(plan)
+        if plan.rows_read:
+            group = file.row_groups[plan.index]
+            try:
+                stored = sum(group.chunk(leaf).byte_range[1] for leaf in _leaves_read(plan, file))
+            except CorruptFileError:  # decoding reports it
+                break
+            size += stored * plan.rows_read // max(plan.num_rows, 1)
+    return True, chain(consumed, plans)
+
+
 def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
     """Yield the ``plans`` in order. The last plans of a local file are split so that all ``threads`` have work."""
     waiting = iter(plans)
@@ -161,15 +186,20 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
 
     None if a leaf column has no offset index, or if there are no leaf columns or more than ``_MOST_LEAVES``.
     """
-    group, leaves = file.row_groups[plan.index], []
-    for stage in plan.stages:
-        nodes = [file.schema.root] if stage.columns is None else map(file.schema.find, stage.columns)
-        leaves += [leaf for node in nodes if node is not None for leaf in node.leaves()]
-        leaves += [file.schema.leaves[leaf] for _, leaf in (*stage.asked, *stage.leaves)]
+    group, leaves = file.row_groups[plan.index], _leaves_read(plan, file)
     if not leaves or len(leaves) > _MOST_LEAVES or not all(group.chunk(leaf).has_offset_index for leaf in leaves):
         return None
     pages = group.chunk(leaves[0]).page_locations
     return None if pages is None else np.asarray(pages.starts, np.int64)
+
+
+def _leaves_read(plan: RowGroupPlan, file: ParquetFile) -> list[SchemaNode]:
+    leaves: list[SchemaNode] = []
+    for stage in plan.stages:
+        nodes = [file.schema.root] if stage.columns is None else map(file.schema.find, stage.columns)
+        leaves += [leaf for node in nodes if node is not None for leaf in node.leaves()]
+        leaves += [file.schema.leaves[leaf] for _, leaf in (*stage.asked, *stage.leaves)]
+    return leaves
 
 
 def _row_at(rows: RowRanges, number: int) -> int:

@@ -26,7 +26,7 @@ from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flag_rows, row_numbers
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
-from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans
+from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans, have_bytes
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
@@ -34,7 +34,7 @@ from pqext.dataset.planning.plan import RowGroupPlan, Stage, check_batches, merg
 from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20
-"""Files with fewer bytes are read on demand, without threads."""
+"""If fewer stored bytes are to be read, row groups are read on demand, without threads."""
 _STAGE_ROWS = 1 << 19
 """Maximum number of rows of a filter's columns that are decoded at a time."""
 _FEWEST_ROWS = 1024
@@ -63,8 +63,9 @@ def matching(
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
     options = file.options
     threads = thread_count(options.threads)
-    with_prefetch = with_prefetch and file.source.size >= AHEAD_BYTES and threads > 1 and not options.skips_corrupt
     result = check_batches(plans, file, computed_columns)
+    if with_prefetch := with_prefetch and threads > 1 and not options.skips_corrupt:
+        with_prefetch, result = have_bytes(result, file, AHEAD_BYTES)
 
     def runs() -> Iterator[Run]:
         for plan in divide_plans(result, file, threads) if with_prefetch else result:
