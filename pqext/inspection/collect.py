@@ -10,9 +10,9 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import render_text
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
+from pqext.core.footer.flatbuffers.reading import agrees
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
-from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, FLATBUFFERS, ends_in_flat_footer
 from pqext.core.format import metadata as format
 from pqext.core.format.extension.framing import parts
 from pqext.core.format.predicate import Bounds

@@ -12,9 +12,8 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.footer.checkpoints import CHECKPOINT
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
-from pqext.core.footer.thrift_footer import MAGIC, TRAILER_BYTES
+from pqext.core.footer.thrift_footer import FLATBUFFERS, MAGIC, TRAILER_BYTES
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.framing import parts as entries
 from pqext.core.format.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType

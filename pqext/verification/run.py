@@ -11,8 +11,9 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, ends_in_flat_footer
+from pqext.core.footer.flatbuffers.reading import agrees
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
+from pqext.core.footer.thrift_footer import FLATBUFFERS, ends_in_flat_footer
 from pqext.core.format.extension.structure import extensions
 from pqext.core.io.source import FileSource
 from pqext.core.io.sources.locations import open_source
@@ -231,7 +232,7 @@ def verify(
 class _WholeFooter(ParquetFile):
     """File that is read without its jump table, which may be wrong."""
 
-    _by_table = None  # type: ignore[assignment]
+    _with_jump_table = False
 
 
 def _check_jump_table(file: ParquetFile, findings: Findings) -> None:

@@ -47,9 +47,11 @@ def test_inspecting_a_plain_file_imports_no_shapely_sqlglot_or_cryptography(file
     assert not [name for name in modules if name.startswith(("pqext.spark", "pqext.report", "pqext.variant.json"))]
 
 
-def test_reading_imports_neither_the_writer_nor_measures_on_the_globe(file: Path) -> None:
+def test_reading_imports_neither_writer_nor_rare_footers_nor_measures_on_the_globe(file: Path) -> None:
     script = f"import sys, pqext; pqext.read_table({str(file)!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     assert "pqext.core.read.reader" in modules
     assert not modules & {"pqext.core.write.writer", "pqext.core.footer.writing", "pqext.geo.predicates.globe"}
+    rare = ("checkpoints", "flatbuffers.reading", "jump_table.footer")
+    assert not modules & {f"pqext.core.footer.{name}" for name in rare}

@@ -24,7 +24,8 @@ import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, build_extension, build_file_end, tables_of
+from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, tables_of
+from pqext.core.footer.thrift_footer import FLATBUFFERS
 from pqext.core.format.extension.structure import append_extension, set_extension
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode

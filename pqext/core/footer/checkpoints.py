@@ -19,30 +19,26 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 from zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_about_file
+from pqext.core.base.errors import ParquetError, warn_about_file
 from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import with_noun
 from pqext.core.encryption.reading import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
-from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, TAIL_BYTES, read_standalone
-from pqext.core.footer.reading import read_footer
+from pqext.core.footer.flatbuffers.reading import TAIL_BYTES, read_standalone
 from pqext.core.footer.structure_lookup import peek
-from pqext.core.footer.thrift_footer import MAGIC, Footer
+from pqext.core.footer.thrift_footer import FLAT_MAGIC, MAGIC, Footer
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framing import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode, encode, uleb
-from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.source import Source
-from pqext.core.io.sources.locations import open_source
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.layout import Checkpoint
@@ -262,51 +258,24 @@ def structures_end(metadata: FileMetaData) -> int:
     return end
 
 
-def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
-    """Open the source.
+def restore_footer(source: Source, limits: Limits, options: ReadOptions, error: ParquetError) -> Footer | None:
+    """Return the last checkpoint, or the footer that precedes an interrupted append; None if there is neither.
 
-    With ``options.recover``, the error for a missing file names an unfinished file that a crashed writer left.
+    Issues a ``RecoveredFileWarning`` with ``error``, the reason why the file has no valid footer.
     """
-    try:
-        return open_source(source, filesystem, storage_options)
-    except FileNotFoundError as error:
-        raise (mention_unfinished(error, source) if options.recover else error) from None
-
-
-def footer_or_checkpoint(
-    source: Source, limits: Limits, options: ReadOptions,
-    by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
-) -> Footer:
-    """Read the footer, like :func:`pqext.core.footer.reading.read_footer`.
-
-    If the footer is invalid and ``options.recover`` is set, return the last checkpoint, or the footer that precedes an
-    interrupted append, and issue a ``RecoveredFileWarning``. Raises the error of the footer if there is neither.
-    """
-    try:
-        footer = read_footer(source, limits, options.decryption, by_table)
-        if options.recover:
-            resolve_columns(footer.schema(limits, source.path))
-        return footer
-    except (CorruptFileError, LimitError, UnsupportedError) as error:
-        if not options.recover:
-            raise
-        saved = next(find_checkpoints(source, limits), None)
-        torn = _footer_before_torn_checkpoint(source, limits)
-        if torn is not None and (saved is None or torn.offset > saved.offset):
-            saved = torn
-        if saved is None:
-            raise
-        groups = saved.metadata.row_groups
-        index = groups.undecoded_index if isinstance(groups, LazyStructs) else None
-        rows = None if index is None else count_rows(index)
-        rows = sum(group.num_rows for group in groups) if rows is None else rows
-        if options.decryption is not None:
-            check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
-        kind = "footer" if saved is torn else "checkpoint"
-        warn_about_file(
-            source.path,
-            f"{error.message}; opened from the {kind} at offset {saved.offset:,}, which covers "
-            f"{with_noun(rows, 'row')}",
-            RecoveredFileWarning,
-        )
-        return Footer(saved.metadata, saved.offset, saved.length, saved.raw)
+    saved = next(find_checkpoints(source, limits), None)
+    torn = _footer_before_torn_checkpoint(source, limits)
+    if torn is not None and (saved is None or torn.offset > saved.offset):
+        saved = torn
+    if saved is None:
+        return None
+    groups = saved.metadata.row_groups
+    index = groups.undecoded_index if isinstance(groups, LazyStructs) else None
+    rows = None if index is None else count_rows(index)
+    rows = sum(group.num_rows for group in groups) if rows is None else rows
+    if options.decryption is not None:
+        check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
+    kind = "footer" if saved is torn else "checkpoint"
+    covered = f"the {kind} at offset {saved.offset:,}, which covers {with_noun(rows, 'row')}"
+    warn_about_file(source.path, f"{error.message}; opened from {covered}", RecoveredFileWarning)
+    return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -10,29 +10,32 @@ outdated structures are never used for a changed file. The bytes of remote foote
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
 from pqext.core.encryption.reading import check_plaintext, check_plaintext_allowed, open_encrypted
-from pqext.core.footer.flatbuffers.reading import (
+from pqext.core.footer.thrift_footer import (
+    ENCRYPTED_MAGIC,
     FLAT_MAGIC,
+    MAGIC,
+    TRAILER_BYTES,
+    FootedSource,
+    Footer,
     ends_in_flat_footer,
-    open_fallback,
-    open_instead,
-    read_standalone,
 )
-from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
+from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.source import Source
 from pqext.core.io.sources.cache import CACHE, on_clear
+from pqext.core.io.sources.locations import open_source
 from pqext.core.kernels.thrift.footer_lists import equal_bytes
 from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
 
 LEAST_INDEXED = 64 << 10
 """Minimum size of footers that are read with a jump table. Smaller footers are read completely."""
@@ -94,11 +97,12 @@ on_clear(_footer_cache.clear)
 
 def read_footer(
     source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
-    by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
+    *, with_jump_table: bool = False,
 ) -> Footer:
     """Read and index the footer of ``source``. Row groups and columns are decoded on access.
 
-    A long footer with a jump table is read lazily with ``by_table``. The table is then not among its extensions.
+    With ``with_jump_table``, a long footer with a jump table is read lazily. The table is then not among its
+    extensions.
 
     Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
     that ``decryption`` cannot decrypt, ``LimitError`` if the footer exceeds ``limits``, and ``UnsupportedError`` for
@@ -125,6 +129,8 @@ def read_footer(
         tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
+        from pqext.core.footer.flatbuffers.reading import read_standalone
+
         return _plaintext_footer(read_standalone(source, limits), decryption, source.path)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
@@ -146,8 +152,10 @@ def read_footer(
         )
     source.add_metadata(offset)
     is_plain = trailer[4:] == MAGIC and decryption is None
-    if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
-        result = by_table(source, offset, length, limits, tail)
+    if with_jump_table and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
+        from pqext.core.footer.jump_table.footer import open_indexed
+
+        result = open_indexed(source, offset, length, limits, tail)
         if result is not None:
             return result
     if length + TRAILER_BYTES <= tail_bytes:
@@ -159,9 +167,12 @@ def read_footer(
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)
     has_two = ends_in_flat_footer(raw)
-    opened = open_instead(raw, offset, limits, source.path) if has_two else None
-    if opened is not None:
-        return _plaintext_footer(opened, decryption, source.path)
+    if has_two:
+        from pqext.core.footer.flatbuffers.reading import open_fallback, open_instead
+
+        opened = open_instead(raw, offset, limits, source.path)
+        if opened is not None:
+            return _plaintext_footer(opened, decryption, source.path)
     try:
         if is_plain and length >= LEAST_INDEXED:
             metadata, end = decode_footer(raw, limits, offset, source.path)
@@ -223,3 +234,40 @@ def looks_like(head: bytes) -> str:
     if len(head) == 4 and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
         return f"; it looks like text: if it is CSV, {_CONVERT}"
     return ""
+
+
+def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
+    """Open the source.
+
+    With ``options.recover``, the error for a missing file names an unfinished file that a crashed writer left.
+    """
+    try:
+        return open_source(source, filesystem, storage_options)
+    except FileNotFoundError as error:
+        raise (mention_unfinished(error, source) if options.recover else error) from None
+
+
+def footer_or_checkpoint(
+    source: Source, limits: Limits, options: ReadOptions, *, with_jump_table: bool = True
+) -> Footer:
+    """Read the footer, like :func:`read_footer`.
+
+    If the footer is invalid and ``options.recover`` is set, return the last checkpoint, or the footer that precedes an
+    interrupted append, and issue a ``RecoveredFileWarning``. Raises the error of the footer if there is neither.
+    """
+    try:
+        footer = read_footer(source, limits, options.decryption, with_jump_table=with_jump_table)
+        if options.recover:
+            from pqext.core.footer.checkpoints import resolve_columns
+
+            resolve_columns(footer.schema(limits, source.path))
+        return footer
+    except (CorruptFileError, LimitError, UnsupportedError) as error:
+        if not options.recover:
+            raise
+        from pqext.core.footer.checkpoints import restore_footer
+
+        restored = restore_footer(source, limits, options, error)
+        if restored is None:
+            raise
+        return restored

@@ -25,6 +25,9 @@ from pqext.core.schema.nodes import Schema
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
+FLAT_MAGIC = b"PAR3"
+FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
+"""UUID of the frame with a FlatBuffers footer in a Thrift footer."""
 TRAILER_BYTES = 8
 """Size of the trailer: the footer's length in four bytes, little-endian, and the magic number."""
 
@@ -119,3 +122,8 @@ def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> byt
     finally:
         if opened is not source:
             opened.close()
+
+
+def ends_in_flat_footer(footer: Bytes) -> bool:
+    """Return whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
+    return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes

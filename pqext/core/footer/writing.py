@@ -13,10 +13,10 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError, warn
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, build_file_end, tables_of, with_flat_footer
+from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of, with_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, with_jump_table
 from pqext.core.footer.reading import read_footer
-from pqext.core.footer.thrift_footer import Footer, serialise_footer
+from pqext.core.footer.thrift_footer import FLATBUFFERS, Footer, serialise_footer
 from pqext.core.format.extension.paths import list_extensions, structures_at
 from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import FileMetaData

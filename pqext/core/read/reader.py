@@ -28,9 +28,8 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import SuggestionMixin, column_list_hint, suggest_arguments, unknown_column_message
 from pqext.core.base.text import escape_text, html_summary, with_noun
 from pqext.core.base.usage import Account, Budget
-from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.footer.chunk_offsets import ChunkRanges
-from pqext.core.footer.jump_table.footer import open_indexed
+from pqext.core.footer.reading import footer_or_checkpoint, open_to_read
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
@@ -72,7 +71,7 @@ class ParquetFile(SuggestionMixin):
     ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
     """
 
-    _by_table = staticmethod(open_indexed)
+    _with_jump_table = True
 
     def __init__(
         self, source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
@@ -88,7 +87,8 @@ class ParquetFile(SuggestionMixin):
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, self._by_table)
+                jump = self._with_jump_table
+                self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, with_jump_table=jump)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 key = self._key = schema_cache.key_of(self._footer)

@@ -19,9 +19,9 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import find_checkpoints, is_embedded, resolve_columns
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
+from pqext.core.footer.flatbuffers.reading import TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.structure_lookup import peek
-from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, FLAT_MAGIC, FLATBUFFERS, MAGIC, TRAILER_BYTES
 from pqext.core.footer.writing import without_copies
 from pqext.core.format.extension.framing import FRAME_BYTES
 from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement

@@ -24,7 +24,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import partial
-from uuid import UUID
 
 import numpy as np
 from isal.isal_zlib import crc32
@@ -35,7 +34,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.lookup import BESIDE, FlatFooter, FlatLookup
 from pqext.core.footer.structure_lookup import peek
-from pqext.core.footer.thrift_footer import MAGIC
+from pqext.core.footer.thrift_footer import FLAT_MAGIC, FLATBUFFERS, MAGIC
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.enums import CompressionCodec
 from pqext.core.format.extension.framing import FRAME_BYTES, frame
@@ -47,9 +46,6 @@ from pqext.core.kernels.flatbuffers.from_thrift import convert
 from pqext.core.options.layout import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 
-FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
-"""UUID of the frame."""
-FLAT_MAGIC = b"PAR3"
 TAIL_BYTES = 16
 """Number of bytes after the tables of a FlatBuffers footer without a Thrift footer."""
 _ABOUT = struct.Struct("<BIII")
@@ -104,11 +100,6 @@ def build_extension(tables: bytes, thrift: bytes) -> bytes:
     if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
         codec, body = CompressionCodec.LZ4_RAW, packed.tobytes()
     return frame(_ABOUT.pack(codec, len(tables), len(thrift), crc32(thrift)) + body, FLATBUFFERS)
-
-
-def ends_in_flat_footer(footer: Bytes) -> bool:
-    """Return whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
-    return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
 def parse_frame(footer: Bytes) -> EmbeddedFooter:
