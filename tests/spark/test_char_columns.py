@@ -137,11 +137,38 @@ def test_reads_leave_conditions_on_char_columns_to_spark(spark: Any, path: Path)
 
 
 @pytest.mark.spec("spark.schema-note.char")
-@pytest.mark.parametrize("name", ["spark.sql.legacy.noCharPaddingInPredicate", "spark.sql.legacy.charVarcharAsString"])
-def test_sessions_without_padding_evaluate_conditions_on_char_columns(spark: Any, path: Path, name: str) -> None:
-    with settings(spark, **INTERPRETED, **{name: "true"}):
-        text = "c in ('ab', 'abcde')"
-        assert ids(read(spark, str(path), where=text)) == by_conditions(spark.read.parquet(str(path)), [text])
+@pytest.mark.parametrize(("name", "value"), [
+    ("spark.sql.legacy.noCharPaddingInPredicate", "true"), ("spark.sql.legacy.charVarcharAsString", "true"),
+    ("spark.sql.readSideCharPadding", "false"),
+])  # fmt: skip
+def test_sessions_without_padding_evaluate_conditions_on_char_columns(
+    spark: Any, path: Path, name: str, value: str
+) -> None:
+    with settings(spark, **INTERPRETED, **{name: value}):
+        texts = ["c in ('ab', 'abcde')", "c = 'abcde'", "c <> 'abcde'", "c > 'abcde'"]
+        frames = [read(spark, str(path), where=text) for text in texts]
+        assert ids(*frames) == by_conditions(spark.read.parquet(str(path)), texts)
+
+
+@pytest.mark.spec("spark.schema-note.char")
+def test_char_types_of_folder_columns_and_in_capitals_match_spark(spark: Any, tmp_path: Path) -> None:
+    char_file(tmp_path / "t.parquet", "CHAR(5)")
+    for day in ("ab", "x"):
+        (tmp_path / "days" / f"d={day}").mkdir(parents=True)
+        file = pq.read_table(char_file(tmp_path / "days" / f"d={day}" / "t.parquet", "char(5)"), partitioning=None)
+        noted = file.drop_columns(["d"]).replace_schema_metadata(
+            {KEY: file.schema.metadata[KEY.encode()].replace(b"varchar(9)", b"char(4)")}
+        )
+        pq.write_table(noted, tmp_path / "days" / f"d={day}" / "t.parquet")
+    with settings(spark, **INTERPRETED):
+        for folder, texts in (
+            (tmp_path / "t.parquet", ["c = 'ab'", "c <> 'ab'"]),
+            (tmp_path / "days", ["d = 'ab  '", "d = 'ab' and c = 'ab'", "length(d) = 2"]),
+        ):  # fmt: skip
+            expected = ids(*(spark.read.parquet(str(folder)).where(text) for text in texts))
+            for engine in ("python", "native"):
+                frames = [read(spark, str(folder), where=text, engine=engine) for text in texts]
+                assert ids(*frames) == expected, engine
 
 
 @pytest.mark.spec("spark.schema-note.char")

@@ -154,6 +154,9 @@ def test_folders_patterns_and_compressed_files_are_read(tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(FileNotFoundError, match="no JSON files at"):
             variant.read_json(nowhere)
+    for invalid in ("\ud800/*.json", "a\ud800.json", "a\0*.json"):
+        with pytest.raises(ValueError, match="is not a valid path: it contains"):
+            variant.read_json(invalid)
 
 
 def test_files_can_be_read_again_but_file_objects_cannot(tmp_path: Path) -> None:

@@ -28,7 +28,11 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 PARTITION_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _REBASE_IN_WRITE = "spark.sql.parquet.datetimeRebaseModeInWrite"
 _TIMEZONE = "spark.sql.session.timeZone"
-_NO_PADDING = ("spark.sql.legacy.charVarcharAsString", "spark.sql.legacy.noCharPaddingInPredicate")
+_NO_PADDING = {
+    "spark.sql.legacy.charVarcharAsString": "true", "spark.sql.legacy.noCharPaddingInPredicate": "true",
+    "spark.sql.readSideCharPadding": "false",
+}
+"""Settings, and the value of each with which Spark compares CHAR columns otherwise than by padding the literals."""
 REBASE_MODES = {
     "datetime_rebase_mode": "spark.sql.parquet.datetimeRebaseModeInRead",
     "int96_rebase_mode": "spark.sql.parquet.int96RebaseModeInRead",
@@ -74,8 +78,8 @@ def is_case_sensitive(setting: Setting) -> bool:
 
 
 def pads_char_literals(setting: Setting) -> bool:
-    """Return whether Spark pads text that it compares with CHAR columns."""
-    return not any((setting(name) or "").lower() == "true" for name in _NO_PADDING)
+    """Return whether Spark pads the text that it compares with CHAR columns, and leaves the values as they are read."""
+    return not any((setting(name) or "").lower() == value for name, value in _NO_PADDING.items())
 
 
 def save_settings(setting: Setting) -> dict[str, str]:

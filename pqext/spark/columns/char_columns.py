@@ -31,7 +31,7 @@ from pqext.dataset.expressions import (
 from pqext.spark.columns.recorded_schema import field_at_path
 
 CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_CHAR = re.compile(r"\bchar\((\d{1,9})\)", re.ASCII)
+_CHAR = re.compile(r"\bchar\((\d{1,9})\)", re.ASCII | re.IGNORECASE)
 _MOST_CHARACTERS = 1 << 22
 """Maximum size of the texts that replace the literals of a comparison with a CHAR column."""
 

@@ -241,7 +241,7 @@ class Query:
     def values_schema(self) -> T.StructType:
         """Return the Spark schema of the rows that are read. Raises ``ValueError`` if a column does not exist."""
         arrow = self.arrow_schema()
-        noted: Mapping[str, RecordedField | None] = recorded_fields(self._recorded_text(arrow))
+        noted: Mapping[str, RecordedField | None] = self._recorded_fields(arrow)
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
             requested = [one for one in self.columns if isinstance(one, ComputedColumn)]
@@ -263,13 +263,15 @@ class Query:
     def stored_schema(self) -> T.StructType:
         """Return the Spark schema of all columns. Unknown user-defined types are replaced by their stored type."""
         arrow = self.arrow_schema()
-        fields = recorded_fields(self._recorded_text(arrow))
+        fields = self._recorded_fields(arrow)
         supported = {name: item for name, item in fields.items() if not item.unsupported}
         return T.StructType([apply_recorded(field, supported.get(field.name)) for field in spark_schema(arrow)])
 
-    def _recorded_text(self, arrow: pa.Schema) -> str:
-        """Return the JSON of the schema that Spark recorded in the files; empty if there is none."""
-        return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
+    def _recorded_fields(self, arrow: pa.Schema) -> dict[str, RecordedField]:
+        """Return the columns of the schema that Spark recorded in the files, without those that come from folders."""
+        text = str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
+        folders = self.partitions.schema.names
+        return {name: field for name, field in recorded_fields(text).items() if name not in folders}
 
     def schema(self) -> T.StructType:
         """Return the Spark schema of the rows that tasks return. Raises the errors of :meth:`values_schema`."""
@@ -330,7 +332,7 @@ class Query:
         names = Names.from_schema(self.arrow_schema(), self.case_sensitive)
         where = names.resolve(self.where)
         if where is not None:
-            recorded = recorded_fields(self._recorded_text(self.arrow_schema()))
+            recorded = self._recorded_fields(self.arrow_schema())
             schema = T.StructType([record.field for record in recorded.values()])
             check_char_padding(visitors.leaves(where), schema)
             where = pad_literals(self.with_instants(where), char_lengths(schema))
@@ -353,7 +355,7 @@ class Query:
         pqext would compare strings by their bytes, and intervals by the stored numbers.
         """
         arrow = self.arrow_schema()
-        noted = recorded_fields(self._recorded_text(arrow))
+        noted = self._recorded_fields(arrow)
         read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
         columns = {field.name: apply_recorded(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]

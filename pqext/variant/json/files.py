@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import ParquetError
+from pqext.core.base.local_paths import check_path
 from pqext.core.base.suggestions import SuggestionMixin
 from pqext.core.base.threads import Workers, thread_count
 from pqext.core.io.sources.store import Location
@@ -284,6 +285,7 @@ def read_json(
 def _files(path: Path) -> list[Path]:
     """Return the files for a path, a pattern or a folder, sorted by name. Raises ``FileNotFoundError`` for none."""
     name = os.fspath(path)
+    check_path(os.fsdecode(name) if isinstance(name, bytes) else name)
     if os.path.isdir(name):
         results: list[Path] = []
         for folder, folders, files in os.walk(name):
