@@ -12,7 +12,6 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from pqext.core.base.errors import GeometryError, ParquetError, UnsupportedError
 from pqext.core.base.local_paths import check_target
@@ -20,8 +19,8 @@ from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.reading import scan
 from pqext.geo import crs as crs_
+from pqext.geo.finite_geometries import finite_geometries
 from pqext.geo.frames import from_geopandas, geometry_columns
-from pqext.geo.functions.measures import geometry_type, is_empty
 from pqext.geo.summary import statistics
 from pqext.geo.types import GeospatialType, unmark
 from pqext.geo.vector_files import BATCH_ROWS, check_path, gdal_faults, require_pyogrio
@@ -37,8 +36,10 @@ FORMATS = {
 """GDAL drivers by file extension."""
 _TYPED_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB", "GPX"})
 """Drivers that require a single geometry type per layer; FlatGeobuf only if geometries have Z."""
-_DEGREE_DRIVERS = frozenset({"GeoJSON", "GeoJSONSeq", "KML", "GPX"})
-"""Drivers that transform coordinates to longitudes and latitudes, for which empty points have no values."""
+_WKB_DRIVERS = frozenset({"GPKG", "SQLite", "PGDUMP", "MEM"})
+"""Drivers that store empty parts and NaN. Others would drop them together with other coordinates, or write zeros."""
+_Z_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB"})
+"""Drivers that store Z if it is NaN, or reject it."""
 _TYPES = {
     1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon",
     7: "GeometryCollection",
@@ -79,9 +80,13 @@ def write_file(
         ImportError: If pyogrio is not installed.
         ValueError: If the extension or driver is unknown, or the rows have no geometry column or several.
         UnsupportedError: If the format cannot store a column or geometry.
-        GeometryError: With the row, if WKB is invalid.
+        GeometryError: With the row, if WKB is invalid, or if a coordinate is NaN or infinite and the format is not
+            GeoPackage.
 
-    Edges of GEOGRAPHY become straight lines, because the formats do not support other edges.
+    Edges of GEOGRAPHY become straight lines, because the formats do not support other edges. Formats other than
+    GeoPackage cannot store all empty geometries: empty points become null, and empty parts of other geometries are
+    removed. Coordinates keep their CRS, also in GeoJSON, which states it in the obsolete member ``crs`` unless
+    ``RFC7946="YES"``. Line-delimited GeoJSON, KML and GPX are in longitudes and latitudes, to which GDAL transforms.
 
     Example:
         >>> import pyarrow as pa
@@ -118,8 +123,7 @@ def write_file(
     first_batches = [*islice(batches, 1)]
     layer_type = _geometry_type(driver, first_batches, name)
     top_code = math.inf if driver != "FlatGeobuf" else 1999 if layer_type.endswith(" Z") else 999
-    is_null = driver in _DEGREE_DRIVERS
-    stream = _Stream(_storable_batch(batch, schema, name, top_code, is_null) for batch in chain(first_batches, batches))
+    stream = _Stream(_storable_batches(chain(first_batches, batches), schema, name, top_code, driver))
     with _replace_at_end(target, append) as staged_path, stream.raise_recorded_error(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
@@ -209,10 +213,23 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
     return plain.with_type(type)
 
 
+def _storable_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, geometry: str, top_code: float, driver: str
+) -> Iterator[pa.RecordBatch]:
+    """Convert batches to types that GDAL supports. The rows of geometry errors count from the first batch."""
+    row = 0
+    for batch in batches:
+        try:
+            yield _storable_batch(batch, schema, geometry, top_code, driver)
+        except GeometryError as error:
+            raise error.shift_row(row) from None
+        row += batch.num_rows
+
+
 def _storable_batch(
-    batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float, empty_points_are_null: bool
+    batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float, driver: str
 ) -> pa.RecordBatch:
-    """Convert a batch to types that GDAL supports, and empty points to null if the format cannot store them.
+    """Convert a batch to types that GDAL supports, and geometries to those that the format can store.
 
     Raises UnsupportedError if GDAL would drop Z or M, that is, for geometries with WKB codes above ``top_code``.
     """
@@ -224,10 +241,8 @@ def _storable_batch(
     for column, own, field in zip(batch.columns, batch.schema, schema, strict=True):
         if field.name == geometry:
             (column,) = binary_chunks(to_iso_wkb(column))
-            if empty_points_are_null:
-                is_point = pa.compute.equal(geometry_type(column), "ST_Point")
-                is_empty_point = pa.compute.and_(is_point, is_empty(column))
-                column = pa.compute.if_else(is_empty_point, pa.scalar(None, column.type), column)
+            if driver not in _WKB_DRIVERS:
+                column = finite_geometries(column, omit_z=driver not in _Z_DRIVERS)
         elif is_variant_type(own.type):
             column = to_json(column)
         elif isinstance(column, pa.ExtensionArray):

@@ -183,8 +183,7 @@ class _Layout:
                     plain = columns[self.position]
                     (columns[self.position],) = binary_chunks(to_iso_wkb(linearize(plain) if is_linear else plain))
                 except GeometryError as error:
-                    error.row = row + (error.row or 0)
-                    raise
+                    raise error.shift_row(row) from None
             columns = [_as_type(column, field, source) for column, field in zip(columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             row += batch.num_rows

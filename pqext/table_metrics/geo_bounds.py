@@ -153,8 +153,8 @@ def _restrict_box(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
 def _locate_error(
     error: ParquetError, file: ParquetFile, leaf: SchemaNode, row_group: int, first_row: int
 ) -> ParquetError:
-    if isinstance(error, GeometryError) and error.row is not None:
-        error = GeometryError(error.reason, rule=error.rule, row=first_row + error.row, offset=error.offset)
+    if isinstance(error, GeometryError):
+        error = error.shift_row(first_row)
     error.locate(path=file.path, row_group=row_group, column=leaf.dotted_path)
     return error
 

@@ -93,7 +93,7 @@ def test_failed_writes_leave_the_file_as_it_was(countries: pa.Table, tmp_path: P
     geo.write_file(countries, path)
     before = path.read_bytes()
     bad = pa.chunked_array([[shapely.to_wkb(shapely.Point(1, 2))], [b"\x01\x02"]])
-    with pytest.raises(GeometryError, match="row 0"):
+    with pytest.raises(GeometryError, match="row 1"):
         geo.write_file(pa.table({"geometry": bad}), path, geometry="geometry")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["a.gpkg"]
@@ -221,6 +221,7 @@ def test_errors_count_the_rows_of_preceding_batches(row: int, tmp_path: Path, mo
     with pytest.raises(GeometryError, match="curves") as caught:
         geo.read_file(path, curves="raise")
     assert caught.value.row == row
+    assert str(caught.value).startswith(f"row {row}: ")
 
 
 def test_rows_without_curves_are_unchanged() -> None:
@@ -422,6 +423,57 @@ def test_text_that_is_not_a_time_is_an_error_with_column_and_path(tmp_path: Path
         geo.read_file(path)
     assert (caught.value.path, caught.value.column) == (str(path), "t")
     assert geo.read_file(path, columns=[]).num_rows == 2
+
+
+EMPTY_PARTS = [
+    "GEOMETRYCOLLECTION (POINT EMPTY, POINT (3 4))", "MULTIPOINT (EMPTY, (1 2))", "MULTILINESTRING (EMPTY, (0 0, 1 1))",
+    "MULTIPOLYGON (EMPTY, ((0 0, 1 0, 1 1, 0 0)))", "POINT (5 6)",
+    "GEOMETRYCOLLECTION (MULTIPOINT (EMPTY, (1 2)), LINESTRING EMPTY, POINT (3 4))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("extension", ["geojson", "geojsonl", "kml", "gml", "gpkg"])
+def test_empty_parts_do_not_remove_other_parts(extension: str, tmp_path: Path) -> None:
+    path, shapes = tmp_path / f"a.{extension}", shapely.from_wkt(EMPTY_PARTS)
+    geo.write_file(pa.table({"n": range(len(shapes)), "at": geo.from_shapely(shapes)}), path)
+    written = geopandas.read_file(path).geometry.to_numpy()
+    assert [shapely.get_coordinates(shape).tolist() for shape in written] == [
+        shapely.get_coordinates(shape).tolist() for shape in shapes
+    ]
+    if extension == "geojson":  # FlatGeobuf stores no empty parts
+        geopandas.GeoDataFrame({"n": range(len(shapes))}, geometry=shapes, crs=4326).to_file(tmp_path / "a.fgb")
+        expected = geopandas.read_file(tmp_path / "a.fgb").sort_values("n").geometry.to_numpy()
+        texts = [json.dumps(feature["geometry"]) for feature in json.loads(path.read_text())["features"]]
+        assert shapely.to_wkt(shapely.from_geojson(texts)).tolist() == shapely.to_wkt(expected).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+@pytest.mark.parametrize("extension", ["geojson", "kml", "gml", "fgb", "shp"])
+@pytest.mark.parametrize("text", ["POINT (1 nan)", "LINESTRING (0 0, inf 1)", "MULTIPOINT ((1 2), (3 nan))"])
+def test_nan_that_the_format_cannot_store_is_an_error_with_the_row(
+    text: str, extension: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pqext.dataset.vector_files, "BATCH_ROWS", 2)
+    kind = shapely.from_wkt(text).geom_type
+    good = {"Point": "POINT (1 2)", "LineString": "LINESTRING (1 2, 3 4)", "MultiPoint": "MULTIPOINT ((1 2))"}[kind]
+    table = pa.table({"at": geo.from_shapely(shapely.from_wkt([good, good, good, text]))})
+    with pytest.raises(GeometryError, match=r"row 3: .*write a GeoPackage") as caught:
+        geo.write_file(table, tmp_path / f"a.{extension}", geometry="at")
+    assert caught.value.row == 3
+    assert not [*tmp_path.iterdir()]
+    geo.write_file(table, tmp_path / "a.gpkg", geometry="at")
+    assert geo.read_file(tmp_path / "a.gpkg")["geometry"].to_pylist() == table["at"].to_pylist()
+
+
+@pytest.mark.parametrize("extension", ["geojson", "kml"])
+def test_z_without_a_value_is_omitted(extension: str, tmp_path: Path) -> None:
+    for z, text in ((None, "POINT (1 2)"), (3.0, "POINT Z (1 2 3)")):
+        path = tmp_path / f"{z}.{extension}"
+        geo.write_file(pa.table({"at": geo.from_points([1.0], [2.0], [z])}), path)
+        assert shapely.to_wkt(geopandas.read_file(path).geometry.to_numpy()).tolist() == [text]
+    line = geo.from_shapely([shapely.LineString([(0, 0, 1), (1, 1, float("nan"))])])
+    with pytest.raises(GeometryError, match="row 0: Z is NaN or infinite in some positions"):
+        geo.write_file(pa.table({"at": line}), path, geometry="at")
 
 
 @pytest.mark.parametrize("extension", ["geojsonl", "kml"])

@@ -194,6 +194,11 @@ class GeometryError(ParquetError):
         self.rule = rule
         self.row = row
 
+    def shift_row(self, rows: int) -> GeometryError:
+        """Return the error with its row counted from ``rows`` rows earlier."""
+        row = None if self.row is None else self.row + rows
+        return GeometryError(self.reason, rule=self.rule, row=row, offset=self.offset)
+
 
 class CorruptDataWarning(UserWarning):
     """Rows were skipped because their bytes are corrupt and ``on_corrupt="skip"`` was passed."""

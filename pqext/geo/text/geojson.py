@@ -201,10 +201,7 @@ def write_geojson(
             try:
                 lines = list(_features(batch, name, id, precision))
             except GeometryError as error:
-                if error.row is None:
-                    raise
-                message = error.message.partition(": ")[2]
-                raise GeometryError(message, row=row + error.row, offset=error.offset) from None
+                raise error.shift_row(row) from None
             if lines:
                 sink.write((separator + ",\n".join(lines)).encode())
                 separator = ",\n"
