@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -40,6 +41,8 @@ _WKB_DRIVERS = frozenset({"GPKG", "SQLite", "PGDUMP", "MEM"})
 """Drivers that store empty parts and NaN. Others would drop them together with other coordinates, or write zeros."""
 _Z_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB"})
 """Drivers that store Z if it is NaN, or reject it."""
+_FIXED_ZONE = re.compile(r"(Etc/)?UTC|[+-]\d\d:\d\d")
+"""Time zones whose offset from UTC GDAL writes."""
 _TYPES = {
     1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon",
     7: "GeometryCollection",
@@ -208,9 +211,20 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
         return pa.field(field.name, pa.string(), field.nullable)
     plain = unmark(field).with_metadata(None)
     type = plain.type.storage_type if isinstance(plain.type, pa.BaseExtensionType) else plain.type
+    return plain.with_type(_storable_type(type))
+
+
+def _storable_type(type: pa.DataType) -> pa.DataType:
+    """Return a type that GDAL supports. GDAL writes times of named zones in UTC but without the offset from UTC."""
     if pa.types.is_string_view(type) or pa.types.is_binary_view(type):
-        type = pa.large_string() if pa.types.is_string_view(type) else pa.large_binary()
-    return plain.with_type(type)
+        return pa.large_string() if pa.types.is_string_view(type) else pa.large_binary()
+    if pa.types.is_timestamp(type) and type.tz is not None and not _FIXED_ZONE.fullmatch(type.tz):
+        return pa.timestamp(type.unit, "UTC")
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_storable_type(field.type)) for field in type])
+    if pa.types.is_dictionary(type) and (values := _storable_type(type.value_type)) != type.value_type:
+        return values
+    return type
 
 
 def _storable_batches(

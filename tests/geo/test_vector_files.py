@@ -374,6 +374,22 @@ def test_times_are_those_of_geopandas(extension: str, tmp_path: Path) -> None:
         assert table[name].to_pylist() == [None if pandas.isna(time) else time for time in column]
 
 
+@pytest.mark.parametrize("zone", ["Europe/Paris", "GMT", "+05:30", "UTC"])
+@pytest.mark.parametrize("extension", ["geojson", "gpkg", "fgb"])
+def test_times_of_any_zone_are_written_as_instants(extension: str, zone: str, tmp_path: Path) -> None:
+    path, instant = tmp_path / f"a.{extension}", datetime.datetime(2026, 7, 1, tzinfo=datetime.UTC)
+    times = pa.array([instant], pa.timestamp("ms", zone))
+    table = pa.table({
+        "t": times, "d": times.dictionary_encode(), "s": pa.StructArray.from_arrays([times], ["x"]),
+        "at": geo.from_points([1.0], [2.0]),
+    })  # fmt: skip
+    geo.write_file(table, path)
+    texts = pyogrio.read_arrow(path, datetime_as_string=True)[1]
+    for name in ("t", "d", "s.x"):
+        assert [datetime.datetime.fromisoformat(text) for text in texts[name].to_pylist()] == [instant]
+    assert geo.read_file(path)["t"].to_pylist() == [instant]
+
+
 def test_time_with_an_offset_after_the_first_batch_makes_the_column_instants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
