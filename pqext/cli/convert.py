@@ -20,6 +20,7 @@ from pqext.cli.convert_options import (
     crs_and_edges,
     csv_options,
     parse_csv_options,
+    require_crs,
     writer_options,
 )
 from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widen_types
@@ -190,6 +191,7 @@ def convert(
     Example: pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd
     """
     with usage_errors():
+        require_crs(crs)
         derived = [
             *_parse_all("points", geometry), *_parse_all("wkt", wkt), *_parse_all("geojson", geojson),
             *_parse_all("json", json_columns),
@@ -247,8 +249,8 @@ def convert(
             losses.add("the input is GeoJSON, read as one row per feature; --input-format json reads one document", 0)
         with usage_errors():
             stream = request.open(csv_parsing, on_error, losses)
-            check_crs(stream.schema, crs)
             stream = add_columns(stream, derived, document_column, *derived_type, on_error, losses)
+            check_crs(stream.schema, crs)
             column_options = _column_options(stream.schema, format, schema, geometry_options)
             writer = _writer(out, stream.schema, column_options | options)
         with _advice(on_error, is_assumed), writer, progress() as show:
@@ -382,14 +384,17 @@ def _geometry_options(crs: str | None, edges: str | None, check_range: str, orde
 def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str, Any]) -> dict[str, Any]:
     """Return the writer options for the geometry and VARIANT columns of ``schema``."""
     from pqext.core.base.suggestions import join_names
+    from pqext.geo.crs import UNKNOWN
     from pqext.geo.types import type_of
     from pqext.variant.types import is_variant_type
 
-    geometries = [field.name for field in schema if type_of(field) is not None]
+    geometries = {field.name: type for field in schema if (type := type_of(field)) is not None}
     if geometry and not geometries:
         names = ", ".join("--" + name.replace("_", "-") for name in geometry)
         raise ValueError(f"no geometry column for {names}; add a column with --geometry, --wkt or --geojson")
-    options: dict[str, Any] = {"geometry": dict.fromkeys(geometries, geometry) if geometry else {}}
+    stated = {name: value for name, value in geometry.items() if name != "crs"}
+    by_geometry = {name: geometry if type.crs == UNKNOWN else stated for name, type in geometries.items()}
+    options: dict[str, Any] = {"geometry": {name: value for name, value in by_geometry.items() if value}}
     if format == "json":  # already shredded while parsing
         return options
     variants = [field.name for field in schema if is_variant_type(field.type)]

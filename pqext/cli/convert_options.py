@@ -153,10 +153,25 @@ def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -
     return geometry.crs if crs is None else crs, edges or geometry.edges
 
 
-def check_crs(schema: pa.Schema, crs: str | None) -> None:
-    """Raise ``ValueError`` if ``--crs`` differs from the CRS of a geometry column of the input.
+def require_crs(crs: str | None) -> None:
+    """Raise ``ValueError`` if the value of ``--crs`` is not a CRS."""
+    if crs is None:
+        return
+    from pqext.core.base.errors import GeometryError
+    from pqext.geo.crs import require
 
-    Columns whose CRS is unknown are accepted.
+    if not crs.strip():
+        raise ValueError("--crs is empty; pass a code such as 'EPSG:4326', or 'srid:0' if the CRS is unknown")
+    try:
+        require(crs)
+    except GeometryError as error:
+        raise ValueError(f"--crs: {error.reason}") from None
+
+
+def check_crs(schema: pa.Schema, crs: str | None) -> None:
+    """Raise ``ValueError`` if ``--crs`` applies to no column, because all geometry columns have another CRS.
+
+    ``--crs`` applies to columns that have this CRS, derived columns among them, or whose CRS is unknown.
     """
     from pqext.core.schema.types.geometries import crs_label
     from pqext.geo.crs import UNKNOWN, equal, normalize
@@ -164,14 +179,14 @@ def check_crs(schema: pa.Schema, crs: str | None) -> None:
 
     if crs is None:
         return
-    for column in schema:
-        type = type_of(column)
-        if type is not None and type.crs != UNKNOWN and not equal(type.crs, normalize(crs)):
-            raise ValueError(
-                f"column {escape_text(column.name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
-                "relabel its coordinates; omit --crs, or transform the rows with to_crs of pqext.scan or geopandas "
-                "(pqext.write_table with geometry= corrects a wrong CRS)"
-            )
+    types = {column.name: type for column in schema if (type := type_of(column)) is not None}
+    if types and not any(type.crs == UNKNOWN or equal(type.crs, normalize(crs)) for type in types.values()):
+        name, type = next(iter(types.items()))
+        raise ValueError(
+            f"column {escape_text(name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
+            "relabel its coordinates; omit --crs, or transform the rows with to_crs of pqext.scan or geopandas "
+            "(pqext.write_table with geometry= corrects a wrong CRS)"
+        )
 
 
 def columns_of(path: Any) -> Columns | None:

@@ -206,6 +206,39 @@ def test_crs_option_completes_an_input_without_crs(name: str, tmp_path: Path) ->
     assert geopandas.read_parquet(dest).crs == 25832
 
 
+def test_crs_option_applies_to_geometries_without_a_crs(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    frame = geopandas.GeoDataFrame(
+        {"w": ["POINT (500000 5500000)"]}, geometry=geopandas.GeoSeries([shapely.Point(1, 2)], crs="OGC:CRS84")
+    )
+    frame["u"] = geopandas.GeoSeries([shapely.Point(5e5, 6e6)])
+    frame.to_parquet(path)
+    result = convert(path, dest, "--wkt", "w", "--crs", "EPSG:32633")
+    assert result.exit_code == 0, result.output
+    written = geopandas.read_parquet(dest)
+    assert (written["geometry"].crs, written["w"].crs, written["u"].crs) == ("OGC:CRS84", "EPSG:32633", "EPSG:32633")
+    assert written["w"].tolist() == [shapely.Point(5e5, 55e5)]
+    frame[["geometry", "w"]].to_parquet(path)
+    result = convert(path, dest, "--crs", "EPSG:32633")
+    assert result.exit_code == 2
+    assert "column 'geometry' has CRS OGC:CRS84" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("crs", "message"), [("", "--crs is empty"), ("nonsense", "CRS 'nonsense' is unknown"), ("EPSG:1", "no code '1'")]
+)
+@pytest.mark.parametrize("options", [[], ["--wkt", "s"]])
+def test_crs_option_that_is_not_a_crs_is_rejected(
+    crs: str, message: str, options: list[str], tmp_path: Path
+) -> None:
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    path.write_text(json.dumps(COLLECTION))
+    result = convert(path, dest, *options, "--crs", crs)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not dest.exists()
+
+
 def test_dates_and_times_of_several_geojson_files_become_times(tmp_path: Path) -> None:
     texts = {"a": "2026-07-01", "b": "2026-07-01T12:00:00", "c": None, "d": "2026-07-01T12:00:00Z"}
     paths = {name: tmp_path / f"{name}.geojson" for name in texts}
