@@ -22,7 +22,7 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.geo import crs as crs_
 from pqext.geo.linearization import linearize
 from pqext.geo.predicates.query import as_box
-from pqext.geo.text.geojson import UTC_OFFSET
+from pqext.geo.text.times import UTC_OFFSET
 from pqext.geo.types import GeospatialType, mark
 from pqext.geo.wkb import binary_chunks, to_iso_wkb
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -171,3 +172,45 @@ def test_times_in_many_blocks_have_one_type() -> None:
     table = read([{"t": text, "pad": "x" * 20} for text in texts])
     assert table["t"].type == pa.timestamp("s", "UTC")
     assert table["t"].to_pylist() == instants(texts)
+
+
+FRACTIONS = {
+    "s": ["2026-07-01T12:00:00Z", "2026-07-01T12:00Z"],
+    "ms": ["2026-07-01T00:00:00.000Z", "2026-07-01T12:00:00.5+02:00", "2026-07-01T12:00:00Z", None],
+    "us": ["2026-07-01 12:00:00.123456", "2026-07-01T12:00:00.1", "2026-07-01", "0001-01-01T00:00:00.000001"],
+}
+
+
+@pytest.mark.parametrize("unit", FRACTIONS)
+def test_fraction_of_a_second_determines_the_unit(unit: str) -> None:
+    texts = FRACTIONS[unit]
+    for other in ("x", 1):  # a property of mixed types
+        rows: list[dict[str, Any]] = [{"t": text, "nested": [{"t": text}], "other": "x"} for text in texts]
+        table = read([*rows, {"other": other}])
+        assert table["t"].type == pa.timestamp(unit, None if unit == "us" else "UTC")
+        assert table["t"].to_pylist() == [*instants(texts), None]
+        assert [row and row[0]["t"] for row in table["nested"].to_pylist()] == [*instants(texts), None]
+
+
+def test_nanoseconds_are_those_of_pandas() -> None:
+    texts = ["2026-07-01T12:00:00.123456789Z", "2026-07-01T12:00:00.1234567+02:00", "1969-12-31T23:59:59Z"]
+    times = read([{"t": text} for text in texts])["t"]
+    assert times.type == pa.timestamp("ns", "UTC")
+    assert times.cast(pa.int64()).to_pylist() == [pandas.Timestamp(text).value for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-07-01T12:00:00.1234567890Z", "2300-01-01T00:00:00.123456789Z", "2026-07-01T12:00:00.5",
+             "2026-13-01T12:00:00.5Z", "2026-07-01T12:00:00.Z", "2026-07-01T12:00:00.5Zulu"],
+)  # fmt: skip
+def test_texts_that_no_unit_represents_remain_text(text: str) -> None:
+    texts = ["2026-07-01T12:00:00.5Z", text]
+    assert read([{"t": text} for text in texts])["t"].to_pylist() == texts
+
+
+def test_times_are_those_of_gdal(tmp_path: Path) -> None:
+    pytest.importorskip("pyogrio")
+    path = tmp_path / "a.geojson"
+    path.write_text(collection([{"t": "2026-07-01T00:00:00.000Z"}, {"t": "2026-07-01T12:00:00.25+02:00"}]))
+    times = geo.read_file(path)["t"]
+    assert geo.read_geojson(path)["t"].equals(times)

@@ -33,6 +33,7 @@ from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
 from pqext.geo.kernels.property_paths import measure
 from pqext.geo.kernels.wkb import WkbColumn
+from pqext.geo.text.times import infer_times
 from pqext.geo.text.wkt import text_chunks, write
 from pqext.geo.types import geometry_field, type_of
 from pqext.geo.wkb import GeometryArray, as_columns, assemble
@@ -45,8 +46,6 @@ _CELLS_PER_BYTE = 8
 _MAX_PATHS = 1 << 22
 _DECIMAL = pa.decimal128(38, 0)
 _INT64 = 1 << 63
-UTC_OFFSET = "^.{11}.*(Z|[+-][0-9:]+)$"
-"""Regular expression of ISO 8601 timestamps that end in an offset from UTC."""
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
@@ -95,14 +94,21 @@ def read_geojson(
     FeatureCollection, or a sequence of features and geometries, as in GeoJSON text sequences (RFC 8142). The CRS is
     OGC:CRS84, or the system in the obsolete member ``crs`` of a collection. Properties have the types that
     ``pyarrow.json`` infers; integers beyond INT64 become DECIMAL(38,0), or text if they have more than 38 digits, and a
-    property of mixed types becomes a string column of JSON text. Times with an offset from UTC become timestamps in
-    UTC; they remain strings if some times of the property have no offset. If features have an ``id``, it becomes a
-    column unless a property has that name. ``properties`` is the name of a single string column for all properties as
-    JSON text, for features with sparse properties. The text is held in memory. Raises GeometryError with the index of
-    the feature as row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in
-    a table that is mostly nulls; ValueError if a path is not a regular file, or a property is called like the geometry
-    column.
+    property of mixed types becomes a string column of JSON text. ISO 8601 dates become dates and times timestamps: in
+    UTC if all times of the property have an offset from UTC, without a zone if none has; otherwise they remain strings.
+    The unit is seconds, or milliseconds, microseconds or nanoseconds if a fraction of a second has up to 3, 6 or 9
+    digits; times with more digits, or in years that the unit cannot represent, remain strings. If features have an
+    ``id``, it becomes a column unless a property has that name. ``properties`` is the name of a single string column
+    for all properties as JSON text, for features with sparse properties. The text is held in memory. Raises
+    GeometryError with the index of the feature as row and the byte in the text, and if ``crs`` is unknown; LimitError
+    if the properties would result in a table that is mostly nulls; ValueError if a path is not a regular file, or a
+    property is called like the geometry column.
     """
+    return infer_times(read_feature_table(source, geometry, properties))
+
+
+def read_feature_table(source: str | PathLike[str] | bytes, geometry: str, properties: str | None) -> pa.Table:
+    """Read features like :func:`read_geojson`, with times as strings."""
     try:
         return _table(_text(source), geometry, properties)
     except (GeometryError, LimitError) as error:
@@ -289,7 +295,7 @@ def _json_value(value: Any) -> Any:
 
 
 def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
-    """Parse JSON objects, one per line, into a table.
+    """Parse JSON objects, one per line, into a table. Times are strings.
 
     Integers beyond INT64 become DECIMAL(38,0), or text if they have more digits. Raises ``LimitError`` if the table
     would be far larger than the text.
@@ -313,8 +319,7 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
             columns = pajson.read_json(BytesIO(lines), options, parsing)
             for number, field in enumerate(table.schema):
                 if field.name in fields:
-                    values = _parse_times(columns[field.name].combine_chunks(), field.type)
-                    table = table.set_column(number, field.name, values)
+                    table = table.set_column(number, field.name, columns[field.name])
     except pa.ArrowInvalid:  # a column of mixed types, or an integer with more than 38 digits
         try:
             table = _property_table([json.loads(line) for line in bytes(lines).splitlines()])
@@ -364,30 +369,6 @@ def _with_text(type: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type):
         return pa.list_(_with_text(type.value_type))
     return pa.struct([item.with_type(_with_text(item.type)) for item in type]) if pa.types.is_struct(type) else type
-
-
-def _parse_times(array: pa.Array, inferred_type: pa.DataType) -> pa.Array:
-    """Parse the strings of an array that ``pyarrow.json`` infers to be timestamps.
-
-    They become dates if all are dates, timestamps in UTC if all have UTC offsets, and timestamps without a zone if none
-    has. Other strings are returned unchanged.
-    """
-    if pa.types.is_struct(inferred_type):
-        children = [_parse_times(array.field(number), item.type) for number, item in enumerate(inferred_type)]
-        return pa.StructArray.from_arrays(children, [item.name for item in inferred_type], mask=array.is_null())
-    if pa.types.is_list(inferred_type):
-        values = _parse_times(array.values, inferred_type.value_type)
-        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
-    if not pa.types.is_timestamp(inferred_type):
-        return array
-    texts = array.drop_null()
-    has_offset = pa.compute.match_substring_regex(texts, UTC_OFFSET)
-    if pa.compute.all(has_offset).as_py():
-        return array.cast(pa.timestamp("s", "UTC"))
-    if pa.compute.any(has_offset).as_py():
-        return array
-    is_date = pa.compute.all(pa.compute.equal(pa.compute.utf8_length(texts), len("2026-07-01"))).as_py()
-    return array.cast(pa.date32() if is_date else inferred_type)
 
 
 def _property_table(objects: list[dict[str, Any]]) -> pa.Table:
