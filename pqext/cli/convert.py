@@ -26,6 +26,7 @@ from pqext.cli.convert_options import (
 from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widen_types
 from pqext.cli.derived_columns import add_columns, parse_recipe, suggest_geometry
 from pqext.cli.errors import usage_errors
+from pqext.cli.geojson_input import geojson as read_geojson
 from pqext.cli.inputs import (
     FORMATS,
     MAX_MESSAGES,
@@ -34,7 +35,6 @@ from pqext.cli.inputs import (
     Stream,
     format_of,
     format_of_name,
-    geojson,
     json_documents,
     parquet,
     vector,
@@ -229,10 +229,11 @@ def convert(
             derived.append(ColumnRecipe("json", None, (properties,)))
         if layer is not None and format != "vector":
             raise ValueError(f"--layer applies to GeoPackage and other GDAL formats only, not to {format}")
-        csv_parsing = parse_csv_options(format == "csv", {} if existing is None else existing.types, csv)
+        types = {} if existing is None else existing.types
+        csv_parsing = parse_csv_options(format == "csv", types, csv)
         if existing is not None and document_column is not None:
             schema = existing.shredding_of(document_column, schema)
-        request = _Input(format, sources, document_column, schema, parsing, properties, layer, reading)
+        request = _Input(format, sources, document_column, schema, parsing, properties, layer, reading, types)
         derived_type = crs_and_edges(crs, edges, existing)
         geometry_options = _geometry_options(crs, edges, check_range, order)
         options = {
@@ -355,6 +356,7 @@ class _Input:
     properties: str | None
     layer: str | None
     reading: Reading
+    existing_types: Mapping[str, Any]
 
     def open(self, csv_options: CsvOptions, on_error: Any, losses: Losses) -> Stream:
         if self.document_column is not None:
@@ -368,7 +370,7 @@ class _Input:
         if self.format == "csv":
             return read_csv(self.sources, csv_options, on_error, losses)
         if self.format == "geojson":
-            return geojson(self.sources, self.properties)
+            return read_geojson(self.sources, self.properties, self.existing_types)
         if self.format == "vector":
             return vector(self.sources, self.layer)
         return parquet(self.sources, self.reading)

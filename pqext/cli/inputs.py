@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.io.sources.streams import CODECS, MARK_BYTES, codec_errors, codec_of_content, decompress, open_stream
+from pqext.core.io.sources.streams import CODECS, MARK_BYTES, codec_of_content, decompress, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,41 +98,6 @@ def json_documents(
             yield batch.filter(batch.column(0).is_valid()) if on_error == "skip" and reader.faults else batch
 
     return Stream(reader.schema, batches())
-
-
-_UNUSED = "\0geometry"
-"""A column name that no property can have."""
-
-
-def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
-    """Read the features of GeoJSON files into memory: their geometries, and a column per property.
-
-    The geometry column is called ``geometry``, ``geom`` or ``geom_``: the first name that no property has.
-    ``properties`` is the name of a single column of JSON text for all properties.
-    """
-    import pyarrow as pa
-
-    from pqext.geo.text.geojson import read_geojson
-
-    tables = []
-    for source in sources:
-        with codec_errors(name_of(source)):
-            text: Any = source if isinstance(source, str) else open_bytes(source).read()
-        tables.append(read_geojson(text, _UNUSED, properties=properties))
-        if tables[-1].schema.field(0).metadata != tables[0].schema.field(0).metadata:
-            reason = f"the CRS differs from the CRS of {name_of(sources[0])}"
-            raise CorruptFileError(reason, path=name_of(source))
-    local_time = pa.timestamp("s")
-    times = {column.name for table in tables for column in table.schema if column.type == local_time}
-    for number, table in enumerate(tables):  # Arrow does not promote dates to timestamps
-        for position, column in enumerate(table.schema):
-            if column.type == pa.date32() and column.name in times:
-                values = table[column.name].cast(local_time)
-                tables[number] = tables[number].set_column(position, column.name, values)
-    table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
-    name = next(name for name in ("geometry", "geom", "geom_") if name not in table.column_names)
-    table = table.rename_columns([name, *table.column_names[1:]])
-    return Stream(table.schema, iter(table.to_batches()))
 
 
 def vector(sources: Sequence[Source], layer: str | None) -> Stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import datetime
 import gzip
+import itertools
 import json
 import lzma
 import shutil
@@ -25,7 +26,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext.cli import app
 from pqext.cli.errors import describe
-from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from pqext.variant.json.files import pieces_at
 
 FEATURES = [
@@ -240,18 +241,84 @@ def test_crs_option_that_is_not_a_crs_is_rejected(
 
 
 def test_dates_and_times_of_several_geojson_files_become_times(tmp_path: Path) -> None:
-    texts = {"a": "2026-07-01", "b": "2026-07-01T12:00:00", "c": None, "d": "2026-07-01T12:00:00Z"}
+    texts = {"a": "2026-07-01", "b": "2026-07-01T12:00:00", "c": None}
     paths = {name: tmp_path / f"{name}.geojson" for name in texts}
     for name, text in texts.items():
         feature = {"type": "Feature", "geometry": None, "properties": {"t": text}}
         paths[name].write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
     dest = tmp_path / "out.parquet"
-    assert convert(*(paths[name] for name in "abc"), dest).exit_code == 0
+    assert convert(*paths.values(), dest).exit_code == 0
     times = pq.read_table(dest)["t"]
     assert pa.types.is_timestamp(times.type)
     assert times.type.tz is None
     days = [text and datetime.datetime.fromisoformat(text) for text in texts.values()]
-    assert times.to_pylist() == days[:3]
-    result = convert(paths["b"], paths["d"], dest)
-    assert result.exit_code == 2
-    assert "t has incompatible types" in " ".join(result.output.split())
+    assert times.to_pylist() == days
+
+
+TIMES = {
+    "day": "2026-07-01", "utc": "2026-07-01T12:00:00Z", "ms": "2026-07-01T12:00:00.000Z",
+    "us": "2026-07-01 12:00:00.5001", "local": "2026-07-01T12:00:00", "text": "soon", "null": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def files_of_times(tmp_path: Path) -> dict[str, Path]:
+    paths = {name: tmp_path / f"{name}.geojson" for name in [*TIMES, "number"]}
+    for name, path in paths.items():
+        feature = {"type": "Feature", "geometry": None, "properties": {"t": TIMES.get(name, 5)}}
+        path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    return paths
+
+
+@pytest.mark.parametrize("names", [*itertools.permutations(TIMES, 2), ("utc", "ms", "null", "local")])
+def test_times_of_several_geojson_files_have_the_types_of_one_file(
+    names: tuple[str, ...], files_of_times: dict[str, Path], tmp_path: Path
+) -> None:
+    dest, other, one = tmp_path / "out.parquet", tmp_path / "other.parquet", tmp_path / "one.geojson"
+    assert convert(*(files_of_times[name] for name in names), dest).exit_code == 0
+    features = [json.loads(files_of_times[name].read_text())["features"][0] for name in names]
+    one.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    assert convert(one, other).exit_code == 0
+    times = pq.read_table(dest)["t"]
+    assert times.equals(pq.read_table(other)["t"])
+    has_offset = {name in ("utc", "ms") for name in names if name != "null"}
+    if "text" in names or len(has_offset) > 1:
+        assert times.to_pylist() == [TIMES[name] for name in names]
+    elif "day" not in names:
+        assert times.to_pylist() == [
+            datetime.datetime.fromisoformat(text) if (text := TIMES[name]) else None for name in names
+        ]
+
+
+def test_properties_of_incompatible_types_are_an_error_with_file_and_column(
+    files_of_times: dict[str, Path], tmp_path: Path
+) -> None:
+    result = convert(files_of_times["null"], files_of_times["utc"], files_of_times["number"], tmp_path / "out.parquet")
+    assert isinstance(result.exception, SchemaMismatchError)
+    assert (result.exception.path, result.exception.column) == (str(files_of_times["number"]), "t")
+    assert "pass --properties" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fits"),
+    [("text", "utc", True), ("ms", "utc", True), ("local", "day", True), ("us", "local", True), ("day", "null", True),
+     ("utc", "local", False), ("day", "local", False), ("local", "us", False), ("utc", "text", False)],
+)  # fmt: skip
+def test_times_are_appended_as_the_type_of_the_column(
+    first: str, second: str, fits: bool, files_of_times: dict[str, Path], tmp_path: Path
+) -> None:
+    dest = tmp_path / "out.parquet"
+    assert convert(files_of_times[first], dest).exit_code == 0
+    type, path = pq.read_schema(dest).field("t").type, files_of_times[second]
+    result = CliRunner().invoke(app, ["convert", str(path), str(dest), "--append"])
+    if not fits:
+        assert isinstance(result.exception, SchemaMismatchError)
+        assert (result.exception.path, result.exception.column) == (str(path), "t")
+        assert "a new file without --append" in str(result.exception)
+        return
+    assert result.exit_code == 0, result.output
+    times = pq.read_table(dest)["t"]
+    assert times.type == type
+    text = TIMES[second]
+    expected = text if text is None or first == "text" else datetime.datetime.fromisoformat(text)
+    assert times.to_pylist()[1] == expected
