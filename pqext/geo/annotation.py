@@ -244,6 +244,9 @@ class GeospatialHandler(OrdersRows):
         pages, boxes = chunk.pages, page_boxes.read(chunk)
         if type is None or pages is None or boxes is None:
             return None
+        statistics = chunk.geospatial_statistics
+        if statistics is not None:
+            predicate = predicate.for_types(statistics.geospatial_types)
         may_match = page_boxes.may_match(boxes, predicate, type)
         edges = np.flatnonzero(np.diff(may_match, prepend=False, append=False)).tolist()
         return merge_ranges(
@@ -267,6 +270,7 @@ class GeospatialHandler(OrdersRows):
             if coordinates is not None:
                 return predicate.may_match(coordinates, type)
         if statistics is not None and statistics.bbox is not None:
+            predicate = predicate.for_types(statistics.geospatial_types)
             box = BoundingBox.from_metadata(statistics.bbox)
             if not type.planar:
                 clamped = box_within_range(box)

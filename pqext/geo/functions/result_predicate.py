@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,13 @@ class ResultPredicate(SpatialPredicate):
     """
 
     functions: tuple[tuple[GeometryFunction, tuple[Any, ...]], ...] = ()
+    has_heights: bool = True
+    """Whether geometries of the column may have Z."""
+
+    def for_types(self, types: Sequence[int] | None) -> ResultPredicate:
+        """Return the predicate on columns whose statistics list ``types``, which may show that there are no heights."""
+        has_heights = not types or any(code % 2000 >= 1000 for code in types)
+        return self if has_heights else replace(self, has_heights=False)
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
         """Evaluate the predicate on the box around geometries of a column of ``type``."""
@@ -45,8 +52,9 @@ class ResultPredicate(SpatialPredicate):
         sides[:, ~np.isfinite(sides).all(axis=0) | (sides[0] > sides[1])] = np.nan
         result = np.full(sides.shape[1], Answer.MAYBE, np.uint8)
         with np.errstate(all="ignore"):
-            for function, constants in self.functions:
-                sides = function.result_sides(sides, type, constants)
+            for number, (function, constants) in enumerate(self.functions):
+                has_heights = self.has_heights or number > 0  # a constant may have heights
+                sides = function.result_sides(sides, type, constants, has_heights=has_heights)
                 type = function.result_type(type, (None, *constants))
         known = np.isfinite(sides).all(axis=0)
         if known.any() and type.planar:

@@ -291,17 +291,21 @@ def _apply_by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> 
         raise
 
 
-def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any) -> Sides:
+def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any, has_heights: bool = True) -> Sides:
     """Return boxes around results that lie within the boxes of their arguments, such as centroids."""
     return _widen(sides, 0.0)
 
 
-def widen_boxes(sides: Sides, type: GeospatialType, distance: float, *constants: Any) -> Sides:
+def widen_boxes(
+    sides: Sides, type: GeospatialType, distance: float, *constants: Any, has_heights: bool = True
+) -> Sides:
     """Return boxes around results that extend up to ``distance`` beyond their arguments."""
     return _widen(sides, abs(distance) * _CURVES)
 
 
-def extend_boxes(sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float]) -> Sides:
+def extend_boxes(
+    sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float], *, has_heights: bool = True
+) -> Sides:
     """Return boxes around unions with ``other``, WKB or a box ``(xmin, ymin, xmax, ymax)``."""
     if isinstance(other, bytes):
         box = bounds(pa.array([other], pa.binary()))[0].as_py()
@@ -315,20 +319,23 @@ def extend_boxes(sides: Sides, type: GeospatialType, other: bytes | tuple[float,
     return _widen(result, 0.0)
 
 
-def transform_boxes(sides: Sides, type: GeospatialType, crs: str) -> Sides:
+def transform_boxes(sides: Sides, type: GeospatialType, crs: str, *, has_heights: bool = True) -> Sides:
     """Return boxes around geometries transformed to ``crs``.
 
     A lattice of points in each box is transformed. The box around them is widened on each side by the largest
-    difference between neighbours. A box is unknown if PROJ rejects one of its points, or if X or Y depends on Z.
+    difference between neighbours. A box is unknown if PROJ rejects one of its points, or if geometries may have heights
+    and X or Y depends on them, as between systems of different datums.
     """
     transformer = cached_transformer(crs_.resolve(type.crs), crs_.resolve(crs))
     low, size = sides[0::2], sides[1::2] - sides[0::2]
     x = (low[0] + size[0] * _STEPS[:, None, None]) + np.zeros((1, len(_STEPS), 1))
     y = (low[1] + size[1] * _STEPS[None, :, None]) + np.zeros((len(_STEPS), 1, 1))
     flat = np.stack(transformer.transform(x.ravel(), y.ravel()))
-    high = np.stack(transformer.transform(x.ravel(), y.ravel(), np.full(x.size, _HEIGHT))[:2])
+    if has_heights:
+        high = np.stack(transformer.transform(x.ravel(), y.ravel(), np.full(x.size, _HEIGHT))[:2])
+        flat[flat != high] = np.nan
     result = np.full_like(sides, np.nan)
-    for side, values in enumerate(np.where(flat == high, flat, np.nan).reshape(2, *x.shape)):
+    for side, values in enumerate(flat.reshape(2, *x.shape)):
         values[~np.isfinite(values)] = np.nan
         gap = np.maximum(*(np.abs(np.diff(values, axis=axis)).max(axis=(0, 1)) for axis in (0, 1)))
         result[2 * side], result[2 * side + 1] = values.min(axis=(0, 1)) - gap, values.max(axis=(0, 1)) + gap

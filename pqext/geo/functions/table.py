@@ -132,12 +132,16 @@ class GeometryFunction:
         target = next((argument for parameter, argument in pairs if parameter.type == "crs"), None)
         return type if target is None else type_in_crs(type, target)
 
-    def result_sides(self, sides: Sides, type: GeospatialType, constants: Sequence[Any]) -> Sides:
+    def result_sides(
+        self, sides: Sides, type: GeospatialType, constants: Sequence[Any], *, has_heights: bool = True
+    ) -> Sides:
         """Return boxes around the results for geometries of ``type`` within ``sides``; NaN for unknown boxes.
 
-        ``constants`` are the other arguments.
+        ``constants`` are the other arguments. Without ``has_heights``, no geometry has Z.
         """
-        return np.full_like(sides, np.nan) if self.sides is None else self.sides(sides, type, *constants)
+        if self.sides is None:
+            return np.full_like(sides, np.nan)
+        return self.sides(sides, type, *constants, has_heights=has_heights)
 
     def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return pairs of parameter and argument. Raises ``TypeError`` if the number of arguments is wrong."""

@@ -10,6 +10,7 @@ algorithm (:mod:`pqext.geo.predicates.globe`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,10 @@ class SpatialPredicate(SpatialQuestion):
     def keeps_empty(self) -> bool:
         """Whether a geometry without X or Y can satisfy the predicate."""
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
+
+    def for_types(self, types: Sequence[int] | None) -> SpatialPredicate:
+        """Return the predicate on columns whose statistics list ``types``, WKB type codes; None if unknown."""
+        return self
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
         """Evaluate the predicate on the box around geometries of a column of ``type``.
