@@ -170,8 +170,9 @@ class _Layout:
     def batches(
         self, reader: Iterator[pa.RecordBatch], is_linear: bool, pyogrio: ModuleType, source: str
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the layer with geometries as ISO WKB."""
+        """Yield the batches of the layer with geometries as ISO WKB. Warn once about each column of mixed times."""
         row = 0
+        mixed_columns: set[str] = set()
         while True:
             with gdal_faults(pyogrio, source):
                 batch = next(reader, None)
@@ -184,7 +185,10 @@ class _Layout:
                     (columns[self.position],) = binary_chunks(to_iso_wkb(linearize(plain) if is_linear else plain))
                 except GeometryError as error:
                     raise error.shift_row(row) from None
-            columns = [_as_type(column, field, source) for column, field in zip(columns, self.schema, strict=True)]
+            columns = [
+                _as_type(column, field, source, mixed_columns)
+                for column, field in zip(columns, self.schema, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             row += batch.num_rows
 
@@ -234,8 +238,10 @@ def _has_offset(texts: pa.Array) -> bool:
     return bool(pa.compute.any(pa.compute.match_substring_regex(texts, UTC_OFFSET)).as_py())
 
 
-def _as_type(column: pa.Array, field: pa.Field, source: str) -> pa.Array:
+def _as_type(column: pa.Array, field: pa.Field, source: str, mixed_columns: set[str]) -> pa.Array:
     """Cast a column to the type of ``field``, and parse times.
+
+    Warn if some times have an offset from UTC and others none, unless the column is in ``mixed_columns``, and add it.
 
     Raises:
         CorruptFileError: If a text is not a time.
@@ -247,11 +253,13 @@ def _as_type(column: pa.Array, field: pa.Field, source: str) -> pa.Array:
     if field.type.tz is not None:
         has_offset = compute.match_substring_regex(texts, UTC_OFFSET)
         if not compute.all(has_offset, min_count=0).as_py():
-            warn(
-                f"{source}: column {field.name!r} has times with and without an offset from UTC; times without an "
-                "offset are read as UTC",
-                UserWarning,
-            )
+            if field.name not in mixed_columns:
+                mixed_columns.add(field.name)
+                warn(
+                    f"{source}: column {field.name!r} has times with and without an offset from UTC; times without an "
+                    "offset are read as UTC",
+                    UserWarning,
+                )
             local = compute.replace_substring_regex(texts, "^(.{10})$", r"\1T00:00")
             texts = compute.if_else(has_offset, texts, compute.binary_join_element_wise(local, "Z", ""))
     try:

@@ -432,6 +432,26 @@ def test_times_without_an_offset_among_instants_are_utc_with_a_warning(tmp_path:
     ]
 
 
+def test_mixed_times_warn_once_for_each_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_files, "BATCH_ROWS", 2)
+    path, texts = tmp_path / "a.geojson", ["2026-07-01T12:00:00Z", "2026-07-01T12:00:00"] * 4
+    features = [{"type": "Feature", "geometry": None, "properties": {"t": text, "u": text}} for text in texts]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    with pytest.warns(UserWarning, match="times with and without") as warnings:
+        assert geo.read_file(path).num_rows == 8
+    assert sorted(str(warning.message).split("'")[1] for warning in warnings) == ["t", "u"]
+
+
+def test_gdal_drops_the_offset_of_times_without_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "a.geojson"
+    feature = {"type": "Feature", "geometry": None, "properties": {"t": "2026-07-01T12:00Z"}}
+    path.write_text(json.dumps(feature))
+    texts = pyogrio.read_arrow(path, datetime_as_string=True)[1]["t"].to_pylist()
+    zone = "UTC" if texts[0].endswith("Z") else None
+    assert geo.read_file(path).schema.field("t").type == pa.timestamp("ms", zone)
+    assert geo.read_geojson(path)["t"].to_pylist() == [datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.UTC)]
+
+
 def test_text_that_is_not_a_time_is_an_error_with_column_and_path(tmp_path: Path) -> None:
     path = tmp_path / "a.gpkg"
     write_times(path, ["2026-07-01T12:00:00", "soon"])
