@@ -328,6 +328,17 @@ NESTED: dict[str, tuple[Callable[[pa.DataType], pa.DataType], str]] = {
 }
 
 
+@pytest.mark.parametrize("zone", ["Europe/Paris", "+05:30", "-08:00", "UTC"])
+def test_times_have_the_offset_of_iso_8601(zone: str) -> None:
+    instant, out = datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.UTC), io.BytesIO()
+    times = pa.array([instant, None], pa.timestamp("s", zone))
+    geo.write_geojson(pa.table({"t": times, "at": geo.from_points([1.0, 2.0], [3.0, 4.0])}), out)
+    texts = [feature["properties"]["t"] for feature in json.loads(out.getvalue())["features"]]
+    local = times[0].as_py().isoformat()
+    assert texts == [local.replace("+00:00", "Z"), None]
+
+
+
 @pytest.mark.parametrize("name", NESTED)
 def test_nested_types_without_json_are_rejected_by_path(name: str, tmp_path: Path) -> None:
     nest, path = NESTED[name]

@@ -264,7 +264,9 @@ def _check_type(type: pa.DataType, path: str) -> None:
 
 def _values(array: pa.Array, name: str) -> list[Any]:
     if pa.types.is_timestamp(array.type):  # Python's datetime does not support nanoseconds
-        return [text and text.replace(" ", "T", 1) for text in array.cast(pa.string()).to_pylist()]
+        texts = pa.compute.replace_substring(array.cast(pa.string()), " ", "T", max_replacements=1)
+        with_colon = pa.compute.replace_substring_regex(texts, r"([+-]\d\d)(\d\d)$", r"\1:\2")  # of the offset from UTC
+        return list(with_colon.to_pylist())
     nested = {"maps_as_pydicts": "strict"} if pa.types.is_nested(array.type) else {}
     try:
         values: list[Any] = array.to_pylist(**nested)
