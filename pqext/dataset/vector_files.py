@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from pqext.core.base.errors import GeometryError, ParquetError, UnsupportedError
 from pqext.core.base.local_paths import check_target
@@ -26,6 +27,7 @@ from pqext.geo.summary import statistics
 from pqext.geo.types import GeospatialType, unmark
 from pqext.geo.vector_files import BATCH_ROWS, check_path, gdal_faults, require_pyogrio
 from pqext.geo.wkb import binary_chunks, to_iso_wkb
+from pqext.variant.conversion.arrow import from_arrow
 from pqext.variant.json.text import to_json
 from pqext.variant.types import is_variant_type
 
@@ -41,6 +43,7 @@ _WKB_DRIVERS = frozenset({"GPKG", "SQLite", "PGDUMP", "MEM"})
 """Drivers that store empty parts and NaN. Others would drop them together with other coordinates, or write zeros."""
 _Z_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB"})
 """Drivers that store Z if it is NaN, or reject it."""
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _FIXED_ZONE = re.compile(r"(Etc/)?UTC|[+-]\d\d:\d\d")
 """Time zones whose offset from UTC GDAL writes."""
 _TYPES = {
@@ -75,7 +78,7 @@ def write_file(
         path: The file to write. An existing file is replaced, or extended with ``append``.
         layer: Name of the layer; by default the name of the file.
         driver: Name of GDAL's driver; by default chosen by the extension.
-        geometry: The geometry column; by default the only one. VARIANT columns become JSON text.
+        geometry: The geometry column; by default the only one. VARIANT columns and maps become JSON text.
         append: Add the rows to an existing layer, if the format allows it.
         options: Creation options of GDAL's driver, such as ``SPATIAL_INDEX="NO"``.
 
@@ -209,6 +212,11 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
         return pa.field(field.name, pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
     if is_variant_type(field.type):
         return pa.field(field.name, pa.string(), field.nullable)
+    if pa.types.is_map(field.type):
+        if not pa.types.is_string(field.type.key_type):
+            problem = f"JSON cannot represent a map whose keys are {field.type.key_type}; omit the column"
+            raise UnsupportedError(problem, feature="GDAL", column=field.name)
+        return pa.field(field.name, pa.string(), field.nullable, {"ARROW:extension:name": "arrow.json"})
     plain = unmark(field).with_metadata(None)
     type = plain.type.storage_type if isinstance(plain.type, pa.BaseExtensionType) else plain.type
     return plain.with_type(_storable_type(type))
@@ -259,6 +267,14 @@ def _storable_batch(
                 column = finite_geometries(column, omit_z=driver not in _Z_DRIVERS)
         elif is_variant_type(own.type):
             column = to_json(column)
+        elif pa.types.is_map(own.type):
+            column = to_json(from_arrow(column, nulls="null"))
+        elif any(test(own.type) for test in _LISTS) and pa.compute.list_flatten(column).null_count:
+            raise UnsupportedError(
+                "GDAL writes null elements of lists as 0 or empty text; remove them, or convert the column with "
+                "pqext.variant.from_arrow to write it as JSON text",
+                feature="GDAL", column=own.name,
+            )
         elif isinstance(column, pa.ExtensionArray):
             column = column.storage
         columns.append(column.cast(field.type))

@@ -374,6 +374,30 @@ def test_times_are_those_of_geopandas(extension: str, tmp_path: Path) -> None:
         assert table[name].to_pylist() == [None if pandas.isna(time) else time for time in column]
 
 
+@pytest.mark.parametrize("extension", ["geojson", "gpkg"])
+def test_values_of_maps_are_written(extension: str, tmp_path: Path) -> None:
+    days = pa.array([[("a", datetime.date(2026, 7, 1)), ("b", None)], None], pa.map_(pa.string(), pa.date32()))
+    path, points = tmp_path / f"a.{extension}", geo.from_points([1.0, 2.0], [3.0, 4.0])
+    geo.write_file(pa.table({"m": days, "at": points}), path)
+    texts = geopandas.read_file(path)["m"].tolist()
+    assert [json.loads(text) if isinstance(text, str) else text for text in texts] == [
+        {"a": "2026-07-01", "b": None}, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([[(1, 2)]], pa.map_(pa.int32(), pa.int32())), pa.array([[1, None]]), pa.array([["a", None]])]
+)
+def test_values_that_gdal_would_lose_are_an_error_with_the_column(column: pa.Array, tmp_path: Path) -> None:
+    table = pa.table({"c": column, "at": geo.from_points([1.0], [2.0])})
+    with pytest.raises(UnsupportedError) as caught:
+        geo.write_file(table, tmp_path / "a.geojson")
+    assert caught.value.column == "c"
+    if pa.types.is_list(column.type):
+        geo.write_file(table.set_column(0, "c", variant.from_arrow(column)), tmp_path / "a.gpkg")
+        assert json.loads(geo.read_file(tmp_path / "a.gpkg")["c"][0].as_py()) == column[0].as_py()
+
+
 @pytest.mark.parametrize("zone", ["Europe/Paris", "GMT", "+05:30", "UTC"])
 @pytest.mark.parametrize("extension", ["geojson", "gpkg", "fgb"])
 def test_times_of_any_zone_are_written_as_instants(extension: str, zone: str, tmp_path: Path) -> None:
