@@ -18,7 +18,8 @@ from pqext.geo.text.wkt import from_wkt
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions as P
 from pqext.spark.functions import geometry_accessors, geometry_predicates
-from pqext.spark.functions.geometry_arrays import Geometries
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_array
+from pqext.spark.functions.udf import wrap_evaluation
 
 WKT = [
     "POINT (1 2)", "POINT Z (3 4 5)", "POINT M (3 4 6)", "POINT EMPTY", None, "LINESTRING (0 0, 3 4, 3 5)",
@@ -257,6 +258,35 @@ def test_geodesic_distances_are_defined_between_all_types() -> None:
     assert near.to_pylist() == [True, False, None, None, False, True, False]
 
 
+def test_geometry_next_to_geography_is_converted_as_the_error_says(frame: Any) -> None:
+    place = F.lit(shapely.to_wkb(shapely.box(0, 0, 3, 3)))
+    geographies = {"st_geogfromwkb": F.st_geogfromwkb(place), "wkb": place}
+    casts = ["CAST(st_setsrid(geom, 4326) AS GEOGRAPHY(4326))",
+             "CAST(st_setsrid(CAST(geom AS GEOMETRY(ANY)), 4326) AS GEOGRAPHY(4326))"]  # fmt: skip
+    columns = [P.st_intersects("geog", other) for other in geographies.values()]
+    columns += [P.st_intersects(F.expr(cast), place) for cast in casts]
+    columns += [P.st_distance(F.expr(cast), "geog") <= 0 for cast in casts]
+    columns.append(P.st_intersects(F.expr("CAST(geog AS GEOMETRY(4326))"), "geom"))
+    found = frame.where("id in (0, 1)").select(*columns).collect()
+    assert [list(row) for row in found] == [[True, True, True, True, True, True, True], [False] * 4 + [True] * 3]
+
+
+def test_binary_next_to_geography_is_geography() -> None:
+    point, line = shapely.Point(0, 0), shapely.LineString([(0, 1), (10, 1)])
+    degree = Geod(ellps="WGS84").inv(0, 0, 0, 1)[2]
+    found = geometry_accessors.DISTANCE.evaluate(from_shapely([point]), spherical([line]))
+    assert found.to_pylist() == [pytest.approx(degree, rel=1e-4)]
+    near = geometry_accessors.DWITHIN.evaluate(spherical([point]), from_shapely([line]), pa.array([120e3]))
+    assert near.to_pylist() == [True]
+    planar = geometry_array(from_shapely([line]), 4326)
+    for function in (geometry_accessors.DISTANCE, geometry_predicates.PAIRS["st_coveredby"]):
+        with pytest.raises(TypeError, match=r"not one of each: convert GEOMETRY with CAST\(st_setsrid\("):
+            function.evaluate(planar, spherical([point]))
+    text = wrap_evaluation(geometry_accessors.AREA.evaluate, "pq_st_area")
+    with pytest.raises(TypeError, match=r"pq_st_area: expected GEOMETRY.*, not string; use pq_st_geomfromwkt"):
+        text(pa.array(["POINT (1 2)"]))
+
+
 @pytest.mark.parametrize("name", sorted(geometry_predicates.PAIRS))
 def test_pairs_of_geographies_match_single_evaluation(name: str) -> None:
     rows = [shapely.Point(1, 1), shapely.box(0, 0, 2, 2), None, shapely.box(0, 0, 2, 2)]
@@ -291,7 +321,9 @@ def test_empty_parts_do_not_crash_geos() -> None:
      (lambda: P.st_buffer("geom", "wkt"), "st_buffer takes a number, but wkt is string"),
      (lambda: P.st_intersects("geom", "id"), "but id is bigint"),
      (lambda: P.st_geomfromwkt("wkb"), "st_geomfromwkt takes STRING, but wkb is binary"),
-     (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY of WKB, but wkt is string")],
+     (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY of WKB, but wkt is string"),
+     (lambda: P.st_intersects("geog", P.st_geomfromwkt("wkt")), "but geog is geography(4326), and st_geomfromwkt(wkt)"),
+     (lambda: P.st_dwithin("geom", "geog", 1), "and geog is geography(4326): convert GEOMETRY with CAST(st_setsrid(")],
 )  # fmt: skip
 @pytest.mark.spec("spark.functions.types")
 def test_wrong_types_are_named_during_query_analysis(frame: Any, make: Any, words: str) -> None:

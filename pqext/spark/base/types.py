@@ -345,7 +345,7 @@ def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.G
     if type.srid == type.MIXED_SRID:
         raise UnsupportedError(
             "a Parquet column has one coordinate reference system, but the SRID of this type varies by row; "
-            f"set it with CAST({path} AS {type.typeName()}(4326))",
+            f"set it with st_setsrid({path}, 4326)",
             feature=type.simpleString(),
             column=path,
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries, geometry_pair, table_function
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_columns, table_function
 from pqext.spark.functions.geometry_predicates import relate_constant
 from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
 
@@ -130,7 +130,7 @@ def st_dwithin(geometry: ColumnOrName, other: Any, distance: float | ColumnOrNam
 
 
 def _dwithin(array: pa.Array, other: pa.Array, distance: pa.Array) -> pa.Array:
-    left, right, _ = geometry_pair("st_dwithin", array, other)
+    left, right = geometry_columns([array, other])
     distances = DISTANCE.evaluate(array, other).fill_null(np.nan).to_numpy()  # NaN for empty geometries
     maximum = distance.fill_null(np.nan).to_numpy(zero_copy_only=False)
     return pa.array(distances <= maximum, mask=left.missing | right.missing | np.isnan(maximum))

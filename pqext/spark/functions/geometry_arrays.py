@@ -5,8 +5,10 @@ The functions are those of the table in :mod:`pqext.geo.functions.table`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from pqext.geo.functions.table import FUNCTIONS, GeometryFunction
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.types import GeospatialType
 from pqext.spark.base.types import crs_of_srid, exchange_type
-from pqext.spark.functions.udf import FLAT, GEOMETRIES, NUMBER, ArrowFunction
+from pqext.spark.functions.udf import CONVERT_EDGES, FLAT, GEOMETRIES, NUMBER, ArrowFunction
 
 GEOMETRY = T.GeometryType("ANY")
 """Type of computed geometries. Each row has the SRID of its argument."""
@@ -47,13 +49,14 @@ class Geometries(GeometryColumn):
         if pa.types.is_null(array.type):
             array = array.cast(pa.binary())
         if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
-            raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY of WKB, not {array.type}")
+            remedy = "; use pq_st_geomfromwkt for well-known text" if pa.types.is_string(array.type) else ""
+            raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY of WKB, not {array.type}{remedy}")
         return cls(array, GeospatialType())
 
-    def require_planar(self, function: str) -> Geometries:
+    def require_planar(self) -> Geometries:
         """Return self if the geometries are planar. Raises ``TypeError`` for GEOGRAPHY."""
         if not self.type.planar:
-            raise TypeError(f"{function} requires planar geometries: cast the GEOGRAPHY to GEOMETRY(4326)")
+            raise TypeError("expected planar geometries, not GEOGRAPHY: convert it with CAST(... AS GEOMETRY(4326))")
         return self
 
 
@@ -74,15 +77,18 @@ def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
     return geometry_array(from_shapely(shapes), srid)
 
 
-def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
-    """Parse two arrays of geometries. Returns the parsed arrays and whether the geometries are planar.
+def geometry_columns(arrays: Sequence[pa.Array]) -> list[Geometries]:
+    """Parse the geometry arguments of a function. BINARY has the edges and the CRS of GEOGRAPHY arguments.
 
-    Raises ``TypeError`` if one array is planar and the other is GEOGRAPHY.
+    Raises ``TypeError`` if one argument is GEOMETRY and another is GEOGRAPHY.
     """
-    left, right = Geometries.from_arrow(array), Geometries.from_arrow(other)
-    if left.type.planar != right.type.planar:
-        raise TypeError(f"{function} requires two GEOMETRY or two GEOGRAPHY columns, not one of each")
-    return left, right, left.type.planar
+    columns = [Geometries.from_arrow(array) for array in arrays]
+    globe = next((column.type for column in columns if not column.type.planar), None)
+    if globe is not None:
+        columns = [column if column.srid is not None else replace(column, type=globe) for column in columns]
+        if any(column.type.planar for column in columns):
+            raise TypeError(f"expected two GEOMETRY or two GEOGRAPHY arguments, not one of each: {CONVERT_EDGES}")
+    return columns
 
 
 def table_function(name: str) -> ArrowFunction:
@@ -99,20 +105,18 @@ def table_function(name: str) -> ArrowFunction:
 
 def _evaluate(function: GeometryFunction, *arrays: pa.Array, **constants: Any) -> pa.Array:
     """Evaluate a function on Spark's arrays. Constructed geometries have the SRID of the first argument."""
-    arguments: list[Any] = []
-    srid = None
-    for parameter, array in zip(function.parameters, arrays, strict=False):
-        if parameter.type != "geometry":
-            arguments.append(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
-            continue
-        column = Geometries.from_arrow(array)
-        if function.is_planar:
-            column.require_planar(function.sql_name)
-        if not arguments:
-            srid = column.srid
-        # Rows of GEOMETRY(ANY) have their own SRIDs, so CRSs are not compared.
-        type = GeospatialType() if column.type.planar else column.type
-        arguments.append(GeometryColumn(column.wkb, type))
+    are_geometries = [parameter.type == "geometry" for parameter in function.parameters]
+    columns = geometry_columns(list(compress(arrays, are_geometries)))
+    if function.is_planar:
+        for column in columns:
+            column.require_planar()
+    # Rows of GEOMETRY(ANY) have their own SRIDs, so CRSs are not compared.
+    types = [GeospatialType() if column.type.planar else column.type for column in columns]
+    geometries = (GeometryColumn(column.wkb, type) for column, type in zip(columns, types, strict=True))
+    arguments = [
+        next(geometries) if is_geometry else array.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        for is_geometry, array in zip(are_geometries, arrays, strict=False)
+    ]
     options = [constants[parameter.name] for parameter in function.parameters if parameter.name in constants]
     result = function(*arguments, *options)
-    return geometry_array(result, srid) if function.result == "geometry" else result
+    return geometry_array(result, columns[0].srid) if function.result == "geometry" else result

@@ -183,7 +183,7 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
     column = Geometries.from_arrow(array)
     if sources is None:
         if column.srid is None:
-            raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
+            raise TypeError("the CRS of BINARY is unknown: pass source=4326, which is the third argument in SQL")
         sources = column.srid
     pairs = list(zip(targets.to_pylist(), sources.to_pylist(), column.missing.tolist(), strict=True))
     rows: dict[Any, list[int]] = {}
@@ -206,12 +206,12 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
 def _crs(array: pa.Array, column: Geometries) -> str | None:
     """Return the CRS of the column's type or of all its rows. Raises ``TypeError`` without a unique CRS."""
     if column.srid is None:
-        raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
+        raise TypeError("the CRS of BINARY is unknown: pass source=4326, which is the third argument in SQL")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:
         return column.type.crs
     srids = column.srid.drop_null().unique().to_pylist()
     if len(srids) > 1:
-        raise TypeError(f"st_transform requires one CRS, but the SRIDs of the rows are {srids}: pass source=4326")
+        raise TypeError(f"expected one CRS, but the SRIDs of the rows are {srids}: pass source=4326")
     return crs_of_srid(srids[0]) if srids else None
 
 
@@ -243,7 +243,7 @@ st_union_aggr = st_union_agg
 def _boxes(array: pa.Array) -> pa.Array:
     from pqext import geo
 
-    column = Geometries.from_arrow(array).require_planar("st_envelope_agg")
+    column = Geometries.from_arrow(array).require_planar()
     bounds = geo.bounds(column.wkb)
     sides = [bounds.field(name) for name in _SIDES]
     srid = column.srid if column.srid is not None else pa.repeat(pa.scalar(0, pa.int32()), len(column.wkb))
@@ -264,7 +264,7 @@ def union_all(array: pa.Array) -> Any:
     """Return the union of all geometries of an array as Spark's struct; None if all are null."""
     import shapely
 
-    column = Geometries.from_arrow(array).require_planar("st_union_agg")
+    column = Geometries.from_arrow(array).require_planar()
     shapes = column.shapes()
     if column.missing.all():
         return None

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pqext.geo.joins.geometry_column import call_shapely
 from pqext.geo.predicates.boxes import Operation
 from pqext.geo.types import Edges, GeospatialType
-from pqext.spark.functions.geometry_arrays import Geometries, geometry_pair
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_columns
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, as_column
 
 
@@ -195,9 +195,9 @@ class _PairPredicate:
     def __call__(self, array: pa.Array, other: pa.Array) -> pa.Array:
         import shapely
 
-        left, right, planar = geometry_pair(f"st_{self.operation}", array, other)
+        left, right = geometry_columns([array, other])
         missing = left.missing | right.missing
-        if not planar:
+        if not left.type.planar:
             return _relate_geographies(self.operation, left, right, missing)
         matches = call_shapely(getattr(shapely, self.operation), left.shapes(), right.shapes())
         return pa.array(matches, mask=missing)

@@ -151,7 +151,7 @@ def _quadkey(array: pa.Array, zoom: pa.Array) -> pa.Array:
 def _envelope_agg(array: pa.Array) -> Any:
     import shapely
 
-    column = Geometries.from_arrow(array).require_planar("st_envelope_agg")
+    column = Geometries.from_arrow(array).require_planar()
     shapes = column.shapes()
     bounds = shapely.total_bounds(shapes)
     if column.missing.all() or shapely.is_empty(shapes[~column.missing]).all():

@@ -45,6 +45,11 @@ FLAT = ArgumentType(
     "GEOMETRY or BINARY of WKB",
     "make geometries with st_geomfromwkt, or cast GEOGRAPHY to planar geometries with CAST(... AS GEOMETRY(4326))",
 )
+CONVERT_EDGES = (
+    "convert GEOMETRY with CAST(st_setsrid(..., 4326) AS GEOGRAPHY(4326)), "
+    "or GEOGRAPHY with CAST(... AS GEOMETRY(4326))"
+)
+"""Remedy for a function of two geometries that is called with GEOMETRY and GEOGRAPHY."""
 TEXT = ArgumentType(r"^(string.*|varchar.*|char.*|void)$", "STRING", "cast it")
 TEXT_OR_BYTES = ArgumentType(r"^(string.*|varchar.*|char.*|binary|void)$", "STRING or BINARY of UTF-8", "cast it")
 NUMBER = ArgumentType(r"^(tinyint|smallint|int|bigint|float|double|decimal.*|void)$", "a number", "cast it")
@@ -66,6 +71,8 @@ class ArrowFunction:
             check_argument(self.name, type, argument)
             for type, argument in zip(self.argument_types, arguments, strict=False)
         ]
+        if self.argument_types[:2] == (GEOMETRIES, GEOMETRIES):
+            columns[1] = _check_edges(self.name, arguments[0], arguments[1], columns[1])
         evaluate = partial(self.evaluate, **constants) if constants else self.evaluate
         names = [*map(display_name, arguments), *map(str, constants.values())]
         call = f"{self.name}({', '.join(map(display_name, arguments))})"
@@ -90,12 +97,29 @@ def check_argument(function: str, argument_type: ArgumentType, argument: ColumnO
     if known_type is None:
         type_name = F.typeof(column)
         message = F.concat(F.lit(before), F.translate(type_name, "`", "'"), F.lit(after))
-        wrong = F.concat(F.lit(f"{function} STRUCT<`"), message, F.lit("`: INT>"))
-        schema = F.when(type_name.rlike(argument_type.pattern), F.lit(f"{function} BOOLEAN")).otherwise(wrong)
-        column = F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)
+        column = _require(function, type_name.rlike(argument_type.pattern), message, column)
     elif re.match(argument_type.pattern, known_type) is None:
         raise TypeError(before + known_type + after)
     return column.cast("double") if argument_type is NUMBER else column
+
+
+def _require(function: str, condition: Column, message: Column, column: Column) -> Column:
+    """Return ``column``, with a check of ``condition`` on types that fails the analysis with ``message``."""
+    wrong = F.concat(F.lit(f"{function} STRUCT<`"), message, F.lit("`: INT>"))
+    schema = F.when(condition, F.lit(f"{function} BOOLEAN")).otherwise(wrong)
+    return F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)
+
+
+def _check_edges(function: str, left: ColumnOrName, right: ColumnOrName, column: Column) -> Column:
+    """Return ``column``, the argument ``right``, with a check that both arguments have planar edges or both do not."""
+    types = [F.typeof(as_column(argument)) for argument in (left, right)]
+    names = [display_name(argument).replace("`", "'") for argument in (left, right)]
+    is_mixed = F.concat_ws(" ", *types).rlike(r"^geometry\S* geography|^geography\S* geometry")
+    message = F.concat(
+        F.lit(f"{function} takes two GEOMETRY or two GEOGRAPHY columns, but {names[0]} is "), types[0],
+        F.lit(f", and {names[1]} is "), types[1], F.lit(f": {CONVERT_EDGES}"),
+    )  # fmt: skip
+    return _require(function, ~is_mixed, message, column)
 
 
 _KNOWN_TYPE = "_pqext_type"
@@ -143,6 +167,8 @@ def wrap_evaluation(evaluate: Callable[..., pa.Array], name: str) -> Callable[..
         except ParquetError as error:
             error.message = f"{name}: {error.message}"
             raise
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
 
     return call
 

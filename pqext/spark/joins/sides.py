@@ -15,6 +15,7 @@ from pqext.geo.types import GeospatialType
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.functions.geometry_arrays import Geometries
+from pqext.spark.functions.udf import CONVERT_EDGES
 from pqext.spark.pushdown.conditions import spatial_type
 
 
@@ -55,7 +56,7 @@ def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
     if left_side.type.planar != right_side.type.planar:
         raise TypeError(
             f"{left_side.name!r} on the left is {_type_name(left_side)}, but {right_side.name!r} on the right is "
-            f"{_type_name(right_side)}: cast one of them"
+            f"{_type_name(right_side)}: {CONVERT_EDGES}"
         )
     if left_side.type.crs != right_side.type.crs and not geo_crs.equal(left_side.type.crs, right_side.type.crs):
         raise ValueError(
