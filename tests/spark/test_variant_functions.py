@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import shapely
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
@@ -15,6 +17,7 @@ from pqext.core.base.errors import VariantError
 from pqext.spark import functions as P
 from pqext.spark import register, shred_variant
 from pqext.spark.functions import variant_schemas, variant_values
+from pqext.spark.functions.sql_names import register_functions
 from pqext.spark.functions.variant_schemas import merge
 from pqext.variant.types import variant_type
 
@@ -203,6 +206,43 @@ def test_invalid_arguments_are_reported_immediately() -> None:
 def test_function_result_types_are_known_immediately(spark: Any) -> None:
     with pytest.raises(TypeError, match=r"st_area takes GEOMETRY.*variant_type"):
         P.st_area(P.variant_type("v"))
+
+
+@pytest.fixture(scope="module")
+def sql_functions() -> dict[str, Any]:
+    """The functions that Spark calls for SQL, by name."""
+    registered: dict[str, Any] = {}
+    session = SimpleNamespace(udf=SimpleNamespace(register=lambda name, udf: registered.update({name: udf.func})))
+    register_functions(session)  # type: ignore[arg-type]
+    return registered
+
+
+def test_aliases_have_sql_names(sql_functions: dict[str, Any]) -> None:
+    python_only = {"st_intersects_box", "st_relates", "variant_explode", "variant_explode_outer"}
+    assert set(sql_functions) == {f"pq_{name}" for name in {*P.__all__} - python_only}
+    points = sql_functions["pq_st_geomfromtext"](pa.array(["POINT (1 2)"]))
+    assert sql_functions["pq_st_astext"](points).to_pylist() == ["POINT (1 2)"]
+    assert sql_functions["pq_st_asbinary"](points).to_pylist() == [shapely.Point(1, 2).wkb]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "takes"),
+    [("st_point", 1, "2 or 3 arguments"), ("st_point", 4, "2 or 3 arguments"), ("st_area", 2, "1 argument"),
+     ("st_transform", 1, "2 or 3 arguments"), ("st_intersects", 1, "2 arguments"), ("st_geohash", 1, "2 arguments"),
+     ("variant_delete", 1, "2 or more arguments"), ("variant_merge", 1, "2 arguments"), ("st_astext", 0, "1 argument"),
+     ("st_union_agg", 2, "1 argument")],
+)  # fmt: skip
+def test_sql_functions_state_how_many_arguments_they_take(
+    sql_functions: dict[str, Any], name: str, count: int, takes: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^pq_{name}: takes {takes}, not {count}$"):
+        sql_functions[f"pq_{name}"](*[pa.array([1.0])] * count)
+
+
+def test_merge_in_sql_applies_the_patch_of_each_row(sql_functions: dict[str, Any]) -> None:
+    parse = sql_functions["pq_parse_json"]
+    merged = sql_functions["pq_variant_merge"](parse(pa.array(['{"a":1,"b":2}'])), parse(pa.array(['{"a":null}'])))
+    assert sql_functions["pq_to_json"](merged).to_pylist() == ['{"b":2}']
 
 
 @pytest.mark.slow

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from inspect import signature
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,7 +41,7 @@ _MODULES = (
 
 
 def register_functions(spark: SparkSession) -> list[str]:
-    """Register all functions with a session under names with the prefix ``pq_``, and return these names.
+    """Register all functions and their aliases under names with the prefix ``pq_``, and return these names.
 
     Options are additional arguments that must have the same value in all rows: paths, ``precision``, ``zoom`` and CRSs.
     Geometries are returned as GEOMETRY(ANY), and ``pq_variant_get`` returns VARIANT. An argument of the wrong type
@@ -47,36 +50,64 @@ def register_functions(spark: SparkSession) -> list[str]:
     names = []
     for name, type, evaluate, returns in _iter_functions():
         sql_name = f"pq_{name}"
-        spark.udf.register(sql_name, arrow_udf(wrap_evaluation(evaluate, sql_name), type, sql_name, returns))
+        call = wrap_evaluation(_check_count(evaluate), sql_name)
+        spark.udf.register(sql_name, arrow_udf(call, type, sql_name, returns))
         names.append(sql_name)
     return names
 
 
 def _iter_functions() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
     """Yield the SQL name, the Spark type, the implementation and its annotated return type of each function."""
-    functions = {function.name: function for module in _MODULES for function in _functions(module)}
-    for function in [*functions.values(), *geometry_predicates.PAIRS.values()]:
-        if function.name not in _SQL_FUNCTIONS:
-            yield function.name, function.type, _WithDoubles(function), pa.Array
-    for name, (type, evaluate, returns) in _SQL_FUNCTIONS.items():
-        yield name, type, evaluate, returns
+    functions = [function for module in _MODULES for function in _functions(module)]
+    table: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
+        function.name: (function.type, _WithDoubles(function), pa.Array)
+        for function in [*functions, *geometry_predicates.PAIRS.values()]
+    } | _SQL_FUNCTIONS
+    aliases = {alias: name for module in _MODULES for alias, name in _aliases(module)}
+    for name, function_name in (dict(zip(table, table, strict=True)) | aliases).items():
+        yield name, *table[function_name]
 
 
 def _functions(module: Any) -> list[ArrowFunction]:
     return [value for value in vars(module).values() if isinstance(value, ArrowFunction)]
 
 
+def _aliases(module: Any) -> Iterator[tuple[str, str]]:
+    """Yield the second names of functions that a module assigns, and the names that the functions are defined by."""
+    for alias, function in vars(module).items():
+        if isinstance(function, FunctionType) and function.__module__ == module.__name__ and alias != function.__name__:
+            yield alias, function.__name__
+
+
+def _check_count(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``evaluate`` with a check of the number of its arguments, which raises ``TypeError``."""
+    least, most = evaluate.counts if isinstance(evaluate, _WithDoubles) else _argument_counts(evaluate)
+
+    def call(*arrays: pa.Array) -> Any:
+        if not least <= len(arrays) <= most:
+            counts = f"{least} or more" if most == math.inf else " or ".join(map(str, sorted({least, int(most)})))
+            raise TypeError(f"takes {counts} argument{'s' * (counts != '1')}, not {len(arrays)}")
+        return evaluate(*arrays)
+
+    return call
+
+
+def _argument_counts(evaluate: Callable[..., Any]) -> tuple[int, float]:
+    """Return the minimum and maximum number of arguments of a function."""
+    parameters = signature(evaluate).parameters.values()
+    least = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
+    return least, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+
+
 class _WithDoubles:
     """Function wrapper that converts numeric arguments to doubles."""
 
     def __init__(self, function: ArrowFunction) -> None:
-        self.name = function.name
+        self.counts = (len(function.argument_types),) * 2
         self.numbers = [type is NUMBER for type in function.argument_types]
         self.evaluate = function.evaluate
 
     def __call__(self, *arrays: pa.Array) -> pa.Array:
-        if len(arrays) != len(self.numbers):
-            raise TypeError(f"pq_{self.name} takes {len(self.numbers)} arguments, not {len(arrays)}")
         arguments = [
             array.cast(pa.float64()) if is_number else array
             for array, is_number in zip(arrays, self.numbers, strict=True)
@@ -114,17 +145,13 @@ def _set(variants: pa.Array, paths: pa.Array, values: pa.Array) -> pa.Array:
     return variant_paths.VARIANT_SET.evaluate(variants, values, path=_constant(paths, "the path") or "$")
 
 
-def _delete(variants: pa.Array, *paths: pa.Array) -> pa.Array:
-    steps = tuple(_constant(path, "the path") for path in paths)
+def _delete(variants: pa.Array, path: pa.Array, *paths: pa.Array) -> pa.Array:
+    steps = tuple(_constant(step, "the path") for step in (path, *paths))
     return variant_paths.VARIANT_DELETE.evaluate(variants, paths=() if None in steps else steps)
 
 
-def _transform(array: pa.Array, target: pa.Array, *source: pa.Array) -> pa.Array:
-    return geometry_operations.transform_rows(array, target, *source)
-
-
-def _point(x: pa.Array, y: pa.Array, *z: pa.Array) -> pa.Array:
-    numbers = [array.cast(pa.float64()) for array in (x, y, *z)]
+def _point(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
+    numbers = [array.cast(pa.float64()) for array in (x, y, z) if array is not None]
     return geometry_formats.with_default_srid(geometry_formats.POINT.evaluate(*numbers))
 
 
@@ -166,7 +193,8 @@ _SQL_FUNCTIONS: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
     "try_variant_get": (_VARIANT, _try_get, pa.Array),
     "variant_set": (_VARIANT, _set, pa.Array),
     "variant_delete": (_VARIANT, _delete, pa.Array),
-    "st_transform": (GEOMETRY, _transform, pa.Array),
+    "variant_merge": (_VARIANT, variant_paths.VARIANT_MERGE.evaluate, pa.Array),
+    "st_transform": (GEOMETRY, geometry_operations.transform_rows, pa.Array),
     "st_point": (GEOMETRY, _point, pa.Array),
     "st_geomfromwkb": (GEOMETRY, _from_wkb, pa.Array),
     "st_geomfromwkt": (GEOMETRY, _from_wkt, pa.Array),
