@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 import pqext
+from pqext import geo, variant
+from pqext.spark import explain_read, ingest_json, query, read, read_json, write
 from pqext.spark import functions as PF
-from pqext.spark import ingest_json, read, read_json, write
 from pqext.spark.base.errors import spark_option_names
 
 PYTHON = ("iter_batches", "Limits(", "--union", "pyarrow.schema", "invalid_values")
@@ -231,3 +233,60 @@ def test_open_comments_are_reported_as_comments(spark: Any, tmp_path: Path, text
         spark.read.parquet(path).where(text)
     closed = f"{text} */"
     assert read(spark, path, where=closed.replace("'/*'", "1")).count() == 1
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with a shredded VARIANT and a geometry column."""
+    events = variant.parse_json(pa.array(['{"mag":6.0,"place":"a"}', '{"mag":1.0,"place":"b"}']))
+    schema = pa.schema([("id", pa.string()), variant.variant_field("event"), geo.geometry_field("at", "OGC:CRS84")])
+    table = pa.table([pa.array(["a", "b"]), events, geo.from_points([1.0, 2.0], [2.0, 3.0])], schema=schema)
+    path = str(tmp_path_factory.mktemp("places") / "places.parquet")
+    pqext.write_table(table, path, shredding={"event": "mag DOUBLE, place STRING"})
+    return path
+
+
+@pytest.mark.spec("spark.messages")
+def test_unknown_argument_names_the_called_function(spark: Any) -> None:
+    misspelt: Any = {"colums": ["id"]}
+    with pytest.raises(TypeError, match=r"^explain_read has no argument 'colums'; did you mean 'columns'\?"):
+        explain_read("x.parquet", **misspelt)
+    with pytest.raises(TypeError, match=r"^read has no argument 'modified_aftr'; did you mean 'modified_after'\?"):
+        read(spark, "x.parquet", modified_aftr="2026-01-01")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^query has no argument 'bbox_colum'; did you mean 'bbox_column'\?"):
+        query(spark, "x.parquet", {"n": "count"}, bbox_colum="at")
+
+
+@pytest.mark.spec("spark.messages")
+def test_condition_of_spark_needs_a_session(places: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    for condition in ("variant_get(event, '$.mag', 'double') > 5", "upper(id) = 'X'"):
+        with pytest.raises(ValueError, match="pass spark= if Spark evaluates it"):
+            explain_read(places, where=condition)
+    assert explain_read(places, where="id = 'a'").row_groups == 1
+
+
+@pytest.mark.spec("spark.messages")
+def test_explain_uses_the_active_session(spark: Any, places: str) -> None:
+    plan = explain_read(places, where="upper(id) = 'X' AND id > 'b'")
+    assert (plan.filter, plan.row_groups) == ("id > 'b'", 0)
+
+
+@pytest.mark.spec("spark.messages")
+def test_explain_warns_of_likely_mistakes(places: str) -> None:
+    plan = explain_read(places, where="event:$.magg > 5 and st_intersects(at, st_geomfromtext('POINT (181 0)'))")
+    assert len(plan.warnings) == 2
+    assert "event has no shredded 'magg', which $.magg needs; did you mean 'mag'?" in str(plan)
+    assert "beyond longitudes -180 to 180" in str(plan)
+
+
+@pytest.mark.spec("spark.messages")
+def test_box_is_four_numbers(places: str) -> None:
+    assert explain_read(places, bbox="0, 0, 1, 9").filter == explain_read(places, bbox=(0, 0, 1, 9)).filter
+    boxes: list[Any] = ["0,0,1", "a,b", (1, 2, "x", 4)]
+    for box in boxes:
+        with pytest.raises(ValueError, match=r"bbox must be four numbers \(xmin, ymin, xmax, ymax\), not "):
+            explain_read(places, bbox=box)
+    columns: Any = {"at": (0, 0, 1, 9)}
+    with pytest.raises(TypeError, match=r"bbox must be four numbers .*, not dict; name the column with bbox_column"):
+        explain_read(places, bbox=columns)

@@ -147,17 +147,21 @@ _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 
-def suggest_arguments_of(*tables: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
+def suggest_arguments_of(
+    *tables: str, options: Iterable[str] | None = None
+) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
     """Decorate a function so that its ``TypeError`` for an unknown argument suggests the name to use.
 
     ``tables`` are keys of :data:`FOREIGN_OPTIONS`. The suggestion comes from the first of these tables that
-    contains the name. Otherwise, it is a similar argument of the function.
+    contains the name. Otherwise, it is a similar argument of the function. ``options`` are the names that a function
+    with variable keywords accepts in addition; by default it accepts all names.
     """
 
     def decorate(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
         parameters = signature(function).parameters
-        names = list(parameters)
-        accepts_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        variable = [name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_KEYWORD]
+        names = [*(name for name in parameters if name not in variable), *(options or ())]
+        accepts_any = bool(variable) and options is None
 
         @wraps(function)
         def wrapper(*args: _P.args, **keywords: _P.kwargs) -> _Result:

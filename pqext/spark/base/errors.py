@@ -34,8 +34,12 @@ _WIDER: dict[Any, tuple[type, ...]] = {
 }  # fmt: skip
 """Additional types that are accepted where a type is expected."""
 _TEXT = _WIDER[str]
-_DESCRIPTIONS = {"float | ColumnOrName": "a number or a column"}
-_HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value")
+_DESCRIPTIONS = {
+    "float | ColumnOrName": "a number or a column", "Box | str | None": "four numbers (xmin, ymin, xmax, ymax)",
+}  # fmt: skip
+_HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value") | {
+    "Box | str | None": "; name the column with bbox_column"
+}
 _OPEN = "Mapping[str, Any]"
 """Annotation of arguments that functions check themselves, because the message has an example."""
 _ERRORS = (ValueError, TypeError, ImportError, AttributeError)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from inspect import signature
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.visitors import in_timezone
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
@@ -22,7 +24,14 @@ from pqext.spark.sources.data_sources import ensure_registered
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OPTIONS = [
+    *sorted({*signature(encode_options).parameters} - {"columns", "where", "aggregation", "file_options"}),
+    *FileOptions.__annotations__,
+]
+"""Names of the options of :func:`query`."""
 
+
+@suggest_arguments_of("spark", options=_OPTIONS)
 def query(
     spark: SparkSession,
     path: str | Sequence[str],

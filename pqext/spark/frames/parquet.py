@@ -34,6 +34,7 @@ from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
 from pqext.spark.pushdown.spark_sql import (
     can_evaluate,
+    find_session,
     is_spark_sql,
     may_split,
     names_column,
@@ -77,13 +78,13 @@ _filtered_reads: WeakKeyDictionary[DataFrame, tuple[_Read, str]] = WeakKeyDictio
 """Reads whose rows Spark filters, with the condition as text."""
 
 
-@suggest_arguments_of("spark")
+@suggest_arguments_of("spark", options=FileOptions.__annotations__)
 def read(
     spark: SparkSession,
     path: str | Sequence[str],
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
-    bbox: Box | None = None,
+    bbox: Box | str | None = None,
     shredded: bool = False,
     bbox_column: str | None = None,
     metrics_path: str | None = None,
@@ -361,12 +362,12 @@ def _is_on_connect(session_or_frame: DataFrame | SparkSession) -> bool:
     return type(session_or_frame).__module__.startswith("pyspark.sql.connect")
 
 
-@suggest_arguments_of("spark")
+@suggest_arguments_of("spark", options=FileOptions.__annotations__)
 def explain_read(
     path: str | Sequence[str] | DataFrame,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
-    bbox: Box | None = None,
+    bbox: Box | str | None = None,
     bbox_column: str | None = None,
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
@@ -384,15 +385,13 @@ def explain_read(
 ) -> ReadPlan:
     """Explain what :func:`read` with these arguments would read, with the same planner.
 
-    ``df.explain()`` prints this plan after Spark's, except on Spark Connect. Other arguments and errors are those of
-    :func:`read`.
+    ``df.explain()`` prints this plan after Spark's, except on Spark Connect. Other arguments are those of :func:`read`.
 
     Args:
         path: Paths as in :func:`read`, or a result of :func:`read` or :func:`where`. With a data frame, only
             ``all_indexes`` applies in addition. ``spark_filter`` of the plan is the part of the conditions that Spark
             evaluates.
-        spark: The session of the read, whose settings apply. Required for ``engine="auto"`` and for conditions that
-            Spark evaluates in part.
+        spark: The session of the read. Required for ``engine="auto"``; SQL conditions use the active one by default.
         all_indexes: Read all page indexes and Bloom filters. By default, they are read for a few hundred row groups.
             Tasks read the others, so they may read less data than planned.
 
@@ -410,6 +409,7 @@ def explain_read(
             raise TypeError("explain_read of a data frame accepts no columns, where or bbox; call pqext.spark.where")
         return _explain(path.sparkSession, known.query, known.engine, all_indexes, spark_filter)
     check_engine(engine)
+    spark = find_session(where) if spark is None else spark
     timezone = DEFAULT if spark is None else session_timezone(spark)
     columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     encode = partial(

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import did_you_mean
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
@@ -56,14 +55,9 @@ class FileOptions(TypedDict, total=False):
 
 
 def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
-    """Convert :class:`FileOptions` to options of the data source. Local times are in ``timezone``.
-
-    Raises ``TypeError`` for an unknown name.
-    """
+    """Convert :class:`FileOptions` to options of the data source. Local times are in ``timezone``."""
     options: dict[str, str] = {}
     for name, value in arguments.items():
-        if name not in FileOptions.__annotations__:
-            raise TypeError(f"read has no argument {name!r}{did_you_mean(name, FileOptions.__annotations__)}")
         if name.startswith("modified_"):
             time = value.isoformat() if isinstance(value, datetime) else value
             options[name] = instant(time, timezone).isoformat()

@@ -112,10 +112,12 @@ def _columns(text: str) -> tuple[str | ComputedColumn, ...]:
 
 
 def _bbox(text: str) -> tuple[float, float, float, float]:
-    sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
-    if len(sides) != 4:
-        raise ValueError(f"expected xmin, ymin, xmax, ymax, not {text!r}")
-    xmin, ymin, xmax, ymax = map(float, sides)
+    try:
+        xmin, ymin, xmax, ymax = map(float, json.loads(text if text.lstrip().startswith("[") else f"[{text}]"))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"option bbox must be four numbers (xmin, ymin, xmax, ymax), not {text}; name the column with bbox_column"
+        ) from None
     return (xmin, ymin, xmax, ymax)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -365,6 +365,17 @@ def can_evaluate(make_query: Callable[[], Any]) -> bool:
     except OSError:
         pass
     return True
+
+
+def find_session(where: Any) -> SparkSession | None:
+    """Return the active session for a filter that Spark may evaluate; None for other filters or without a session.
+
+    Raises ``ValueError`` if there is no session to evaluate a filter that pqext does not support.
+    """
+    session = SparkSession.getActiveSession() if is_spark_sql(where) else None
+    if session is None and is_spark_sql(where) and isinstance(error := _parse(where), ValueError):
+        raise ValueError(f"pqext cannot evaluate this condition; pass spark= if Spark evaluates it: {error}")
+    return session
 
 
 def may_split(where: Any, setting: Setting, make_query: Callable[[], Any]) -> bool:

@@ -54,6 +54,8 @@ class ReadPlan:
     """Condition of the read, as text."""
     spark_filter: str | None = None
     """Condition that Spark evaluates on the rows of the read, as text; it does not skip data."""
+    warnings: tuple[str, ...] = ()
+    """Likely mistakes in the paths and boxes of the condition."""
 
     @property
     def files(self) -> int:
@@ -128,7 +130,8 @@ class ReadPlan:
             text += f"; tasks check page indexes and Bloom filters of {deferred} row groups, and may read less"
         if skipped := self.files_skipped:
             text += f"; {skipped} of {len(self.tasks)} files are pruned by the {EVIDENCE}"
-        lines = [text, *(f"  {self.engine}: {reason}" for reason in self.reasons)]
+        lines = [text, *(f"  {line}" for line in self.warnings)]
+        lines += [f"  {self.engine}: {reason}" for reason in self.reasons]
         if self.spark_filter is not None:
             lines.append(f"  Spark evaluates: {escape_text(self.spark_filter)}")
         return "\n".join(lines)
@@ -160,13 +163,17 @@ def plan_read(
     """Plan a query from the footers of its files, for the result columns ``names``.
 
     Bloom filters are evaluated for at most ``max_indexed`` row groups, or for all if None, and page indexes too if
-    ``pages``. With ``with_reasons``, the plan states the reason for each pruned row group. Raises ``ValueError`` if the
-    schemas of the files differ.
+    ``pages``. With ``with_reasons``, the plan states the reason for each pruned row group, and likely mistakes. Raises
+    ``ValueError`` if the schemas of the files differ.
     """
     filter = query.filter()
-    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, max_indexed, with_reasons)
+    planner = ScanPlanner(query.to_plan(names, filter))
+    tasks = planner.plan(pages, max_indexed, with_reasons)
+    warnings = tuple(planner.mistake_warnings()) if with_reasons else ()
     text = None if filter is None else str(filter)
-    return ReadPlan(tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text)
+    return ReadPlan(
+        tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text, warnings=warnings
+    )
 
 
 @dataclass(frozen=True)

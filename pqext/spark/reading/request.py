@@ -395,7 +395,7 @@ def _stored_field(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.
 def encode_options(
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
-    bbox: Sequence[float] | None = None,
+    bbox: Sequence[float] | str | None = None,
     bbox_column: str | None = None,
     shredded: bool = False,
     metrics_path: str | None = None,
@@ -420,7 +420,7 @@ def encode_options(
         "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
         "aggregation": None if aggregation is None else json.dumps(to_data(aggregation)),
         "where": where if isinstance(where, str) else None if expression is None else to_json(expression),
-        "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
+        "bbox": bbox if bbox is None or isinstance(bbox, str) else json.dumps([*bbox], default=float),
         "bbox_column": bbox_column,
         "shredded": "true" if shredded else None,
         "metrics_path": metrics_path,
