@@ -44,6 +44,9 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             name = _MISTAKEN_OPTIONS.get(error.option_name)
+            if error.option_name in ("-o", "--out", "--output") and any(item.name == "dest" for item in self.params):
+                text = f"No such option '{error.option_name}'; write OUT without an option."
+                raise click.UsageError(text, ctx) from None
             if name is not None and any(name in parameter.opts for parameter in self.params):
                 raise click.UsageError(f"No such option '{error.option_name}'; use '{name}'.", ctx) from None
             raise

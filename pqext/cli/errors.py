@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,8 +28,17 @@ _OPTIONS = (
     ("than max_depth", "than --max-depth"),
     (" with columns=, or pass the type to read it as in schema=pyarrow.schema(...)", " with --select"),
     ("pass properties= with the name of", "pass --properties with the name of"),
+    ("use pqext count or Scan.count()", "use pqext count"),
+    ("use Scan.min(column)", "use pqext query --limit 1 with --order-by"),
+    ("use Scan.max(column)", "use pqext query --limit 1 with --order-by"),
+    ("query Scan.to_dataset() with DuckDB, or Scan.to_polars()", "query the file with DuckDB"),
 )
 """Python arguments in error messages, and their options."""
+_VARIANT_VALUE = re.compile(
+    r"""col\((['"])(?P<column>.*?)\1\)\.variant\('(?P<path>[^']*)', '\w+'\)"""
+    r"(, on the command line (?P=column):(?P=path))?"
+)
+"""A value inside a VARIANT in Python, and its equivalent on the command line if the message has both."""
 
 
 @contextmanager
@@ -61,4 +71,4 @@ def as_options(text: str) -> str:
     """Replace the Python arguments in an error message with command-line options."""
     for argument, option in _OPTIONS:
         text = text.replace(argument, option)
-    return text
+    return _VARIANT_VALUE.sub(r"\g<column>:\g<path>, with a type \g<column>:\g<path>::double", text)

@@ -19,7 +19,7 @@ CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
 @command()
 @argument("source", type=InputFile(), metavar="FILE", help="The corrupt file.")
-@option("--out", "--output", "-o", "dest", metavar="OUT", required=True, help="Output path.")
+@argument("dest", metavar="OUT", help="Output path.")
 @option(
     "--schema", metavar="SIBLING|DDL",
     help="A file with the same columns, or DDL such as 'id BIGINT, name STRING'.",
@@ -44,7 +44,7 @@ def recover(
 
     FILE is not modified. OUT appears once it is complete. Without any footer, a schema identifies the pages.
 
-    Example: pqext recover cut.parquet -o rest.parquet --schema sibling.parquet
+    Example: pqext recover cut.parquet rest.parquet --schema sibling.parquet
     """
     import json
     from dataclasses import replace

@@ -42,14 +42,14 @@ _WRONG = (
 _MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` fixes the file"
 _LOST = (
     "fetch the file again; else `pqext repair IN OUT` preserves intact data, as on_corrupt=\"skip\" reads it, and "
-    "`pqext recover IN -o OUT` preserves more if bytes are missing"
+    "`pqext recover IN OUT` preserves more if bytes are missing"
 )
 _BOXES = _WRONG.format("these statistics")
 _NO_ORDER = "readers that rely on these bounds may lose rows; pqext never does: write the file again without them"
 
 ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.footer-lost", "the file is truncated, or its start or end was overwritten: fetch it again, or write "
-                           "the remaining rows with `pqext recover FILE -o OUT`"),
+                           "the remaining rows with `pqext recover FILE OUT`"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
     ("extension.jump-table.", "reads through the jump table may be wrong: `pqext rewrite-footer FILE` drops it"),
     ("extension.flatbuffers.", "the two footers differ, or one is corrupt: `pqext rewrite-footer FILE --footer "

@@ -52,7 +52,7 @@ def called(arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 READS = ["head {}", "query {}", "count {}", "schema {}", "inspect {}", "map {}", "verify {}",
-         "metrics {} --format delta", "reshred {} out", "unshred {} out", "repair {} out", "recover {} -o out",
+         "metrics {} --format delta", "reshred {} out", "unshred {} out", "repair {} out", "recover {} out",
          "rewrite-footer {} -o out",
          "skipping build {} --index minmax:a", "convert {} out.parquet --input-format parquet"]  # fmt: skip
 

@@ -193,7 +193,7 @@ def test_messages_name_standard_input_instead_of_its_copy(arguments: list[str], 
     "arguments",
     [["query", "-"], ["head", "-"], ["count", "-"], ["schema", "-"], ["inspect", "-"], ["verify", "-"],
      ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT", "--input-format", "parquet"],
-     ["reshred", "-", "OUT"], ["unshred", "-", "OUT"], ["repair", "-", "OUT"], ["recover", "-", "-o", "OUT"],
+     ["reshred", "-", "OUT"], ["unshred", "-", "OUT"], ["repair", "-", "OUT"], ["recover", "-", "OUT"],
      ["rewrite-footer", "-", "-o", "OUT"], ["map", "-", "-o", "OUT.html"]],
     ids=" ".join,
 )  # fmt: skip

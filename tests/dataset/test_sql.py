@@ -78,6 +78,7 @@ a, b, v, g = col("a"), col("b"), col("v"), col("g")
         ("st_within(g, 'POINT (1 2)')", g.within(POINT)), ("st_within(st_point(1, 2), g)", g.contains(POINT)),
         ("st_covers('POINT (1 2)', g)", g.covered_by(POINT)),
         ("st_contains(g, st_geomfromtext('POLYGON ((0 0, 9 0, 9 9, 0 0))'))", g.contains(TRIANGLE)),
+        ("st_contains(g, st_geomfromwkt('POLYGON ((0 0, 9 0, 9 9, 0 0))'))", g.contains(TRIANGLE)),
         ("st_dwithin(g, st_makeenvelope(1, 2, 3, 4), 1000)", g.dwithin((1, 2, 3, 4), 1000)),
         ("st_equals(g, st_geomfromwkb(x'0101000000000000000000f03f0000000000000040'))", g.geom_equals(POINT)),
     ],

@@ -136,7 +136,7 @@ LENGTH = ("list_length", "array_length", "array_size", "cardinality", "len", "si
 NAN = ("isnan", "is_nan")
 VARIANT = ("try_variant_get",)
 GEOMETRIES: dict[str, Callable[..., Any]] = {
-    "st_geomfromtext": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": _wkb, "st_point": _point,
+    "st_geomfromtext": wkt, "st_geomfromwkt": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": _wkb, "st_point": _point,
     "st_makepoint": _point, "st_makeenvelope": _box, "box": _box,
 }  # fmt: skip
 SPATIAL = {
