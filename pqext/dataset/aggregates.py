@@ -25,11 +25,11 @@ from pqext.core.schema.statistics import is_cuttable
 from pqext.dataset.evaluation.comparison import as_arrow, extreme
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Column, Value, col
+from pqext.dataset.expressions import Column, Value, bases, col, operand_column
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.planning.certainty import can_be_certain, certain_rows
 from pqext.dataset.planning.plan import RowGroupPlan
-from pqext.dataset.planning.projection import ComputedColumn
+from pqext.dataset.planning.projection import ComputedColumn, input_columns
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest, type_at
@@ -56,7 +56,8 @@ class Aggregates:
 
         Args:
             column: A name or a dotted path of struct fields, as text or passed to :func:`pqext.col`, or a value
-                computed from columns, such as ``col("event").variant("$.n", "int64")``.
+                computed from columns, such as ``col("event").variant("$.n", "int64")``. The columns may be partition
+                columns.
 
         Returns:
             A ``pyarrow.Scalar`` of the column's type; null if no row has a value. NaN is ignored.
@@ -144,10 +145,20 @@ def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | Comput
     named = col(column) if isinstance(column, str) else column
     if not isinstance(named, Value):
         raise TypeError(f"expected a column name or a value such as pqext.col('a') * 2, not {column!r}")
-    value = planner.request.resolve(named)
+    value = planner.resolve(named)
     if value is named and isinstance(column, str):
         return column
     return planner.exact.resolve(value) if isinstance(value, Column) else ComputedColumn(str(column), value)
+
+
+def _inputs(planner: ScanPlanner, column: ComputedColumn) -> tuple[tuple[str | ComputedColumn, ...], Value | None]:
+    """Return the columns to read for a computed column, and its value in batches of them; None if it is read itself."""
+    partitions = planner.request.partitions.schema.names
+    field = planner.exact.resolve_partitions(column.field)
+    if all(operand_column(base).path[0] not in partitions for base in bases(field)):
+        return (column,), None
+    names, columns_of_files, value = input_columns(field, partitions, "_pqext_input_")
+    return (*names, *columns_of_files), value
 
 
 def _partial_results(
@@ -161,9 +172,11 @@ def _partial_results(
     passed to ``from_values``, if it ``accepts_dictionaries`` without decoding the dictionary of strings and binary.
     """
     if isinstance(column, ComputedColumn):
-        planner = ScanPlanner(replace(planner.request, result=(column,)))
+        result, operand = _inputs(planner, column)
+        planner = ScanPlanner(replace(planner.request, result=result))
         with closing(executor_of(planner).batches(_ROWS)) as batches:
-            yield from (from_values(batch.column(0)) for batch, _ in batches)
+            for batch, _ in batches:
+                yield from_values(batch.column(0) if operand is None else value_of(operand, batch))
         return
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))
@@ -263,17 +276,20 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
 
     known, source = partial(_known_extreme, side=side), _resolve(planner, column)
     top = source.path[0] if isinstance(source, Column) else source
-    schema = ScanPlanner(replace(planner.request, result=(top,))).schema
-    if type_of(schema.field(0)) is not None:
+    result, value = _inputs(planner, top) if isinstance(top, ComputedColumn) else ((top,), None)
+    schema = ScanPlanner(replace(planner.request, result=result)).schema
+    if value is None and type_of(schema.field(0)) is not None:
         raise TypeError(f"column {schema.names[0]} contains geometries, which have no order: use bounds()")
     of_values = partial(extreme, side=side)
     results = [*_partial_results(planner, source, known, of_values, accepts_dictionaries=True)]
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     if isinstance(top, ComputedColumn):
-        source, top = Column((top.name,)), top.name
-    kind = _column_values(empty, source if isinstance(source, Column) else None, top).type
+        named: Value = Column((top.name,)) if value is None else value
+    else:
+        named = source if isinstance(source, Column) else Column(_path(empty, top))
+    kind = value_of(named, empty).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
-    stored = stored_values(source if isinstance(source, Column) else Column(_path(empty, top)), empty).type
+    stored = stored_values(named, empty).type if isinstance(named, Column) else kind
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
 
 

@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from pqext.core.base.suggestions import closest_name, join_names, unknown_column_message
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
-from pqext.dataset.expressions import Column, Value, bases, col, operand_column
+from pqext.dataset.expressions import Column, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import field_error
+from pqext.dataset.expressions.type_inference import UNTYPED
 from pqext.dataset.expressions.visitors import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
+from pqext.dataset.table.union import empty_file
 
 T = TypeVar("T")
 Result = tuple["str | ComputedColumn", ...]
@@ -37,6 +39,7 @@ class ExactNames:
     folders: tuple[str, ...]
     rule: Literal["union"] | pa.Schema | None
     _names: Container[str] | None = None
+    _schemas: tuple[Schema, ...] | None = None
     _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Resolved conditions and values, by the id of the original object."""
 
@@ -61,7 +64,7 @@ class ExactNames:
     def record_names(self, file: ParquetFile) -> None:
         """Record the column names of the first file. They apply to all files unless schemas are unified or passed."""
         if self._names is None and self.rule is None:
-            self._names = _FileNames(self.folders, file.schema.root)
+            self._names, self._schemas = _FileNames(self.folders, file.schema.root), (file.schema,)
 
     @property
     def names(self) -> Container[str]:
@@ -77,8 +80,36 @@ class ExactNames:
             return frozenset((*self.folders, *(name for _, schema in self.files.schemas for name in schema.names)))
         with closing(self.files.iter_open(range(len(self.files.sources)), is_learning=True)) as files:
             for _, file in files:
+                self.record_names(file)
                 return _FileNames(self.folders, file.schema.root)
         return self.folders
+
+    @property
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schemas of the files, without partition columns: several only if they are unified."""
+        if self._schemas is None:
+            if self.rule is None:
+                _ = self.names  # records the schema
+            else:
+                known = [self.rule] if isinstance(self.rule, pa.Schema) else [item for _, item in self.files.schemas]
+                self._schemas = tuple(empty_file(schema).schema for schema in known)
+        return self._schemas or ()
+
+    def find(self, column: Column) -> list[SchemaNode]:
+        """Return the nodes of a column in the schemas that have it."""
+        path = column.exact(self.names).path
+        return [node for schema in self.schemas if (node := schema.find(path)) is not None]
+
+    def is_within(self, inner: str, outer: str | Sequence[str]) -> bool:
+        """Return whether a dotted path is a field of the struct ``outer``, a name, a dotted path or a path.
+
+        A path that no file has is compared as text, because its error is raised when the scan runs.
+        """
+        if not inner.startswith(f"{outer if isinstance(outer, str) else '.'.join(outer)}."):
+            return False
+        nodes = [(schema.find(inner), schema.find(outer)) for schema in self.schemas]
+        paths = [(node.path, struct.path) for node, struct in nodes if node is not None and struct is not None]
+        return any(path[: len(top)] == top for path, top in paths) if paths else inner not in self.names
 
 
 @dataclass(frozen=True)
@@ -120,67 +151,88 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     return parse_columns(results)
 
 
-def restrict_columns(previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value]) -> Result:
+def restrict_columns(
+    previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value], names: ExactNames
+) -> Result:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
     A name selects all parts of its column that remain, and a path selects the field within a column. ``resolve``
-    resolves the names in values of the selection. Raises ``ValueError`` if an earlier selection excluded a name, or
-    fields of a struct that a value needs.
+    resolves the names in values of the selection, and ``names`` those of stored columns.
+
+    Raises:
+        ValueError: If an earlier selection excluded a name, or fields of a struct that a value needs.
+        TypeError: If a name is a path into a computed VARIANT.
     """
     if previous_result is None:
         return selection
-    names = [known for known in previous_result if isinstance(known, str)]
+    stored = [known for known in previous_result if isinstance(known, str)]
+    every = [known if isinstance(known, str) else known.name for known in previous_result]
     results: list[str | ComputedColumn] = []
     for item in selection:
         if isinstance(item, ComputedColumn):
             for base in bases(item.field):
-                _check_fields(".".join(operand_column(base).path), names)
+                column = operand_column(base)
+                if resolve(column) is column:  # not a computed column
+                    _check_fields(column, stored, names)
             results.append(replace(item, field=resolve(item.field)))
             continue
-        whole = [known for known in previous_result if item == (known if isinstance(known, str) else known.name)]
-        parts = [known for known in names if known.startswith(item + ".")]
-        above = [item] if any(item.startswith(known + ".") for known in names) else []
-        if not (whole or parts or above):
-            every = [known if isinstance(known, str) else known.name for known in previous_result]
+        whole = [known for known, name in zip(previous_result, every, strict=True) if item == name]
+        above = [item] if any(names.is_within(item, known) for known in stored) else []
+        parts = [known for known in stored if names.is_within(known, item)]
+        if not (whole or above or parts):
             message = unknown_column_message(item, every).replace("the file has", "the scan has")
-            is_field = item.partition(".")[0] in every
+            column = col(item)
+            is_field = column.dotted > 1 and resolve(column) is not column
             advice = f"; for a field of a computed column, select col({item!r})" if is_field else ""
             raise ValueError(message + advice)
         results += whole or above or parts
     return tuple(dict.fromkeys(results))
 
 
-def _check_fields(path: str, names: Sequence[str]) -> None:
-    """Raise ``ValueError`` if only fields of the struct at a dotted path are among the selected ``names``."""
-    fields = [name for name in names if name.startswith(f"{path}.")]
-    if fields and path not in names:
+def _check_fields(column: Column, stored: Sequence[str], names: ExactNames) -> None:
+    """Raise ``ValueError`` if only fields of a struct are among the selected names ``stored``."""
+    path = ".".join(column.path)
+    if path in stored or not any(name.startswith(f"{path}.") for name in stored):
+        return
+    exact_path = names.resolve(column).path
+    fields = [name for name in stored if names.is_within(name, exact_path)]
+    if fields and not any(names.is_within(path, name) for name in stored):
         raise ValueError(f"only {join_names(fields)} of {path} are selected: name these fields, or select {path} first")
 
 
 def substitute_computed(
-    expression: T, computed_columns: Sequence[ComputedColumn], stored_names: Container[str] = ()
+    expression: T, computed_columns: Sequence[ComputedColumn], result_names: Container[str], names: ExactNames
 ) -> T:
     """Replace references to ``computed_columns`` in a condition or value with the values of these columns.
 
-    A dotted name that is one of ``stored_names``, the stored columns of the result, is not a field of a computed
-    column. Raises ``ValueError`` or ``TypeError`` for a field of a computed column that has no fields.
+    A dotted name refers, in this order, to the stored column of the result among ``result_names``, to the computed
+    column with this name, to a field of a computed column, and to the stored column among ``names``. Files are opened
+    only for paths into computed columns. Raises ``ValueError`` or ``TypeError`` for a field that does not exist.
     """
     if not computed_columns:
         return expression
     known = {item.name: item.field for item in computed_columns}
 
     def replacement(column: Column) -> Value:
-        if column.dotted > 1 and ".".join(column.path[: column.dotted]) in stored_names:
+        name = ".".join(column.path[: column.dotted])
+        if column.dotted > 1 and name in result_names:
             return column
-        column = column.exact(known)
-        value, fields = known.get(column.path[0]), column.path[1:]
+        exact_column = column.exact(known)
+        value, fields = known.get(exact_column.path[0]), exact_column.path[1:]
         if value is None:
-            return column
+            return exact_column
         if not fields:
             return value
-        if isinstance(value, Column):  # a struct under another name
-            return Column((*value.path, *fields), column.place, value.dotted)
-        raise field_error(value, column)
+        is_variant = isinstance(value, VariantField) and value.type == UNTYPED
+        if isinstance(value, Column):  # a stored column under another name
+            field = Column((*value.path, *fields), column.place, value.dotted)
+            nodes = names.find(value)
+            if not nodes or names.find(field):
+                return field
+            is_variant = any(node.logical_name == "VARIANT" for node in nodes)
+        if exact_column.dotted > 1 and name in names.names:
+            return column
+        raise field_error(value, exact_column, is_variant)
 
     made: T = replace_columns(expression, replacement)
     return made

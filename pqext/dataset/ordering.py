@@ -38,7 +38,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.planning.conjuncts import conjuncts_of
 from pqext.dataset.planning.planner import FilePlanner
-from pqext.dataset.planning.projection import ComputedColumn, leaf_of
+from pqext.dataset.planning.projection import ComputedColumn, input_columns, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
 from pqext.dataset.pruning.bounds import UNKNOWN, interval
 from pqext.dataset.pruning.implied_predicates import distance_arguments
@@ -167,6 +167,13 @@ def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanReque
         if result is not None and not tops <= {column for column in result if isinstance(column, str)}:
             if isinstance(value, Column) and len(value.path) == 1:
                 result = [*_hide_name(result, value.path[0]), value.path[0]]
+            elif not tops.isdisjoint(request.partitions.schema.names):
+                names, columns_of_files, value = input_columns(
+                    value, request.partitions.schema.names, f"_pqext_order_{number}_"
+                )
+                for name in names:
+                    result = _hide_name(result, name)
+                result += [*names, *columns_of_files]
             else:
                 result.append(ComputedColumn(f"_pqext_order_{number}", value))
                 value = Column((f"_pqext_order_{number}",))

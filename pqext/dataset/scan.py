@@ -101,7 +101,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         selected = expand_columns(parse_columns(arguments), lambda: self.schema)
         request = self._request
-        result = restrict_columns(request.result, selected, request.resolve)
+        result = restrict_columns(request.result, selected, self._planner.resolve, self._planner.exact)
         return self._replace(result=result, earlier=request.computed_columns)
 
     def filter(self, *conditions: Filter) -> Scan:
@@ -127,11 +127,10 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         """
         request = self._request
         expressions = [as_expression(condition) for condition in conditions]
-        results = [request.resolve(expression) for expression in expressions if expression is not None]
+        results = [self._planner.resolve(expression) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
-        if self._is_limited:
-            raise ValueError(f"filter() after {request.limit_method}() is not supported: call filter() first")
+        self._check_unlimited("filter")
         before = [] if request.filter is None else [request.filter]
         return self._replace(filter=all_of([*before, *results]))
 
@@ -139,6 +138,13 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     def _is_limited(self) -> bool:
         """Whether a limit or an offset restricts the result, after all filters."""
         return self._request.limit is not None or bool(self._request.offset)
+
+    def _check_unlimited(self, method: str) -> None:
+        """Raise ``ValueError`` for ``method`` if a limit or an offset restricts the result."""
+        if self._is_limited:
+            limit_method = self._request.limit_method
+            advice = f": call {method}() first" if method != limit_method else ", because it limits the rows"
+            raise ValueError(f"{method}() after {limit_method}() is not supported{advice}")
 
     @suggest_arguments
     def order_by(
@@ -151,7 +157,8 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
 
         Args:
             columns: Names, dotted paths of struct fields, and values such as ``col("price") * 2`` or
-                ``col("event").variant("$.n", "int64")``, or one list of them. They need not be selected.
+                ``col("event").variant("$.n", "int64")``, or one list of them. Their columns need not be selected, and
+                may be partition columns.
             descending: Whether the greatest values come first, for all columns or for each.
             nulls_first: Whether nulls come before all values, for all columns or for each; last by default.
 
@@ -171,11 +178,9 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             >>> pqext.scan("quakes.parquet").order_by("mag", descending=True).limit(2).to_table().to_pylist()
             [{'id': 3, 'mag': 6.1}, {'id': 1, 'mag': 4.5}]
         """
-        request = self._request
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
-        if request.limit is not None or request.offset:
-            raise ValueError(f"order_by() after {request.limit_method}() is not supported: call order_by() first")
-        return self._replace(order=order_keys(keys, descending, nulls_first, request.resolve))
+        self._check_unlimited("order_by")
+        return self._replace(order=order_keys(keys, descending, nulls_first, self._planner.resolve))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.

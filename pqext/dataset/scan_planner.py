@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ from pqext.dataset.table.partitions import RemainingFilter
 from pqext.dataset.table.unified_schema import Unifier
 from pqext.dataset.table.union import Union
 
+T = TypeVar("T")
 _NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
@@ -78,6 +80,10 @@ class ScanPlanner:
     def exact(self) -> ExactNames:
         """The resolver of dotted names for these files."""
         return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
+
+    def resolve(self, node: T) -> T:
+        """Resolve the names of the result in a condition or a value; see :meth:`ScanRequest.resolve`."""
+        return self.request.resolve(node, self.exact)
 
     @cached_property
     def _strategy(self) -> SchemaStrategy:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
-from pqext.dataset.column_names import substitute_computed
+from pqext.dataset.column_names import ExactNames, substitute_computed
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Expression, bases
 from pqext.dataset.expressions.visitors import in_timezone
@@ -74,13 +74,14 @@ class ScanRequest:
         of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
-    def resolve(self, node: T) -> T:
+    def resolve(self, node: T, names: ExactNames) -> T:
         """Return a condition or a value in which the names of the result refer to the values of its columns.
 
-        Raises ``ValueError`` or ``TypeError`` for a field of a computed column that has no fields.
+        ``names`` resolves other names. Raises ``ValueError`` or ``TypeError`` for a field that a computed column does
+        not have.
         """
-        stored_names = [item for item in self.result or () if isinstance(item, str)]
-        return substitute_computed(node, self.computed_columns, stored_names)
+        result_names = [item for item in self.result or () if isinstance(item, str)]
+        return substitute_computed(node, self.computed_columns, result_names, names)
 
     @property
     def sources(self) -> tuple[Any, ...]:

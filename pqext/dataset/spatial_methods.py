@@ -11,6 +11,7 @@ import pyarrow as pa
 from pqext.core.base.suggestions import join_names, suggest_arguments, unknown_column_message
 from pqext.dataset.expressions import Column, GeometryValue, col
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.geo.frames import geometry_columns
 
@@ -19,6 +20,7 @@ class Query(Protocol):
     """The methods of a scan that the methods for geometry columns use."""
 
     _request: ScanRequest
+    _planner: ScanPlanner
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -30,6 +32,8 @@ class Query(Protocol):
     def order_by(self, *columns: Any) -> Self: ...
 
     def limit(self, rows: int | None) -> Self: ...
+
+    def _check_unlimited(self, method: str) -> None: ...
 
 
 Q = TypeVar("Q", bound=Query)
@@ -94,7 +98,8 @@ class SpatialMethods:
             geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
                 column.
             k: Number of rows. Of rows at the same distance, the first ones are returned.
-            column: The geometry column; by default the only one of the result or, if it has none, of the files.
+            column: The geometry column; by default the only one of the result. If the result has none, the only one of
+                the columns that earlier selections computed, or else of the files.
             max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
             distance_column: Name of the additional column with the shortest distance between the two geometries.
 
@@ -120,10 +125,11 @@ class SpatialMethods:
             raise TypeError(f"max_distance must be a number, not {max_distance!r}")
         if max_distance is not None and not max_distance >= 0:
             raise ValueError(f"max_distance must be a number of at least 0, not {max_distance!r}")
+        self._check_unlimited("nearest")
         distance = _geometry_column(self, column).st_distance(geometry)
         near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
         result = self.schema.names if self._request.result is None else self._request.result
-        column_of_distances = ComputedColumn(distance_column, self._request.resolve(distance))
+        column_of_distances = ComputedColumn(distance_column, self._planner.resolve(distance))
         ordered = near.order_by(distance)._replace(result=parse_columns([*result, column_of_distances]))
         return ordered.limit(int(k))._replace(limit_method="nearest")
 
@@ -136,13 +142,19 @@ def _geometry_column(scan: Query, name: str | None) -> Column:
     """
     if name is not None:
         return col(name)
-    owner, names = "result has", [*geometry_columns(scan.schema)]
-    for selection in (scan._request.earlier, None) if scan._request.earlier else (None,):
-        if not names:
-            owner, names = "files have", [*geometry_columns(scan._replace(result=selection, order=()).schema)]
+    request = scan._request
+    owner, names = "the result has", [*geometry_columns(scan.schema)]
+    if not names and request.earlier:
+        owner, names = "earlier selections computed", _geometry_names(scan, request.earlier)
+    if not names:
+        owner, names = "the files have", _geometry_names(scan, None)
     if len(names) != 1:
-        problem = f"the {owner} several geometry columns, {join_names(names)}" if names else (
+        problem = f"{owner} several geometry columns, {join_names(names)}" if names else (
             "the files have no geometry column"
         )
         raise ValueError(f"{problem}: select a column with column=")
     return col([names[0]])
+
+
+def _geometry_names(scan: Query, selection: tuple[str | ComputedColumn, ...] | None) -> list[str]:
+    return [*geometry_columns(scan._replace(result=selection, order=()).schema)]

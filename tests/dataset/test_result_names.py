@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -28,15 +29,17 @@ ROWS: list[dict[str, Any]] = [
     {
         "id": row, "x": [3, None, 1, 3, -2][row], "user": DOCUMENTS[row],
         "s": [{"a": 1, "b": 9}, {"a": 2, "b": None}, None, {"a": 4, "b": 7}, {"a": 0, "b": 8}][row],
-        "t": {"a": [7, 5, 6, None, 9][row], "b": 10 * row},
+        "t": {"a": [7, 5, 6, None, 9][row], "b": 10 * row}, "x.a": [8, 1, None, 6, 4][row],
+        "s.b": [5, 2, 8, 3, None][row],
     }
     for row in range(5)
 ]  # fmt: skip
+DOTTED_NAMES = ("x.a", "s.b")
 
 
 def _stored() -> bytes:
     users = variant.parse_json([None if row["user"] is None else json.dumps(row["user"]) for row in ROWS])
-    others = {name: [row[name] for row in ROWS] for name in ("id", "x", "s", "t")}
+    others = {name: [row[name] for row in ROWS] for name in ("id", "x", "s", "t", *DOTTED_NAMES)}
     pqext.write_table(pa.table(others | {"user": users}), sink := io.BytesIO(), row_group_rows=2, page_rows=1)
     return sink.getvalue()
 
@@ -134,6 +137,98 @@ def test_struct_of_which_fields_are_excluded_is_not_selected_again(selection: An
     assert scan.select({"q": "s.a"}).to_table()["q"].to_pylist() == [row["s"] and row["s"]["a"] for row in ROWS]
 
 
+def dotted(**columns: Any) -> Scan:
+    """Scan a file with the columns ``a.b``, ``x`` and ``columns``."""
+    table = pa.table({"a.b": [1, 3, 2], "x": [7, 9, 8], **columns})
+    pqext.write_table(table, sink := io.BytesIO())
+    return pqext.scan(sink.getvalue())
+
+
+@pytest.mark.spec("querying.result-names")
+@pytest.mark.parametrize("value", [col("x") * 1, col("x"), col("v").variant("$.b"), col("v")], ids=str)
+@pytest.mark.parametrize("schema", [None, "union"])
+def test_stored_column_precedes_a_field_that_a_computed_column_lacks(value: Any, schema: Any) -> None:
+    table = pa.table({"a.b": [1, 3, 2], "x": [7, 9, 8], "v": variant.parse_json(["{}", "{}", "{}"])})
+    pqext.write_table(table, sink := io.BytesIO())
+    scan = pqext.scan(sink.getvalue(), schema=schema).select({"a": value, "x": "x"})
+    for query in (scan, scan.select("x")):
+        assert query.filter(col("a.b") > 1).to_table()["x"].to_pylist() == [9, 8]
+        assert query.filter("a.b > 1").count() == 2
+        assert query.order_by("a.b").to_table()["x"].to_pylist() == [7, 8, 9]
+        assert (query.min("a.b").as_py(), query.max(col("a.b")).as_py(), query.null_count("a.b")) == (1, 3, 0)
+        assert query.select({"z": "a.b"}).to_table().to_pydict() == {"z": [1, 3, 2]}
+
+
+@pytest.mark.spec("querying.result-names")
+def test_field_of_a_renamed_struct_precedes_a_stored_column() -> None:
+    scan = dotted(s=[{"b": 4}, {"b": 5}, {"b": 6}]).select({"a": col("s")})
+    assert (scan.min("a.b").as_py(), scan.max("a.b").as_py()) == (4, 6)
+    assert scan.select(col("a.b")).to_table().to_pydict() == {"a.b": [4, 5, 6]}
+
+
+@pytest.mark.spec("querying.result-names")
+def test_error_names_the_field_of_the_renamed_column() -> None:
+    for name in ("a.c", col(["a", "c"])):
+        with pytest.raises(ValueError, match=r"^no column 'a.c': 'a' is computed as x and has no such field$"):
+            dotted().select({"a": col("x")}).min(name)
+    with pytest.raises(TypeError, match=r"column u.n lies inside u, a VARIANT; .* is col\('u'\).variant\('\$.n', 's"):
+        pqext.scan(FILE).select({"u": col("user")}).filter(col("u.n") > 1)
+
+
+@pytest.mark.spec("querying.result-names")
+def test_dotted_column_is_not_a_field() -> None:
+    scan = dotted(a=[4, 5, 6])
+    assert scan.select("a.b").select({"y": col("a") * 2}).to_table().to_pydict() == {"y": [8, 10, 12]}
+    for name, other in (("a", "a.b"), ("a.b", "a")):
+        with pytest.raises(ValueError, match=f"no column '{name}'; .*'?{other}'?"):
+            scan.select(other).select(name)
+    both = dotted(a=[{"b": 4}, {"b": 5}, {"b": 6}]).select("a", "a.b")
+    assert both.select("a").to_table().to_pydict() == {"a": [{"b": 4}, {"b": 5}, {"b": 6}]}
+    assert both.select("a.b").to_table().to_pydict() == {"a.b": [1, 3, 2]}
+
+
+@pytest.mark.spec("querying.result-names")
+def test_values_use_columns_of_the_files_that_are_not_selected() -> None:
+    scan = pqext.scan(FILE).select("id", "s.a")
+    assert scan.select({"q": "s.b"}).to_table()["q"].to_pylist() == [row["s.b"] for row in ROWS]
+    assert scan.select({"q": col(["s", "b"])}).to_table()["q"].to_pylist() == [_inside(row["s"], "b") for row in ROWS]
+    assert ids(scan.filter(col("s").is_null() | (col("x") == 1))) == [2]
+    computed = pqext.scan(FILE).select({"s": "t", "s.a": "s.a"}).select({"q": col("s")})
+    assert computed.to_table()["q"].to_pylist() == [row["t"] for row in ROWS]
+
+
+@pytest.mark.spec("querying.result-names")
+def test_paths_into_computed_columns_raise_the_errors_of_conditions() -> None:
+    with pytest.raises(ValueError, match=r"no column 'a.c': 'a' is computed as x . 1 and has no fields$"):
+        dotted().select({"a": col("x") * 1}).select("a.c")
+    with pytest.raises(ValueError, match=r"^no column 'a.b'; the scan has a$"):
+        dotted().select({"a": col("x") * 1}).select("a.b")
+    scan = pqext.scan(FILE).select({"u": col("user").variant("$.boss")})
+    with pytest.raises(TypeError, match=r"u.age lies inside u, a VARIANT; .* is col\('u'\).variant\('\$.age', 's"):
+        scan.select("u.age")
+
+
+@pytest.mark.spec("querying.result-names")
+@pytest.mark.parametrize("columns", [None, ["n"], ["n", "year"], {"year": "n"}, ["s.a"]], ids=str)
+@pytest.mark.parametrize("schema", [None, "union"])
+def test_values_of_partition_columns_sort_rows_for_all_selections(tmp_path: Path, columns: Any, schema: Any) -> None:
+    rows = [{"n": n, "s": {"a": n, "b": 0}, "year": 2020 + n % 3} for n in range(7)]
+    pqext.write_dataset(pa.Table.from_pylist(rows), tmp_path, ["year"])
+    stored = pqext.scan(tmp_path, schema=schema)
+    scan = stored if columns is None else stored.select(columns)
+    order = {-(row["year"] + 1) * 10 + row["n"]: row["n"] for row in rows}
+    keys = -(col("year") + 1) * 10 + col("n")
+    if columns == {"year": "n"}:
+        order, keys = {-n - 1: n for n in range(7)}, -(col("year") + 1)
+    expected = [order[key] for key in sorted(order)]
+    for limit in (None, 3):
+        table = scan.order_by(keys).limit(limit).to_table()
+        assert table.schema.names == scan.schema.names
+        numbers = table["s"].combine_chunks().field("a") if columns == ["s.a"] else table[0]
+        assert numbers.to_pylist() == expected[:limit]
+    assert (scan.min(keys).as_py(), scan.max(keys).as_py(), scan.null_count(keys)) == (min(order), max(order), 0)
+
+
 @pytest.mark.spec("querying.result-names")
 def test_order_by_a_stored_column_whose_name_a_computed_column_has() -> None:
     scan = pqext.scan(FILE).order_by("x").select({"x": col("id") * 2})
@@ -184,6 +279,13 @@ def test_nearest_uses_the_geometry_of_the_result() -> None:
         scan.nearest(shapely.Point(0, 0))
     with pytest.raises(ValueError, match="the files have several geometry columns, g, h: select"):
         scan.select("id").nearest(shapely.Point(0, 0))
+    renamed = scan.select({"g2": col("h"), "h2": col("g"), "id": "id"}).select("id")
+    with pytest.raises(ValueError, match=r"^earlier selections computed several geometry columns, g2, h2: select"):
+        renamed.nearest(shapely.Point(0, 0))
+    assert ids(renamed.nearest(shapely.Point(7, 52), column="g2")) == [3]
+    for limited, name in ((scan.limit(5), "limit"), (scan.nearest(shapely.Point(0, 0), column="g"), "nearest")):
+        with pytest.raises(ValueError, match=rf"^nearest\(\) after {name}\(\) is not supported"):
+            limited.nearest(shapely.Point(0, 0), column="h")
     assert ids(points().select("id").nearest(shapely.Point(3, 52))) == [3]
 
 
@@ -205,89 +307,122 @@ def test_text_of_a_field_can_have_another_name(text: str, values: list[Any]) -> 
 
 Row = dict[str, Any]
 Getter = Callable[[Row], Any]
-NAMES = ["id", "x", "s", "t", "user", "new"]
+FILE_KINDS = {
+    "id": "number", "x": "number", "s": "struct", "t": "struct", "user": "variant", "x.a": "number", "s.b": "number",
+}  # fmt: skip
+NAMES = [*FILE_KINDS, "new"]
 
 
-def numbers(data: st.DataObject, kinds: dict[str, str]) -> tuple[Any, Getter]:
-    """A number computed from the columns, and the same in Python."""
-    name = data.draw(st.sampled_from(sorted(kinds)))
-    value: Any
-    get: Getter
-    if kinds[name] == "number":
-        value, get = col(name), itemgetter(name)
-    elif kinds[name] == "struct":
+class Model:
+    """The columns of a scan in plain Python.
+
+    ``rows`` have all values that names refer to: columns of the file, hidden by computed columns of the same name.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = [*ROWS]
+        self.kinds = {**FILE_KINDS}
+        self.result = [*FILE_KINDS]
+        self.computed: set[str] = set()
+
+    def field(self, data: st.DataObject, name: str) -> tuple[Any, Getter]:
+        """Draw a reference to a number within struct ``name``. A dotted name may refer to another column."""
         part = data.draw(st.sampled_from("ab"))
-        value = data.draw(st.sampled_from([col(f"{name}.{part}"), col([name, part])]))
+        text = f"{name}.{part}"
+        if data.draw(st.booleans()):
+            return col([name, part]), lambda row: _inside(row[name], part)
+        is_column = text in self.result or text in self.computed or (text in FILE_KINDS and name not in self.computed)
+        return col(text), itemgetter(text) if is_column else lambda row: _inside(row[name], part)
 
-        def get(row: Any) -> Any:
-            return None if row[name] is None else row[name][part]
+    def number(self, data: st.DataObject) -> tuple[Any, Getter]:
+        """Draw a number computed from the columns, and the same in Python."""
+        name = data.draw(st.sampled_from(sorted(self.kinds)))
+        head, kind = name.partition(".")[0], self.kinds[name]
+        is_field = "." in name and name not in {*self.result, *self.computed} and self.kinds[head] == "struct"
+        value: Any
+        get: Getter
+        if kind == "struct":
+            value, get = self.field(data, name)
+        elif kind == "variant":
+            value, get = col(name).variant("$.age", "int64"), lambda row: _inside(row[name], "age")
+        else:
+            value, get = (col([name]) if is_field and head in self.computed else col(name)), itemgetter(name)
+        if data.draw(st.booleans()):
+            return value * 2 + 1, lambda row: None if get(row) is None else get(row) * 2 + 1
+        return value, get
 
-    else:
-        value, get = col(name).variant("$.age", "int64"), lambda row: _inside(row[name], "age")
-    if data.draw(st.booleans()):
-        return value * 2 + 1, lambda row: None if get(row) is None else get(row) * 2 + 1
-    return value, get
+    def select(self, data: st.DataObject) -> dict[str, Any]:
+        """Draw columns for ``select``, and select them from the rows."""
+        columns, getters, kinds = {}, {}, {}
+        for name in data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)):
+            is_own = name in self.kinds and data.draw(st.booleans())
+            source = name if is_own else data.draw(st.sampled_from(sorted(self.kinds)))
+            if data.draw(st.booleans()) or ("." in name and self.kinds[source] != "number"):
+                columns[name], getters[name] = self.number(data)
+                kinds[name] = "number"
+            elif source == name and name in self.result:
+                columns[name] = name
+            else:
+                columns[name], getters[name], kinds[name] = col([source]), itemgetter(source), self.kinds[source]
+                if kinds[name] == "variant" and data.draw(st.booleans()):
+                    columns[name], getters[name] = col(source).variant("$.boss"), _boss(source)
+        self.rows = [row | {name: get(row) for name, get in getters.items()} for row in self.rows]
+        self.kinds |= kinds
+        self.computed |= set(kinds)
+        self.result = [*columns]
+        return columns
 
 
-def _inside(document: Any, name: str) -> Any:
-    return document.get(name) if isinstance(document, dict) else None
+def _inside(parent: Any, name: str) -> Any:
+    return parent.get(name) if isinstance(parent, dict) else None
 
 
 def _boss(name: str) -> Getter:
     return lambda row: _inside(row[name], "boss")
 
 
-def selection(data: st.DataObject, kinds: dict[str, str]) -> tuple[dict[str, Any], dict[str, Getter], dict[str, str]]:
-    """Columns for ``select``, the same as Python functions, and their types."""
-    columns, getters, types = {}, {}, {}
-    for name in data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)):
-        if data.draw(st.booleans()):
-            columns[name], getters[name] = numbers(data, kinds)
-            types[name] = "number"
-            continue
-        source = data.draw(st.sampled_from(sorted(kinds)))
-        columns[name], getters[name], types[name] = col([source]), itemgetter(source), kinds[source]
-        if source == name:
-            columns[name] = name
-        elif types[name] == "variant" and data.draw(st.booleans()):
-            columns[name] = col(source).variant("$.boss")
-            getters[name] = _boss(source)
-    return columns, getters, types
-
-
 def plain(table: pa.Table, kinds: dict[str, str]) -> list[Row]:
     columns = {name: table[name].to_pylist() for name in table.schema.names}
-    for name, kind in kinds.items():
-        if kind == "variant":
+    for name in columns:
+        if kinds[name] == "variant":
             texts = variant.to_json(table[name]).to_pylist()
             columns[name] = [None if text is None else json.loads(text) for text in texts]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def check_advice(scan: Scan, name: str) -> None:
+    """Check that the column that the error for ``name`` suggests can be selected."""
+    try:
+        scan.select(name).to_table()
+    except (TypeError, ValueError) as error:
+        for advice in re.findall(r"col\([^()]*\)(?:\.variant\([^()]*\))?", str(error)):
+            scan.select({"z": eval(advice, {"col": col})}).to_table()
+
+
 @pytest.mark.spec("querying.result-names")
-@settings(max_examples=share(0.3))
+@settings(max_examples=share(2.0))
 @given(st.data())
 def test_steps_return_the_rows_of_plain_python(data: st.DataObject) -> None:
-    scan, kinds = pqext.scan(FILE), {"id": "number", "x": "number", "s": "struct", "t": "struct", "user": "variant"}
-    rows, keys = [*ROWS], list[Any](range(len(ROWS)))
+    scan, model = pqext.scan(FILE), Model()
+    keys = list[Any](range(len(ROWS)))
     for step in data.draw(st.lists(st.sampled_from(["select", "select", "filter", "order"]), max_size=4)):
         if step == "select":
-            columns, getters, kinds = selection(data, kinds)
-            scan, rows = scan.select(columns), [{name: get(row) for name, get in getters.items()} for row in rows]
+            scan = scan.select(model.select(data))
             continue
-        value, get = numbers(data, kinds)
+        value, get = model.number(data)
         if step == "filter":
             least = data.draw(st.integers(-2, 10))
             scan = scan.filter(value >= least)
-            kept = [place for place, row in enumerate(rows) if get(row) is not None and get(row) >= least]
-            rows, keys = [rows[place] for place in kept], [keys[place] for place in kept]
+            places = [place for place, row in enumerate(model.rows) if get(row) is not None and get(row) >= least]
+            model.rows, keys = [model.rows[place] for place in places], [keys[place] for place in places]
         else:
             scan = scan.order_by(value)
-            keys = [(get(row) is None, get(row) or 0) for row in rows]
-    ordered = [rows[place] for place in sorted(range(len(rows)), key=keys.__getitem__)]
-    assert plain(scan.to_table(), kinds) == ordered
-    assert scan.count() == len(rows)
-    value, get = numbers(data, kinds)
-    known = [get(row) for row in rows if get(row) is not None]
+            keys = [(get(row) is None, get(row) or 0) for row in model.rows]
+    ordered = [model.rows[place] for place in sorted(range(len(model.rows)), key=keys.__getitem__)]
+    assert plain(scan.to_table(), model.kinds) == [{name: row[name] for name in model.result} for row in ordered]
+    assert scan.count() == len(model.rows)
+    value, get = model.number(data)
+    known = [get(row) for row in model.rows if get(row) is not None]
     assert (scan.min(value).as_py(), scan.max(value).as_py()) == (min(known, default=None), max(known, default=None))
-    assert scan.null_count(value) == len(rows) - len(known)
+    assert scan.null_count(value) == len(model.rows) - len(known)
+    check_advice(scan, f"{data.draw(st.sampled_from(NAMES))}.{data.draw(st.sampled_from('ab'))}")

@@ -28,7 +28,6 @@ from pqext.dataset.expressions.operands import (
     bases,
     operand_column,
 )
-from pqext.dataset.expressions.type_inference import UNTYPED
 
 _SHOWN = 10
 """Maximum number of column names listed in an error."""
@@ -197,13 +196,14 @@ def _variant_hint(name: str, notation: Notation, path: Sequence[str]) -> str:
     return f"; a value inside a VARIANT is {form}"
 
 
-def field_error(value: Operand, column: Column) -> Exception:
-    """Return the error for ``column``, a field within a computed column with ``value``, which has no fields."""
+def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
+    """Return the error for ``column``, a field that a computed column with ``value`` does not have."""
     name, place = escape_text(column.path[0]), column.place or ""
-    if isinstance(value, VariantField) and value.type == UNTYPED:
+    if is_variant:
         hint = _variant_hint(name, notation(column), column.path[1:])
         return TypeError(f"column {column} lies inside {name}, a VARIANT{hint}{place}")
-    return ValueError(f"no column {str(column)!r}: {name!r} is computed as {value} and has no fields{place}")
+    problem = "has no such field" if isinstance(value, Column) else "has no fields"
+    return ValueError(f"no column {str(column)!r}: {name!r} is computed as {value} and {problem}{place}")
 
 
 _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_within, st_dwithin"}

@@ -37,6 +37,7 @@ from pqext.dataset.expressions import (
     operand_column,
 )  # fmt: skip
 from pqext.dataset.expressions.mistakes import to_python_code
+from pqext.dataset.expressions.visitors import replace_columns
 from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
 
@@ -147,6 +148,23 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
     if len(set(names)) != len(names):
         raise ValueError(duplicate_column_message(next(name for name in names if names.count(name) > 1)))
     return tuple(parsed)
+
+
+def input_columns(
+    value: Value, partition_names: Collection[str], prefix: str
+) -> tuple[list[str], list[ComputedColumn], Value]:
+    """Return the columns to read for a value that a partition column is an input of, and the value of these columns.
+
+    These are partition columns, by name, and columns of the files, whose names begin with ``prefix``.
+    """
+    inputs = dict.fromkeys(map(operand_column, bases(value)))
+    partitions = [column.path[0] for column in inputs if column.path[0] in partition_names]
+    stored = {
+        column: ComputedColumn(f"{prefix}{number}", column)
+        for number, column in enumerate(inputs) if column.path[0] not in partition_names
+    }  # fmt: skip
+    replaced = replace_columns(value, lambda column: Column((stored[column].name,)) if column in stored else column)
+    return partitions, [*stored.values()], replaced
 
 
 def duplicate_column_message(name: str) -> str:

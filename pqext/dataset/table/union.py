@@ -47,17 +47,21 @@ _MAYBE = object()
 """Result for a condition that cannot be evaluated on the file's own columns."""
 
 
+def empty_file(schema: pa.Schema) -> ParquetFile:
+    """Return a file with ``schema`` and without rows, in which names are resolved as in any other file."""
+    from pqext.core.write.writer import write_table
+
+    sink = io.BytesIO()
+    write_table(schema.empty_table(), sink)
+    return ParquetFile(sink.getvalue())
+
+
 class Union(SchemaStrategy):
     """Strategy that casts files to ``schema``, which contains the columns of files without partition columns."""
 
     def __init__(self, table_request: TableRequest, schema: pa.Schema) -> None:
-        from pqext.core.write.writer import write_table
-
         super().__init__(table_request)
-        # An empty file with this schema, so that names are resolved as in any other file.
-        empty = io.BytesIO()
-        write_table(schema.empty_table(), empty)
-        self._template = ParquetFile(empty.getvalue())
+        self._template = empty_file(schema)
         self._stored = schema
         self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, FileRequest]] = {}
         result = table_request.schema_of(self._template)
