@@ -153,7 +153,7 @@ READING = {
     "core.footer.structure_lookup": ["WINDOW"],
     "core.footer.reading": ["LEAST_INDEXED"],
     "core.schema.lazy_tree": ["_SOUGHT"],
-    "core.schema.arrow_schema.arrays": ["_FEW"],
+    "core.schema.arrow_schema.arrays": ["_MAX_TAKEN_ELEMENTS"],
     "core.schema.arrow_schema.stored_schema": ["_WIDE", "_TIMES_FEW"],
 }
 WRITING = {
@@ -169,7 +169,7 @@ GEOMETRY = {
     "geo.joins.matching": ["_MAX_CELLS", "_PAIRS"],
     "geo.summary": ["_PIECE"],
     "geo.geoarrow": ["_PIECE"],
-    "geo.predicates.planar": ["_FEW", "_SAMPLE", "_SHARE", "_MOST_DISTINCT"],
+    "geo.predicates.planar": ["_MIN_SAMPLE", "_SAMPLE", "_SHARE", "_MOST_DISTINCT"],
     "geo.predicates.unrolling": ["_OVERLAPS", "_OVERLAPS_EACH"],
     "geo.wkb": ["_WIDE_FROM"],
 }

@@ -23,7 +23,7 @@ from pqext.core.kernels.thrift import schema_tree as kernel
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 
-_FEW = 64
+_MAX_NAMES_READ = 64
 """Maximum number of children of which all names are read for one search."""
 _SOUGHT = 16
 """Maximum number of names that are searched among all children. For more names, an index is built."""
@@ -250,7 +250,7 @@ class Children(Group):
         searched before.
         """
         names, elements = self._tree.names, self._elements
-        if len(elements) <= _FEW or not isinstance(name, str):
+        if len(elements) <= _MAX_NAMES_READ or not isinstance(name, str):
             return None
         if not isinstance(names, kernel.Names) or not isinstance(elements, range):
             return None

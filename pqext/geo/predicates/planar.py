@@ -59,7 +59,7 @@ _HELD = {
 }
 _TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
 
-_FEW = 32
+_MIN_SAMPLE = 32
 """Maximum number of rows that are evaluated individually, and the minimum size of a sample."""
 _SAMPLE = 1024
 _SHARE = 16
@@ -263,14 +263,14 @@ def evaluate_distinct(
 def _repeats(chunk: pa.Array) -> bool:
     """Return whether there may be far fewer distinct values than rows, judging by a random sample."""
     count = len(chunk)
-    if count < _FEW:
+    if count < _MIN_SAMPLE:
         return False
     drawn = chunk.take(pa.array(np.unique(np.random.default_rng().integers(0, count, _sample_size(count)))))
     return _count_bytes(drawn.unique()) <= _MOST_DISTINCT * _count_bytes(drawn)
 
 
 def _sample_size(count: int) -> int:
-    return min(_SAMPLE, max(_FEW, count // _SHARE))
+    return min(_SAMPLE, max(_MIN_SAMPLE, count // _SHARE))
 
 
 def _count_bytes(chunk: pa.Array) -> int:

@@ -19,7 +19,7 @@ from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.layout import FooterFormat
 
-_FEW = 1_000
+_MAX_CONVERTED_CHUNKS = 1_000
 """Maximum number of column chunks that are all converted together."""
 _SHARE = 4
 """Reciprocal of the share of accessed columns above which all columns are converted."""
@@ -42,7 +42,7 @@ class FlatLookup(ColumnWindows):
         self._elements, self.row_groups, self._leaves = self.flat.counts
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Bytes] | None = None
-        self._few = self.row_groups * self._leaves <= _FEW
+        self._few = self.row_groups * self._leaves <= _MAX_CONVERTED_CHUNKS
 
     @property
     def is_whole(self) -> bool:

@@ -15,7 +15,7 @@ from pqext.core.schema.types.arrow_compute import select_flagged
 
 _MOST_FILLED = 1 << 30
 """Maximum number of fixed-size list elements that fill null lists. Their memory is counted in advance."""
-_FEW = 1 << 22
+_MAX_TAKEN_ELEMENTS = 1 << 22
 """Maximum number of elements that are looked up individually. More elements are copied run by run."""
 _ADVICE = "; the file's ARROW:schema is wrong for this column, so read it with arrow_schema=False"
 
@@ -138,7 +138,7 @@ def _fill_lists(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[n
     """Return ``size`` elements for each list. The elements are null for lists that are not ``present``."""
     if isinstance(values, pa.ExtensionArray):
         return values.type.wrap_array(_fill_lists(values.storage, offsets, present, size))
-    if len(present) * size <= _FEW:
+    if len(present) * size <= _MAX_TAKEN_ELEMENTS:
         places = (offsets[:-1, None].astype(np.int64) + np.arange(size)).reshape(-1)
         with suppress(pa.ArrowNotImplementedError):  # Arrow does not implement this for views
             return values.take(pa.array(places, mask=~np.repeat(present, size)))
