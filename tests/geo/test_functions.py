@@ -303,6 +303,22 @@ def test_geographies_are_oriented_by_their_smaller_side() -> None:
     assert all(shapely.equals(oriented, shapes))
 
 
+def test_distances_of_points_equal_shapely_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(7)
+    xy = random.normal(0, 10.0 ** random.integers(-200, 200, (5000, 1)), (5000, 2))
+    xy[:4] = [[0, 0], [1e-320, 0], [1e300, -1e300], [np.inf, 0]]
+    points = np.array([*shapely.points(xy), *shapely.from_wkt(["POINT EMPTY", "POINT Z (1 2 3)"])])
+    others = random.permutation(points)
+    for place in (shapely.Point(3, 4), shapely.Point(), others):
+        with np.errstate(all="ignore"):
+            expected = shapely.distance(points, place)
+        with monkeypatch.context() as patch:
+            patch.setattr("pqext.geo.joins.geometry_column.GeometryColumn.shapes", None)  # points need no shapes
+            other = geo.from_shapely(place) if isinstance(place, np.ndarray) else shapely.to_wkb(place, flavor="iso")
+            found = geo.distance(geo.from_shapely(points), other)
+        assert found.to_pylist() == nullable(expected)
+
+
 def test_arrays_are_paired_over_their_chunks() -> None:
     points = pa.chunked_array([geo.from_points([0.0, 1.0], [0.0, 0.0]), geo.from_points([2.0], [0.0])])
     others = pa.chunked_array([geo.from_points([0.0], [1.0]), geo.from_points([1.0, 2.0], [2.0, 3.0])])

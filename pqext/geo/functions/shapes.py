@@ -93,8 +93,21 @@ def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
 
     if not column.type.planar:
         return metres.distances(column.shapes(), other.shapes(), column.type)
+    places, others = _coordinates(column), _coordinates(other)
+    if places is not None and others is not None:
+        with np.errstate(all="ignore"):
+            dx, dy = places[0] - others[0], places[1] - others[1]
+            of_points: _Doubles = np.sqrt(dx * dx + dy * dy)
+        return of_points
     distances: _Doubles = _apply_by_row(shapely.distance, column.shapes(), other.shapes())
     return distances
+
+
+def _coordinates(column: GeometryColumn) -> tuple[_Doubles, _Doubles] | None:
+    """Return X and Y of a column of points; None if there are nulls or other geometries."""
+    from pqext.geo.predicates.planar import points_of
+
+    return None if column.wkb.null_count else points_of(column.wkb)
 
 
 def azimuth(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
