@@ -176,6 +176,8 @@ def test_char_literals_that_cannot_be_padded_are_rejected(tmp_path: Path, path: 
     for condition in (col("c") < "ab\t", col("c") >= "\n", ~(col("c") > "a\x1f")):
         with pytest.raises(pqext.UnsupportedError, match=f"below the space.*{ADVICE}"):
             task_rows(path, condition)
+    with pytest.raises(pqext.UnsupportedError, match="c is a condition on a CHAR column: Spark pads the values but"):
+        task_rows(path, col("d") == col("c"))
     path = char_file(tmp_path / "u.parquet", "char(999999999)")
     for condition in (col("c") == "ab", col("c").isin(["ab", "c"]), col("c") < "ab"):
         with pytest.raises(pqext.UnsupportedError, match=f"too many spaces to pad.*{ADVICE}"):

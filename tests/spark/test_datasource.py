@@ -195,6 +195,22 @@ def test_tasks_read_balanced_bytes(sizes: list[int]) -> None:
     assert all(abs(sum(part) - share) < max(1 << 20, *sizes) for part in slices)
 
 
+@pytest.mark.parametrize(
+    ("paths", "location"),
+    [
+        (["/a/x.parquet", "/b/y.parquet"], ", /"), (["/a/b/x.parquet", "/a/bc/y.parquet"], ", /a"),
+        (["s3://one/t/x.parquet", "s3://two/t/x.parquet"], ""),
+        (["s3://one/x.parquet", "s3://one/y.parquet"], ", s3://one/"),
+        (["s3://one/t/x.parquet", "s3://one/t/k=1/x.parquet"], ", s3://one/t"), (["x.parquet", "y.parquet"], ""),
+        (["file:///a/x.parquet", "file:///b/x.parquet"], ", file:///"), (["/a/x.parquet", "s3://a/x.parquet"], ""),
+        (["s3://one/x.parquet"], ", s3://one/x.parquet"), (["/a/x.parquet", "x.parquet"], ""),
+    ],
+)  # fmt: skip
+def test_plan_names_the_common_folder_if_there_is_one(paths: list[str], location: str) -> None:
+    plan = ReadPlan(tuple(Task(path, ()) for path in paths))
+    assert plan.describe().splitlines()[1] == f"  files: 0 of {len(paths)}{location}"
+
+
 @pytest.mark.slow
 def test_plain_column_expressions_use_statistics_and_stay_exact(spark: Any, tmp_path: Path) -> None:
     df = spark.range(1000).select(

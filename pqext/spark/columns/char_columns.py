@@ -49,19 +49,29 @@ def _recorded_type(field: T.StructField) -> str:
 def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
     """Adapt comparisons of CHAR columns with text to stored values with and without padding.
 
-    Raises ``UnsupportedError`` for literals that cannot be compared with values without padding.
+    The leaves must have passed :func:`check_char_padding`.
     """
     match node:
         case And() | Or():
             return replace(node, operands=tuple(pad_literals(operand, lengths) for operand in node.operands))
         case Not():
             return replace(node, operand=pad_literals(node.operand, lengths))
-        case Comparison(operand=Column(path=(name,)), value=str(literal)) if name in lengths:
-            return _compare_padded(node, literal, lengths[name])
-        case IsIn(operand=Column(path=(name,)), has_null=False) if name in lengths:
-            texts = [value for value in node.values if isinstance(value, str)]
-            return _equal_padded(node, texts, lengths[name]) if len(texts) == len(node.values) else node
+        case Comparison() if comparison := _char_comparison(node, lengths):
+            return _compare_padded(node, comparison[1][0], comparison[0])
+        case IsIn() if comparison := _char_comparison(node, lengths):
+            return _equal_padded(node, comparison[1], comparison[0])
     return node
+
+
+def _char_comparison(leaf: Expression, lengths: Mapping[str, int]) -> tuple[int, list[str]] | None:
+    """Return the length of a CHAR column and the literals that it is compared with, if Spark pads them."""
+    match leaf:
+        case Comparison(operand=Column(path=(name,)), value=str(literal)) if name in lengths:
+            return lengths[name], [literal]
+        case IsIn(operand=Column(path=(name,)), has_null=False) if name in lengths:
+            texts = [value for value in leaf.values if isinstance(value, str)]
+            return (lengths[name], texts) if len(texts) == len(leaf.values) else None
+    return None
 
 
 def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
@@ -74,8 +84,6 @@ def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
     equal = _equal_padded(node, [literal], length)
     if node.operator in ("==", "!="):
         return equal if node.operator == "==" else Not(equal)
-    if any(character < " " for character in literal):
-        raise _padding_error(f"{node} compares a CHAR column with a character below the space, which Spark pads")
     padded = replace(node, value=literal.ljust(length))
     if node.operator in ("<", ">"):
         return And((padded, Not(equal)))
@@ -87,20 +95,15 @@ def _equal_padded(node: Comparison | IsIn, literals: Sequence[str], length: int)
 
     Spark pads or truncates the value to the longest literal if that is longer than the column.
     """
-    padded_length = max([length, *map(len, literals)])
+    padded_length = _padded_length(literals, length)
     texts = [literal.rstrip(" ") for literal in literals]
-    if sum(padded_length - len(text) + 1 for text in texts) * padded_length > _MOST_CHARACTERS:
-        raise _padding_error(f"{node} compares a column of type CHAR({length}), with too many spaces to pad")
     values = [text.ljust(count) for text in texts for count in range(len(text), padded_length + 1)]
     longer = [text.ljust(padded_length) for text in texts] if padded_length > length else []
     return any_of([IsIn(node.operand, tuple(values)), *(Matches(node.operand, "starts_with", text) for text in longer)])
 
 
-def _padding_error(problem: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{problem}: filter with pqext.spark.where(df, condition), which Spark evaluates",
-        feature="comparisons of CHAR columns",
-    )
+def _padded_length(literals: Sequence[str], length: int) -> int:
+    return max([length, *map(len, literals)])
 
 
 def reads_char(leaf: Expression, schema: T.StructType) -> bool:
@@ -115,16 +118,33 @@ def reads_char(leaf: Expression, schema: T.StructType) -> bool:
 
 def check_char_padding(leaves: Iterable[Expression], schema: T.StructType) -> None:
     """Raise ``UnsupportedError`` for a leaf that :func:`pad_literals` does not evaluate exactly like Spark."""
-    lengths = char_lengths(schema)
     for leaf in leaves:
-        if reads_char(leaf, schema) and pad_literals(leaf, lengths) is leaf:
-            raise _padding_error(f"{leaf} is a condition on a CHAR column, of which Spark pads only the values")
+        problem = _padding_problem(leaf, schema)
+        if problem:
+            raise UnsupportedError(
+                f"{leaf} {problem}: filter with pqext.spark.where(df, condition), which Spark evaluates",
+                feature="comparisons of CHAR columns",
+            )
 
 
 def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
     """Return whether :func:`pad_literals` evaluates a leaf exactly like Spark."""
-    try:
-        check_char_padding([leaf], schema)
-    except UnsupportedError:
-        return False
-    return True
+    return not _padding_problem(leaf, schema)
+
+
+def _padding_problem(leaf: Expression, schema: T.StructType) -> str:
+    """Return why :func:`pad_literals` does not evaluate a leaf exactly like Spark; empty if it does."""
+    if not reads_char(leaf, schema):
+        return ""
+    comparison = _char_comparison(leaf, char_lengths(schema))
+    if comparison is None:
+        return "is a condition on a CHAR column: Spark pads the values but not the literals"
+    length, literals = comparison
+    is_order = isinstance(leaf, Comparison) and leaf.operator not in ("==", "!=")
+    if is_order and any(character < " " for character in literals[0]):
+        return "compares a CHAR column with a character below the space, which Spark pads"
+    padded_length = _padded_length(literals, length)
+    spaces = sum(padded_length - len(literal.rstrip(" ")) + 1 for literal in literals)
+    if spaces * padded_length > _MOST_CHARACTERS:
+        return f"compares a column of type CHAR({length}), with too many spaces to pad"
+    return ""

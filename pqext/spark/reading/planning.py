@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import takewhile
 from math import ceil
 from pathlib import Path
+from posixpath import commonpath
 
 from pyspark.sql.datasource import InputPartition
 
@@ -19,6 +20,8 @@ from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
+_STORE = re.compile(r"(?:[A-Za-z][\w+.-]*://[^/]*)?")
+"""The scheme and the store of a URL, empty for a path."""
 MAX_INDEXED_ROW_GROUPS = 256
 """Maximum number of row groups whose page indexes and Bloom filters the driver reads to plan tasks by their bytes.
 
@@ -140,16 +143,23 @@ class ReadPlan:
         """Return the plan as text with its files, columns and filter."""
         lines = [str(self)]
         if self.tasks:
-            lines.append(f"  files: {self.files} of {len(self.tasks)}, {escape_text(self._location())}")
+            location = self._location()
+            place = "" if location is None else f", {escape_text(location)}"
+            lines.append(f"  files: {self.files} of {len(self.tasks)}{place}")
         lines.append(f"  columns: {', '.join(map(escape_text, self.columns))}")
         if self.filter is not None:
             lines.append(f"  filter: {escape_text(self.filter)}")
         return "\n".join(lines)
 
-    def _location(self) -> str:
-        """Return the path of the only file, or the folder that contains all files."""
-        names = zip(*(task.path.split("/") for task in self.tasks), strict=False)
-        return "/".join(level[0] for level in takewhile(lambda level: len({*level}) == 1, names))
+    def _location(self) -> str | None:
+        """Return the path of the only file, or the folder that contains all files; None if there is no such folder."""
+        stores = {_STORE.match(task.path)[0] for task in self.tasks}  # type: ignore[index]
+        if len(stores) > 1:
+            return None
+        store = stores.pop()
+        paths = [task.path.removeprefix(store) for task in self.tasks]
+        is_absolute = {path.startswith("/") for path in paths}
+        return (store + commonpath(paths) or None) if len(is_absolute) == 1 else None
 
 
 def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
