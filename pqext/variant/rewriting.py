@@ -225,7 +225,8 @@ def _rewrite(
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "pass encryption= for the new file, None to write plaintext"
             raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
-        file.row_groups.check_shared([leaf for top in file.shapes for leaf in top.leaves()], file.budget())
+        budget = file.budget()
+        file.row_groups.check_shared([leaf for top in file.shapes for leaf in top.leaves()], budget)
         variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
         if not variant_types and schema is not None:
             advice = "use pqext convert --json COLUMN to parse JSON text"
@@ -238,9 +239,7 @@ def _rewrite(
         preserved = options_of(file, storage.to_schema(plan))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
-        rows = groups = 0
-        budget = file.budget()
-        room = max(budget.room, 64)
+        rows, groups, room = 0, 0, max(budget.room, 64)
         sizes = {"row_group_rows": room // 64, "row_group_bytes": room // 2}  # 32 bytes cover a row's levels
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):

@@ -18,7 +18,7 @@ from pqext.core.base.limits import Limits
 Chunk = tuple[str | None, int]
 """Location of a column chunk: the path of its file (None if it is the file with the footer), and its offset there."""
 RAISE_LIMIT = "raise the limit with limits=Limits(memory_bytes=...)"
-ADVICE = f"read fewer rows at a time with iter_batches, or {RAISE_LIMIT}"
+ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with limits=Limits(memory_bytes=...)"
 """Remedy for Python callers that exceed the limit. Commands name their option for the limit instead."""
 
 
