@@ -51,7 +51,7 @@ def test_aggregates_name_a_command(events: Path, text: str, remedy: str) -> None
 
 @pytest.mark.parametrize("command", ["recover", "repair", "reshred", "unshred", "convert"])
 @pytest.mark.parametrize("option", ["-o", "--out", "--output"])
-def test_output_path_is_an_argument(events: Path, command: str, option: str) -> None:
-    wrong = run(command, events, option, "x.parquet")
+def test_output_path_is_an_argument(events: Path, tmp_path: Path, command: str, option: str) -> None:
+    wrong = run(command, events, option, tmp_path / "x.parquet")
     assert wrong.exit_code == 2
     assert f"No such option '{option}'; write OUT without an option." in wrong.output

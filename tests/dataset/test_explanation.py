@@ -171,3 +171,18 @@ def test_misspelled_shredded_path_gets_a_suggestion(tmp_path: Path, form: str) -
         assert ([f"  {told}"] if told else []) == [line for line in scan.explain().split("\n") if "no shredded" in line]
         assert json.loads(scan.explain("json"))["warnings"] == ([told] if told else [])
         assert scan.to_table().num_rows == (form == "column")
+
+
+def test_distance_in_degrees_is_reported_if_it_exceeds_a_circle(tmp_path: Path) -> None:
+    points = geo.from_points([0.0, 90.0], [0.0, 0.0])
+    near = "st_dwithin(at, st_geomfromwkt('POINT (0 0)'), {})"
+    for crs, edges, distance, is_told in (
+        ("OGC:CRS84", "planar", 500_000, True), ("OGC:CRS84", "planar", 360, False),
+        ("EPSG:3857", "planar", 500_000, False), ("OGC:CRS84", "spherical", 500_000, False),
+    ):  # fmt: skip
+        schema = pa.schema([geo.geometry_field("at", crs, edges)])
+        pqext.write_table(pa.table([points], schema=schema), tmp_path / "a.parquet")
+        scan = pqext.scan(tmp_path / "a.parquet", filter=near.format(distance))
+        told = [line for line in scan.explain().split("\n") if "in the units of its CRS, degrees" in line]
+        assert told == ["  at is compared with distance 500000.0 in the units of its CRS, degrees; "
+                        "only distances of GEOGRAPHY columns are in metres"] * is_told  # fmt: skip

@@ -216,7 +216,11 @@ def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], f
 
 
 def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
-    """Return warnings about boxes outside the longitudes of a geographic column or with ``xmin > xmax`` on a plane."""
+    """Return warnings about boxes and distances of spatial conditions that are unlikely in the CRS of the column.
+
+    These are boxes outside the longitudes of a geographic column or with ``xmin > xmax`` on a plane, and distances of
+    more degrees than a circle has.
+    """
     result = (_unlikely_box(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in result if line))
 
@@ -226,6 +230,11 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
     kind = None if field is None else type_of(field)
     if kind is None:
         return ""
+    if kind.geographic and kind.planar and condition.distance is not None and condition.distance > 360:
+        return escape_text(
+            f"{condition.operand} is compared with distance {condition.distance!r} in the units of its CRS, degrees; "
+            "only distances of GEOGRAPHY columns are in metres"
+        )
     if isinstance(condition.geometry, bytes):
         import shapely
 
