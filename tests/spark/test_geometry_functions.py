@@ -266,9 +266,11 @@ def test_geometry_next_to_geography_is_converted_as_the_error_says(frame: Any) -
     columns = [P.st_intersects("geog", other) for other in geographies.values()]
     columns += [P.st_intersects(F.expr(cast), place) for cast in casts]
     columns += [P.st_distance(F.expr(cast), "geog") <= 0 for cast in casts]
+    in_python = F.st_setsrid(P.st_geomfromwkt("wkt"), F.lit(4326)).cast("geography(4326)")
+    columns.append(P.st_dwithin("geog", in_python, 1))
     columns.append(P.st_intersects(F.expr("CAST(geog AS GEOMETRY(4326))"), "geom"))
     found = frame.where("id in (0, 1)").select(*columns).collect()
-    assert [list(row) for row in found] == [[True, True, True, True, True, True, True], [False] * 4 + [True] * 3]
+    assert [list(row) for row in found] == [[True] * 8, [False] * 4 + [True] * 4]
 
 
 def test_binary_next_to_geography_is_geography() -> None:
