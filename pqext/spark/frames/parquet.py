@@ -118,8 +118,8 @@ def read(
             Spark does not pass the needed columns to a data source, so select them here.
         where: SQL text, a ``Column``, an expression of ``pqext.col`` or a filter in lists of tuples, as in
             :func:`where`.
-        bbox: A box ``(xmin, ymin, xmax, ymax)`` that geometries must intersect; it crosses the antimeridian if
-            ``xmin > xmax``.
+        bbox: A box ``(xmin, ymin, xmax, ymax)``, or text of these numbers, that geometries must intersect; it crosses
+            the antimeridian if ``xmin > xmax``.
         shredded: Return shredded VARIANT columns as their storage structs.
         bbox_column: The geometry column of ``bbox``; the only one by default.
         metrics_path: A folder in which tasks write metrics for :func:`read_metrics`.
