@@ -31,6 +31,9 @@ _OPTIONS = (
     ("use pqext count or Scan.count()", "use pqext count"),
     ("use Scan.min(column)", "use pqext query --limit 1 with --order-by"),
     ("use Scan.max(column)", "use pqext query --limit 1 with --order-by"),
+    (" or .alias('other')", ""),
+    ("order_by keeps all rows of its result in memory: call limit(n) after it or select fewer columns",
+     "--order-by keeps all rows of its result in memory: pass --limit, or --select fewer columns"),
     ("query Scan.to_dataset() with DuckDB, or Scan.to_polars()", "query the file with DuckDB"),
 )
 """Python arguments in error messages, and their options."""

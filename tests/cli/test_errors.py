@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import variant
 from pqext.cli import app
+from pqext.cli.errors import describe
 
 
 def run(*arguments: object) -> Result:
@@ -47,6 +48,16 @@ def test_aggregates_name_a_command(events: Path, text: str, remedy: str) -> None
     assert wrong.exit_code == 2
     assert remedy in wrong.output
     assert "Scan." not in wrong.output
+
+
+def test_python_methods_are_not_in_errors(events: Path, tmp_path: Path) -> None:
+    wrong = run("query", events, "--select", "id as x, id as x")
+    assert wrong.output.rstrip().endswith('as in "x as other"')
+    large = tmp_path / "large.parquet"
+    pqext.write_table(pa.table({"a": [str(i) * 50 for i in range(20_000)]}), large, row_group_rows=1000)
+    wrong = run("query", large, "--order-by", "a", "--format", "csv", "--memory-bytes", 1_000_000)
+    assert isinstance(wrong.exception, pqext.LimitError)
+    assert "--order-by keeps all rows of its result in memory: pass --limit" in describe(wrong.exception)
 
 
 @pytest.mark.parametrize("command", ["recover", "repair", "reshred", "unshred", "convert"])
