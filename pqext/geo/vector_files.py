@@ -27,6 +27,8 @@ from pqext.geo.types import GeospatialType, mark
 from pqext.geo.wkb import binary_chunks, to_iso_wkb
 
 BATCH_ROWS = 1 << 16
+_GENERIC_STREAM = "OGR_FLATGEOBUF_STREAM_BASE_IMPL"
+"""Option of GDAL to read FlatGeobuf like other formats; its own reader returns wrong offsets after null geometries."""
 
 
 def require_pyogrio() -> ModuleType:
@@ -36,6 +38,8 @@ def require_pyogrio() -> ModuleType:
     except ImportError as error:
         raise ImportError(f"pyogrio is needed: pip install pyogrio ({error})") from error
     result: ModuleType = pyogrio
+    if result.get_gdal_config_option(_GENERIC_STREAM) is None:
+        result.set_gdal_config_options({_GENERIC_STREAM: True})
     return result
 
 
@@ -279,7 +283,9 @@ def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
     except (errors.DataLayerError, errors.FieldError, errors.FeatureError) as error:
         if "could not be opened" in str(error):
             raise ValueError(f"{source}: {error}") from None
-        raise UnsupportedError(str(error), feature="GDAL", path=source) from None
+        has_null = "not supported with spatial index" in str(error)
+        remedy = '; pass SPATIAL_INDEX="NO" to store null and empty geometries' if has_null else ""
+        raise UnsupportedError(f"{error}{remedy}", feature="GDAL", path=source) from None
     except errors.DataSourceError as error:
         raise UnsupportedError(f"GDAL cannot open the file: {error}", feature="GDAL", path=source) from None
     except OSError as error:  # from the Arrow stream

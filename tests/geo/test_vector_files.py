@@ -135,6 +135,18 @@ def test_several_layers_warn(tmp_path: Path) -> None:
         geo.read_file(tmp_path / "a.gpkg")
 
 
+@pytest.mark.parametrize("shapes", [[None], [(1, 2), None], [None, (1, 2)], [(1, 2), None, (3, 4)]])
+def test_null_geometries_in_flatgeobuf(shapes: list[Any], tmp_path: Path) -> None:
+    points = [None if xy is None else shapely.Point(xy) for xy in shapes]
+    table = pa.table({"n": range(len(points)), "geometry": geo.from_shapely(points)})
+    path = tmp_path / "a.fgb"
+    with pytest.raises(pqext.UnsupportedError, match='pass SPATIAL_INDEX="NO" to store null and empty geometries'):
+        geo.write_file(table, path)
+    geo.write_file(table, path, SPATIAL_INDEX="NO")
+    assert geo.to_shapely(geo.read_file(path)["geometry"]).tolist() == points
+    assert geopandas.read_file(path, use_arrow=False).geometry.tolist() == points
+
+
 def test_the_command_line_converts_layers(countries: pa.Table, tmp_path: Path) -> None:
     geo.write_file(countries, tmp_path / "a.gpkg", layer="land")
     geo.write_file(countries, tmp_path / "a.fgb", SPATIAL_INDEX="NO")
