@@ -150,7 +150,7 @@ def test_repeated_geometry_is_evaluated_once(logical: bombs.LogicalType) -> None
 def test_small_file_cannot_decode_without_end() -> None:
     rows = 1 << 17
     data = bombs.looked_up(bombs.Type.BYTE_ARRAY, bombs.prefixed(b"x" * 4096), rows)  # 512 MiB of text
-    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (4, 16))
+    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (4, 32))
     for read in (
         lambda limits: sum(map(len, pqext.open(data, limits=limits).iter_batches())),
         lambda limits: pqext.repair(data, io.BytesIO(), limits=limits).rows,

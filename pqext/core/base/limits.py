@@ -49,7 +49,7 @@ class Limits:
     to any number of decoded bytes. ``read`` counts the complete table. ``iter_batches`` and scans count the rows that
     they have not returned yet, and end batches early to stay below the limit. Pages are decoded completely, except
     those of a few runs and those that repeat long strings of a dictionary. A page that exceeds the limit by itself is
-    an error. The table of a scan counts in addition to its batches. In total, a call may decode eighty times as much,
+    an error. The table of a scan counts in addition to its batches. In total, a call may decode forty times as much,
     or 1,024 times the size of the file if that is more, because decoding 10 GiB takes several seconds.
     """
     memory_expansion: int = 256
@@ -106,7 +106,7 @@ class Limits:
 
 _ROWS_PER_BYTE = 1024
 _DECODED_PER_BYTE = 1024
-_DECODED_PER_MEMORY = 80
+_DECODED_PER_MEMORY = 40
 _UNTRUSTED = {
     "footer_bytes": 128 << 20,
     "metadata_elements": 50_000_000,
