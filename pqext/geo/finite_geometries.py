@@ -18,7 +18,7 @@ def finite_geometries(array: pa.Array, *, omit_z: bool) -> pa.Array:
 
     Args:
         array: Geometries as ISO WKB, ``binary`` or ``large_binary``.
-        omit_z: Remove Z from geometries whose Z are all NaN, and reject geometries of which some are. By default Z is
+        omit_z: Remove Z from geometries whose Z are all NaN, and reject geometries with some. By default Z is
             unchanged.
 
     Raises:

@@ -30,7 +30,7 @@ class ResultPredicate(SpatialPredicate):
     """Whether geometries of the column may have Z."""
 
     def for_types(self, types: Sequence[int] | None) -> ResultPredicate:
-        """Return the predicate on columns whose statistics list ``types``, which may show that there are no heights."""
+        """Return the predicate on columns whose statistics list ``types``, which may show that none has Z."""
         has_heights = not types or any(code % 2000 >= 1000 for code in types)
         return self if has_heights else replace(self, has_heights=False)
 

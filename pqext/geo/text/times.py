@@ -18,7 +18,7 @@ def infer_times(table: pa.Table) -> pa.Table:
     """Return a table whose strings are dates or timestamps if all values of a column, or of a nested field, are.
 
     Dates become ``date32``. Timestamps, and dates mixed with timestamps, become timestamps: in UTC if all have an
-    offset from UTC, without a zone if none has. Their unit is that of the longest fraction of a second. Other columns
+    offset from UTC, without a zone if none has. Their unit suits the longest fraction of a second. Other columns
     are unchanged, as are values that the unit cannot represent.
     """
     types = [_time_type(column) for column in table.columns]

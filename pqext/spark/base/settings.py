@@ -78,7 +78,7 @@ def is_case_sensitive(setting: Setting) -> bool:
 
 
 def pads_char_literals(setting: Setting) -> bool:
-    """Return whether Spark pads the text that it compares with CHAR columns, and leaves the values as they are read."""
+    """Return whether Spark pads the text that it compares with CHAR columns, but not the values that it has read."""
     return not any((setting(name) or "").lower() == value for name, value in _NO_PADDING.items())
 
 

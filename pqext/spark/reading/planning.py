@@ -144,8 +144,8 @@ class ReadPlan:
         lines = [str(self)]
         if self.tasks:
             location = self._location()
-            place = "" if location is None else f", {escape_text(location)}"
-            lines.append(f"  files: {self.files} of {len(self.tasks)}{place}")
+            suffix = "" if location is None else f", {escape_text(location)}"
+            lines.append(f"  files: {self.files} of {len(self.tasks)}{suffix}")
         lines.append(f"  columns: {', '.join(map(escape_text, self.columns))}")
         if self.filter is not None:
             lines.append(f"  filter: {escape_text(self.filter)}")
