@@ -259,7 +259,7 @@ def test_names_that_look_computed_refer_to_existing_columns(tmp_path: Path) -> N
         ("n > 1 as big", "expected a column or an expression of columns"),
         ("5 as five", "expected a column or an expression of columns"),
         ("event:$.n * 2 as twice", "write the type of $.n, as in event:$.n::double"),
-        ("max(n)", "Scan.max"),
+        ("max(n)", "use pqext query --limit 1 with --order-by"),
         ("count(*)", "pqext count"),
         ("uper(n)", "no function 'uper'"),
         ("*, n", "column 'n' is selected twice; rename one, as in \"n as other\""),

@@ -147,7 +147,8 @@ def test_repeated_geometry_is_evaluated_once(logical: bombs.LogicalType) -> None
     assert time.process_time() - begin < 10 * SLOWER
 
 
-def test_small_file_cannot_decode_without_end() -> None:
+def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqext.core.base.limits._DECODED_BYTES", 1)
     rows = 1 << 17
     data = bombs.looked_up(bombs.Type.BYTE_ARRAY, bombs.prefixed(b"x" * 4096), rows)  # 512 MiB of text
     low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (4, 32))

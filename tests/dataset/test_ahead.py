@@ -173,6 +173,7 @@ def test_threads_do_not_change_rows(threads: int, share: float) -> None:
 
 
 def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "AHEAD_BYTES", 0)
     began = threading.Event()
     read = stages._GroupRun._run_in_one_stage
 
@@ -189,5 +190,6 @@ def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.Monk
 
 
 def test_first_few_rows_are_read_without_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "AHEAD_BYTES", 0)
     monkeypatch.setattr(stages, "decode_in_parallel", None)
     assert pqext.scan(FILE, filter=col("k") >= 0, threads=2).head(3)["i"].to_pylist() == [0, 1, 2]

@@ -49,8 +49,8 @@ class Limits:
     to any number of decoded bytes. ``read`` counts the complete table. ``iter_batches`` and scans count the rows that
     they have not returned yet, and end batches early to stay below the limit. Pages are decoded completely, except
     those of a few runs and those that repeat long strings of a dictionary. A page that exceeds the limit by itself is
-    an error. The table of a scan counts in addition to its batches. In total, a call may decode forty times as much,
-    or 1,024 times the size of the file if that is more, because decoding 10 GiB takes several seconds.
+    an error. The table of a scan counts in addition to its batches. In total, a call may decode 4 GiB, forty times
+    this limit or 1,024 times the size of the file, whichever is more, because decoding 10 GiB takes several seconds.
     """
     memory_expansion: int = 256
     """Multiple of a file's own size that a call may hold, if this is more than ``memory_bytes``."""
@@ -93,7 +93,7 @@ class Limits:
 
     def decoded_for(self, file_bytes: int) -> int:
         """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may decode in total."""
-        return max(_DECODED_PER_MEMORY * self.memory_for(file_bytes), _DECODED_PER_BYTE * file_bytes)
+        return max(_DECODED_BYTES, _DECODED_PER_MEMORY * self.memory_for(file_bytes), _DECODED_PER_BYTE * file_bytes)
 
     def rows_for(self, file_bytes: int) -> int:
         """Return the maximum number of rows that a file of ``file_bytes`` bytes may declare."""
@@ -105,6 +105,7 @@ class Limits:
 
 
 _ROWS_PER_BYTE = 1024
+_DECODED_BYTES = 4 << 30
 _DECODED_PER_BYTE = 1024
 _DECODED_PER_MEMORY = 40
 _UNTRUSTED = {
