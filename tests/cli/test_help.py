@@ -75,3 +75,15 @@ def test_shell_completion_lists_commands_and_options() -> None:
         code = "import sys; sys.argv = ['pqext']; from pqext.cli import main; main()"
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.split() == [f"plain,{expected}"]
+
+
+@pytest.mark.parametrize(("command", "option", "name"), [
+    ("convert a b", "--variant", "--column"), ("convert a b", "--sep", "--delimiter"),
+    ("convert a b", "--schema", "--shredding"), ("convert a b", "--null-words", "--null-values"),
+    ("query a", "--filter", "--where"), ("query a", "--columns", "--select"), ("query a", "--rows", "--limit"),
+    ("query a", "--out", "--output"), ("head a", "--limit", "--rows"),
+])  # fmt: skip
+def test_options_of_other_programs_suggest_the_option(command: str, option: str, name: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), option, "x"], env={"COLUMNS": "500"})
+    assert shown.exit_code == 2
+    assert f"No such option '{option}'; use '{name}'" in shown.output
