@@ -12,6 +12,7 @@ from core.bombs import files as bomb_files
 from recovery import damaged_files
 
 import pqext
+from pqext.core.base.usage import Budget
 from pqext.core.format.thrift import uleb
 from pqext.core.read.row_group_reader import RowGroupReader
 from pqext.recovery.row_groups import assignment
@@ -183,3 +184,24 @@ def test_assessment_does_not_expand_the_dictionary_of_a_long_text(monkeypatch: p
     assert pqext.recover(data, target, null_columns=True, limits=pqext.Limits.untrusted()).rows == 1 << 20
     assert not expanded
     assert pqext.open(io.BytesIO(target.getvalue())).num_rows == 1 << 20
+
+
+def test_calls_of_an_assessment_share_a_limit_of_decoded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    restarts: list[Budget] = []
+    restart = Budget.restart
+
+    def record(budget: Budget) -> Budget:
+        restarts.append(budget)
+        return restart(budget)
+
+    monkeypatch.setattr(Budget, "restart", record)
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": range(1000), "b": range(1000)}), out, row_group_rows=200)
+    data = bytearray(out.getvalue())
+    with pqext.open(bytes(data)) as file:
+        places = [file.row_groups[group].chunk(file.schema.leaves[0]).byte_range for group in range(5)]
+    for start, length in places[1:3]:
+        data[start + length // 2] ^= 255
+    pqext.recover(bytes(data), io.BytesIO())
+    assert len(restarts) > 5
+    assert len({id(budget) for budget in restarts}) == 1

@@ -116,6 +116,11 @@ class Budget:
         self.usage = usage
         self._lock = threading.Lock()
 
+    def restart(self) -> Budget:
+        """Release all memory for another call of the same job, and keep counting decoded bytes. Return the budget."""
+        self._held = 0
+        return self
+
     def max_rows(self, row_bytes: int) -> int:
         """Return the maximum number of rows per batch: a quarter of the budget, at ``row_bytes`` bytes per row."""
         return self.room // 4 // max(row_bytes, 1)

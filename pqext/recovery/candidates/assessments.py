@@ -14,6 +14,7 @@ from typing import Literal
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress, Steps
+from pqext.core.base.usage import Budget
 from pqext.core.format.metadata import SchemaElement
 from pqext.core.io.source import Source
 from pqext.core.options.read_write import ReadOptions
@@ -78,17 +79,17 @@ def assess(
     """Check each candidate row group by reading its pages. ``progress`` counts groups whose chunks are all located."""
     schema = from_elements(candidates.elements, limits)
     assessments = [Assessment(group) for group in candidates.groups]
-    damages = DamageReport(_MOST_DAMAGES)
+    damages, budget = DamageReport(_MOST_DAMAGES), Budget(limits, source.size)
     complete = [item for item in assessments if None not in item.group.chunks]
     with quiet():
         if complete:
-            _read_all(source, candidates, complete, limits, Steps(progress, len(complete)))
+            _read_all(source, candidates, complete, limits, budget, Steps(progress, len(complete)))
             _verify(source, candidates, complete, schema, limits)
         for assessment in assessments:
             if None in assessment.group.chunks:
-                _assess_incomplete(source, candidates, schema, assessment, limits)
+                _assess_incomplete(source, candidates, schema, assessment, limits, budget)
             elif assessment.damaged:
-                _count_recoverable(source, candidates, assessment, limits, damages)
+                _count_recoverable(source, candidates, assessment, limits, budget, damages)
             else:
                 assessment.recoverable_rows = assessment.group.rows
     return assessments
@@ -143,7 +144,8 @@ def quiet() -> Iterator[None]:
 
 
 def _read_all(
-    source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits, steps: Steps
+    source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits, budget: Budget,
+    steps: Steps,
 ) -> None:
     with open_candidates(source, candidates, [item.group for item in assessments], limits) as file:
         file.check_rows()
@@ -151,11 +153,11 @@ def _read_all(
         for index, assessment in enumerate(assessments):
             try:
                 # Dictionaries are kept: a few bytes of indexes can refer to a long text very many times.
-                for _ in file.iter_dictionary_batches(_BATCH, None, index, None, names, file.budget()):
+                for _ in file.iter_dictionary_batches(_BATCH, None, index, None, names, budget.restart()):
                     pass
             except ParquetError:
                 for top in file.shapes:
-                    if (reason := _read_error(file, top, index)) is not None:
+                    if (reason := _read_error(file, top, index, budget)) is not None:
                         assessment.damaged[top.node.name] = reason
                 if not assessment.damaged:  # each column is within the limits, but not all together
                     for top in file.shapes:
@@ -163,9 +165,9 @@ def _read_all(
             steps.advance(1)
 
 
-def _read_error(file: ParquetFile, top: Shape, group: int) -> str | None:
+def _read_error(file: ParquetFile, top: Shape, group: int, budget: Budget) -> str | None:
     try:
-        for _ in file.iter_storage_arrays(top, group, _BATCH, as_dictionaries=True):
+        for _ in file.iter_storage_arrays(top, group, _BATCH, budget=budget.restart(), as_dictionaries=True):
             pass
     except ParquetError as error:
         return error.message
@@ -215,7 +217,8 @@ def _top(column: str, names: Sequence[str]) -> str:
 
 
 def _count_recoverable(
-    source: Source, candidates: Candidates, assessment: Assessment, limits: Limits, damages: DamageReport
+    source: Source, candidates: Candidates, assessment: Assessment, limits: Limits, budget: Budget,
+    damages: DamageReport,
 ) -> None:
     """Set the number of rows outside damaged pages, and the columns without any readable rows."""
     group = assessment.group
@@ -225,26 +228,27 @@ def _count_recoverable(
         if not assessment.damaged.keys() <= set(names) or len(set(names)) < len(names):
             assessment.lost_columns.update(assessment.damaged)
             return
-        assessment.recoverable_rows = _count_rows(file, None)
+        assessment.recoverable_rows = _count_rows(file, None, budget)
         if assessment.recoverable_rows == group.rows:
             # A value is stored correctly but invalid, so no row is marked as damaged.
             assessment.recoverable_rows = 0
             assessment.lost_columns.update(assessment.damaged)
         elif not assessment.recoverable_rows:
             for name, reason in assessment.damaged.items():
-                if not _count_rows(file, [name]):
+                if not _count_rows(file, [name], budget):
                     assessment.lost_columns[name] = reason
 
 
-def _count_rows(file: ParquetFile, columns: list[str] | None) -> int:
+def _count_rows(file: ParquetFile, columns: list[str] | None, budget: Budget) -> int:
     try:
-        return sum(batch.num_rows for batch in file.iter_batches(_BATCH, columns, row_groups=[0]))
+        batches = file.iter_dictionary_batches(_BATCH, columns, 0, None, (), budget.restart())
+        return sum(batch.num_rows for batch in batches)
     except ParquetError:
         return 0
 
 
 def _assess_incomplete(
-    source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits
+    source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits, budget: Budget
 ) -> None:
     """Check a row group whose chunks are not all located, by reading the columns whose chunks are located."""
     missing = [
@@ -256,5 +260,5 @@ def _assess_incomplete(
         return
     part = remove_columns(replace(candidates, groups=[assessment.group]), missing, limits)
     partial = Assessment(part.groups[0])
-    _read_all(source, part, [partial], limits, Steps(None, 1))
+    _read_all(source, part, [partial], limits, budget, Steps(None, 1))
     assessment.lost_columns = assessment.damaged = {**assessment.damaged, **partial.damaged}
