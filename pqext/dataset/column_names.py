@@ -157,7 +157,7 @@ def restrict_columns(
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
     A name selects all parts of its column that remain, and a path selects the field within a column. ``resolve``
-    resolves the names in values of the selection, and ``names`` those of stored columns.
+    resolves the names in values of the selection, and ``names`` resolves stored columns.
 
     Raises:
         ValueError: If an earlier selection excluded a name, or fields of a struct that a value needs.

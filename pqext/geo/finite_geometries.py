@@ -14,7 +14,7 @@ from pqext.geo.wkb import as_columns, build, from_shapely, summaries, without_em
 
 
 def finite_geometries(array: pa.Array, *, omit_z: bool) -> pa.Array:
-    """Return ISO WKB with null in place of empty points, and without empty holes and empty parts of collections.
+    """Return ISO WKB with null for empty points, and without empty holes and empty parts of collections.
 
     Args:
         array: Geometries as ISO WKB, ``binary`` or ``large_binary``.

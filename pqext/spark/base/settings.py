@@ -32,7 +32,7 @@ _NO_PADDING = {
     "spark.sql.legacy.charVarcharAsString": "true", "spark.sql.legacy.noCharPaddingInPredicate": "true",
     "spark.sql.readSideCharPadding": "false",
 }
-"""Settings, and the value of each with which Spark compares CHAR columns otherwise than by padding the literals."""
+"""Settings that change how Spark compares CHAR columns, with the value that does."""
 REBASE_MODES = {
     "datetime_rebase_mode": "spark.sql.parquet.datetimeRebaseModeInRead",
     "int96_rebase_mode": "spark.sql.parquet.int96RebaseModeInRead",
