@@ -1,4 +1,4 @@
-"""``python -m pqext`` runs the commands."""
+"""Run the ``pqext`` command as ``python -m pqext``."""
 
 from __future__ import annotations
 

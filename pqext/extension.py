@@ -1,4 +1,4 @@
-"""Bytes in the field that the format reserves for extensions (field 32767): add, find and parse them."""
+"""Add, find and parse bytes in the field that the format reserves for extensions (field 32767)."""
 
 from __future__ import annotations
 

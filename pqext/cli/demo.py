@@ -60,7 +60,7 @@ def demo(
     from rich.console import Console
 
     from pqext.core.base.errors import VariantError
-    from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, describe_file, example
+    from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, describe_file, write_example
 
     if input is None and (column is not None or geometry is not None):
         raise click.BadParameter("--column and --geometry require --input")
@@ -83,7 +83,7 @@ def demo(
     is_new = not output.exists()
     try:
         if input is None:
-            source = example(output, schema)
+            source = write_example(output, schema)
         job = Job(source, output, page, "null" if on_error == "null" else "raise")
         result = run(job, Narrator(console))
     except BaseException as error:

@@ -94,7 +94,7 @@ def _map(
     from pqext.geo.layout.map_content import column_crs, join_shapes, read_shapes
     from pqext.geo.summary import union
     from pqext.report.boxes import BoxMap, DrawnBox
-    from pqext.report.map import coordinate
+    from pqext.report.map import format_coordinate
     from pqext.report.model import Box
 
     groups: list[Part] = []
@@ -129,9 +129,10 @@ def _map(
     layout = explain_layout(files(), column, query)
     the_crs = crs[0] if all(each == crs[0] for each in crs) else None
     width, height = layout.query_width, layout.query_height
+    size = f"{format_coordinate(width, width / 1e3)} by {format_coordinate(height, height / 1e3)}"
     notes = [
-        f"Expected: the amount that a query of {coordinate(width, width / 1e3)} by {coordinate(height, height / 1e3)} "
-        "at a random location in the extent reads. Bytes are those of this column."
+        f"Expected: the amount that a query of {size} at a random location in the extent reads. "
+        "Bytes are those of this column."
     ]
     for number, (xmin, ymin, xmax, ymax) in enumerate(queries, 1):
         box = BoundingBox(xmin, xmax, ymin, ymax)
@@ -164,14 +165,14 @@ def _is_read(part: Part, query: BoundingBox) -> bool:
 
 
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
-    from pqext.report.map import coordinate
+    from pqext.report.map import format_coordinate
 
     extent = layout.extent
     extent_text = "none"
     if extent is not None:
         wraps = " (wraps around)" if extent.wraps else ""
         step = max(extent.width, extent.ymax - extent.ymin) / 1e4
-        x, y = ((coordinate(low, step), coordinate(high, step)) for low, high in (
+        x, y = ((format_coordinate(low, step), format_coordinate(high, step)) for low, high in (
             (extent.xmin, extent.xmax), (extent.ymin, extent.ymax)))
         extent_text = f"{x[0]} to {x[1]}{wraps}, {y[0]} to {y[1]}"
     return (

@@ -1,4 +1,4 @@
-"""Compare other readers with pqext: all values of all files, and whether they need the row groups that pqext skips."""
+"""Compare other readers with pqext: all values, and whether they need row groups that pqext skips."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Columns:
     geometry: str = "geom"
 
 
-def canonical(text: str | None) -> str | None:
+def normalize_json(text: str | None) -> str | None:
     """Return JSON text with sorted keys and normalised numbers, so that 2, 2.0 and 2.00 are equal.
 
-    >>> canonical('{"b": 2.00, "a": 1e2}') == canonical('{"a":100,"b":2}')
+    >>> normalize_json('{"b": 2.00, "a": 1e2}') == normalize_json('{"a":100,"b":2}')
     True
     """
     if text is None:
@@ -65,7 +65,7 @@ def _read_with_pqext(path: Path, columns: Columns) -> Iterator[Row]:
     with ParquetFile(path) as file:
         for batch in file.iter_batches(columns=[columns.variant, columns.geometry]):
             texts = variant.to_json(batch.column(columns.variant)).to_pylist()
-            yield from zip(map(canonical, texts), batch.column(columns.geometry).to_pylist(), strict=True)
+            yield from zip(map(normalize_json, texts), batch.column(columns.geometry).to_pylist(), strict=True)
 
 
 def _read_with_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]:
@@ -76,7 +76,7 @@ def _read_with_spark(spark: SparkSession, path: Path, columns: Columns) -> Itera
         F.to_json(F.col(_quote(columns.variant, "`"))), F.expr(f"st_asbinary({_quote(columns.geometry, '`')})")
     )
     for text, wkb in frame.collect():
-        yield canonical(text), None if wkb is None else bytes(wkb)
+        yield normalize_json(text), None if wkb is None else bytes(wkb)
 
 
 def _reads_geometries(spark: SparkSession, path: Path) -> bool:
@@ -103,7 +103,7 @@ def _read_with_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
         )
         while block := rows.fetchmany(10_000):
             for text, wkb in block:
-                yield canonical(text), None if wkb is None else bytes(wkb)
+                yield normalize_json(text), None if wkb is None else bytes(wkb)
 
 
 def _duckdb_version() -> str | None:
@@ -115,7 +115,7 @@ def _duckdb_version() -> str | None:
     return str(duckdb.__version__)
 
 
-def difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | None:
+def describe_difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | None:
     """Describe how two sets of rows differ, ignoring order; return None if they are equal."""
     missing, extra = Counter(expected), Counter(actual_rows)
     missing, extra = missing - extra, extra - missing
@@ -128,7 +128,10 @@ def difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | Non
 def _spark_count(
     spark: SparkSession, path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None
 ) -> int:
-    """Count the rows that Spark's own reader returns for a query, written as in plain Spark."""
+    """Count the rows of a file that match ``box`` and ``lower_limit``, read with Spark's own Parquet reader.
+
+    ``lower_limit`` is a path in the VARIANT column and the minimum of its value.
+    """
     from pyspark.sql import functions as F
 
     from pqext.spark.functions import try_variant_get
@@ -150,11 +153,11 @@ def _spark_count(
 
     frame = frame.select(F.expr(f"st_asbinary({_quote(columns.geometry, '`')})"))
     geometries = [shapely.from_wkb(bytes(wkb)) for (wkb,) in frame.collect() if wkb is not None]
-    return sum(any(shapely.box(*part).intersects(geometry) for part in _parts(box)) for geometry in geometries)
+    return sum(any(shapely.box(*part).intersects(geometry) for part in _rectangles(box)) for geometry in geometries)
 
 
 def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None) -> int:
-    """Count the rows that DuckDB returns for a query."""
+    """Count the rows of a file that match ``box`` and ``lower_limit``, read with DuckDB; see :func:`_spark_count`."""
     import duckdb
 
     from pqext.variant.access.path import parse
@@ -169,7 +172,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tup
         boxes = [
             f"{_quote(columns.geometry, chr(34))} && "
             f"'POLYGON(({x0} {y0}, {x1} {y0}, {x1} {y1}, {x0} {y1}, {x0} {y0}))'::GEOMETRY"
-            for x0, y0, x1, y1 in _parts(box)
+            for x0, y0, x1, y1 in _rectangles(box)
         ]
         conditions.append("(" + " OR ".join(boxes) + ")")
     with duckdb.connect() as connection:
@@ -186,7 +189,8 @@ def _has_expected_count(count: Callable[[], int], expected: int) -> bool:
         return False
 
 
-def _parts(box: Box) -> list[tuple[float, float, float, float]]:
+def _rectangles(box: Box) -> list[tuple[float, float, float, float]]:
+    """Return the bounds of the box as (xmin, ymin, xmax, ymax); two rectangles if it wraps around the antimeridian."""
     return [(xmin, box.ymin, xmax, box.ymax) for xmin, xmax in box.spans()]
 
 
@@ -216,7 +220,7 @@ class Reader:
     distinguishes_nulls: bool = True
 
 
-def agreements(
+def compare_readers(
     spark: SparkSession, files: Iterable[File], questions: list[tuple[DemoQuery, Question]], columns: Columns,
     scratch: Path,
 ) -> tuple[Agreement, ...]:
@@ -244,7 +248,7 @@ def agreements(
         )
     results = []
     for file in files:
-        small = _rows(file.file) <= MAX_ROWS
+        small = _count_rows(file.file) <= MAX_ROWS
         expected = list(_read_with_pqext(file.file, columns)) if small else None
         for reader in readers:
             if reader.name == own and not _reads_geometries(spark, file.file):
@@ -265,18 +269,18 @@ def _compare_reader(
     if not reader.distinguishes_nulls:
         json_nulls = sum(text == "null" for text, _ in expected)
         expected = [(None if text == "null" else text, wkb) for text, wkb in expected]
-    differs = difference(expected, reader.rows(file.file))
+    differs = describe_difference(expected, reader.rows(file.file))
     for item, question in questions:
         if differs is None and (rows := reader.count(file.file, item)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
     note = f"{with_noun(len(expected), 'row')} and {with_noun(len(questions), 'answer')} the same"
     if json_nulls:
         note += f"; it has no JSON null apart from null ({with_noun(json_nulls, 'row')})"
-    pruned = _pruned_questions(reader, file, questions, scratch)
+    pruned = _query_pruned_copies(reader, file, questions, scratch)
     return Agreement(reader.name, file.label, differs is None, differs or note, pruned)
 
 
-def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuery, Question]], scratch: Path) -> str:
+def _query_pruned_copies(reader: Reader, file: File, questions: list[tuple[DemoQuery, Question]], scratch: Path) -> str:
     """Run each query on a copy of the file in which the row groups that pqext skips are overwritten.
 
     Return a description of the queries for which the reader still returns the correct number of rows.
@@ -288,16 +292,19 @@ def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuer
     with TemporaryDirectory(dir=scratch, prefix="_damaged-") as folder:
         for i, (one, question) in enumerate(questions):
             copy = Path(folder) / f"{i}.parquet"
-            retained = _reading(question, file.label).row_groups
+            retained = _find_reading(question, file.label).row_groups
             overwrite_pages(file.file, retained, copy)
             survived = _has_expected_count(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
             (enough if survived else more)[question.title] = len(retained)
-    total = _reading(questions[0][1], file.label).row_groups_total if questions else 0
+    total = _find_reading(questions[0][1], file.label).row_groups_total if questions else 0
     return _describe_needs(enough, more, total)
 
 
 def _describe_needs(sufficient_counts: dict[str, int], extra_counts: dict[str, int], total: int) -> str:
-    """Describe for which queries a reader needs only the row groups that pqext reads."""
+    """Describe for which queries a reader needs only the row groups that pqext reads.
+
+    Both mappings contain the number of row groups that pqext reads for each query, by the query's title.
+    """
     if not extra_counts:
         return f"no more than pqext: {_join_counts(sufficient_counts.values())} of {total}" if sufficient_counts else ""
     if not sufficient_counts:
@@ -313,7 +320,7 @@ def _join_counts(counts: Iterable[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _reading(question: Question, label: str) -> Reading:
+def _find_reading(question: Question, label: str) -> Reading:
     return next(reading for reading in question.readings if reading.file == label)
 
 
@@ -321,7 +328,7 @@ def _lower_limit(question: DemoQuery) -> tuple[str, float] | None:
     return None if question.threshold is None else (question.threshold.path, question.threshold.value)
 
 
-def _rows(path: Path) -> int:
+def _count_rows(path: Path) -> int:
     with ParquetFile(path) as file:
         return file.num_rows
 

@@ -19,19 +19,19 @@ import pqext.spark as on_spark
 from pqext.core.base import errors
 from pqext.core.base.text import format_size, with_noun
 from pqext.core.io.sink import Sink
-from pqext.demo.agreement import Columns, agreements
-from pqext.demo.pictures import picture
+from pqext.demo.agreement import Columns, compare_readers
+from pqext.demo.pictures import describe_layout
 from pqext.demo.questions import (
-    Answer,
     DemoQuery,
-    answer,
+    QueryResult,
     central_box,
     choose_fields,
+    choose_threshold,
     has_same_rows,
-    numbers,
-    questions,
-    reading,
-    threshold_of,
+    make_queries,
+    measure_reading,
+    read_numbers,
+    run_query,
 )
 from pqext.demo.source import GEOMETRY, Source, check, check_column, row_group_rows
 from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
@@ -51,7 +51,7 @@ class Listener(Protocol):
     """Interface of an observer of the job's progress."""
 
     def step(self, text: str) -> AbstractContextManager[None]:
-        """Return the context manager for a step of the job."""
+        """Return a context manager that reports the beginning and the end of a step; ``text`` describes the step."""
 
     def show_file(self, file: FilePicture) -> None:
         """Report a written file."""
@@ -93,7 +93,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
     Raises typed errors of pqext for invalid input, such as a line that is not JSON, and ``ValueError`` if no row has
     coordinates. Errors at the beginning of the input are raised before Spark starts.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     check_column(job.source.column)
     with listener.step(f"look at {job.source.path}"):
         check(job.source, job.on_error)
@@ -105,7 +105,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
             spark = started = on_spark.local_session("pqext demo")
     try:
         with unwrap_errors():
-            return _run(spark, job, listener, began)
+            return _run(spark, job, listener, start_time)
     finally:
         if started is not None:
             started.stop()
@@ -120,15 +120,17 @@ def _active_session() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> DemoReport:
+def _run(spark: SparkSession, job: Job, listener: Listener, start_time: float) -> DemoReport:
     source, files, lost = _write(spark, job, listener)
     result = _run_queries(spark, source, files, listener)
     with listener.step("ask Spark's own reader and DuckDB"):
         columns = Columns(source.column, GEOMETRY)
-        others = agreements(spark, files, result, columns, job.output)
+        others = compare_readers(spark, files, result, columns, job.output)
     listener.show_agreements(others)
     with listener.step(f"write the report to {job.report}"):
-        report = _report(job, source, files, [question for _, question in result], others, lost, began, spark.version)
+        report = _build_report(
+            job, source, files, [question for _, question in result], others, lost, start_time, spark.version
+        )
         job.report.parent.mkdir(parents=True, exist_ok=True)
         with Sink(job.report) as sink:
             sink.write(render(report).encode())
@@ -143,7 +145,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
     source = job.source
     rows = row_group_rows(source.path)
     with listener.step(f"read {source.path.name} into a VARIANT column, make points"):
-        events = _events(spark, source, job.on_error)
+        events = _read_events(spark, source, job.on_error)
         lost = _describe_lost_lines(events) if job.on_error == "null" else []
         events = events.drop(_ERROR)
         bounds = WORLD if source.box is not None else _bounds(events, source)
@@ -160,7 +162,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
             ordered = shredded.repartition(1).sortWithinPartitions(order)
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))
         (file,) = sorted(folder.glob("*.parquet"))
-        files.append(DemoFile(folder, file, picture(file, label, str(folder), source.column, GEOMETRY)))
+        files.append(DemoFile(folder, file, describe_layout(file, label, str(folder), source.column, GEOMETRY)))
         listener.show_file(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
@@ -177,7 +179,7 @@ def _delete_earlier_files(folder: Path) -> None:
         folder.rmdir()
 
 
-def _events(spark: SparkSession, source: Source, on_error: Literal["raise", "null"]) -> DataFrame:
+def _read_events(spark: SparkSession, source: Source, on_error: Literal["raise", "null"]) -> DataFrame:
     events = on_spark.read_json(spark, str(source.path), column=source.column, on_error=on_error, error_column=_ERROR)
     x, y, *z = _coordinates(source)
     return events.withColumn(GEOMETRY, on_spark.functions.st_point(x, y, z[0] if z else None))
@@ -211,8 +213,8 @@ def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, flo
 
 
 def _derive_source(source: Source, file: Path, schema: str) -> Source:
-    x, y = numbers(file, source.column, source.coordinates[:2])
-    threshold = source.threshold or threshold_of(file, source.column, source.coordinates)
+    x, y = read_numbers(file, source.column, source.coordinates[:2])
+    threshold = source.threshold or choose_threshold(file, source.column, source.coordinates)
     box = central_box(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
     shown = choose_fields(schema, threshold, source.coordinates, has_choice=source.schema is not None)
@@ -223,17 +225,19 @@ def _run_queries(
     spark: SparkSession, source: Source, files: list[DemoFile], listener: Listener
 ) -> list[tuple[DemoQuery, Question]]:
     results = []
-    for requested in questions(source, GEOMETRY):
-        answers: list[Answer] = []
+    for requested in make_queries(source, GEOMETRY):
+        answers: list[QueryResult] = []
         readings: list[Reading] = []
         with listener.step(f"ask: {requested.title}"):
             for written in files:
                 with TemporaryDirectory(prefix="pqext-demo-") as metrics:
-                    answers.append(answer(requested.frame(spark, written.folder, Path(metrics)), source))
-                    readings.append(reading(written.folder, written.picture, requested, Path(metrics)))
+                    answers.append(run_query(requested.frame(spark, written.folder, Path(metrics)), source))
+                    readings.append(measure_reading(written.folder, written.picture, requested, Path(metrics)))
         first = answers[0]
         if any(not has_same_rows(other, first) for other in answers):
-            raise RuntimeError(f"the query results of the files differ for {requested.title!r}")
+            raise RuntimeError(
+                f"query {requested.title!r} returns different rows from the files, which contain the same data"
+            )
         question = Question(
             title=requested.title,
             expression=requested.code,
@@ -249,18 +253,18 @@ def _run_queries(
     return results
 
 
-def _report(
+def _build_report(
     job: Job,
     source: Source,
     files: list[DemoFile],
     questions: list[Question],
     reader_agreements: tuple[Agreement, ...],
     lost_lines: list[str],
-    began: float,
+    start_time: float,
     spark_version: str,
 ) -> DemoReport:
     pictures = tuple(file.picture for file in files)
-    x, y = numbers(files[0].file, source.column, source.coordinates[:2])
+    x, y = read_numbers(files[0].file, source.column, source.coordinates[:2])
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
     facts = (
@@ -270,7 +274,7 @@ def _report(
         *((f"Parquet, {item.label}", format_size(item.size)) for item in pictures),
         ("row groups", str(len(pictures[0].row_groups))),
         ("Spark", spark_version),
-        ("seconds", f"{time.perf_counter() - began:.1f}"),
+        ("seconds", f"{time.perf_counter() - start_time:.1f}"),
     )
     return DemoReport(
         title=source.title,
@@ -289,7 +293,7 @@ def _remarks(
 ) -> tuple[str, ...]:
     notes = [
         "Bytes read are those of column chunks and of the footer, which every query reads.",
-        _where_the_bytes_are(files),
+        _describe_sizes(files),
     ]
     rows = files[0].rows
     if points < rows:
@@ -313,18 +317,18 @@ def _remarks(
     return tuple(notes)
 
 
-def _where_the_bytes_are(files: tuple[FilePicture, ...]) -> str:
+def _describe_sizes(files: tuple[FilePicture, ...]) -> str:
     groups = len(files[0].row_groups)
     few = files[0].rows < 10_000 * groups
     many = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
-    shares = "; ".join(_shares(file) for file in files)
+    shares = "; ".join(_describe_file_sizes(file) for file in files)
     return (
         f"Where the bytes are: each of the {with_noun(groups, 'row group')}{many} has a chunk, indexes and an entry in "
         f"the footer for every leaf column, so that a schema of more fields costs more. {shares}."
     )
 
 
-def _shares(file: FilePicture) -> str:
+def _describe_file_sizes(file: FilePicture) -> str:
     chunks = sum(group.bytes for group in file.row_groups)
     return (
         f"{file.label}: {with_noun(len(file.columns), 'leaf column')}, {format_size(chunks)} in chunks, "

@@ -11,8 +11,8 @@ from pqext.report.model import Box, Chunk, FilePicture, RowGroup
 from pqext.variant.shredding.schema import schema_of_storage
 
 
-def picture(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:
-    """Describe the file at ``path``, with the VARIANT ``column`` and the boxes of the ``geometry`` column."""
+def describe_layout(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:
+    """Describe the row groups of a file, their boxes in column ``geometry`` and the shredding of VARIANT ``column``."""
     with ParquetFile(path, ReadOptions(shredded=True)) as file:
         footer = file.footer.length
         schema = str(schema_of_storage(file.arrow_schema.field(column).type))

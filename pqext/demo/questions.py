@@ -1,4 +1,4 @@
-"""Queries of the demo: filters by a box, by a number in the variant, and by both, or derived from a user's file."""
+"""Queries of the demo: by a box, by a number in the VARIANT, and by both. Both can be derived from the data."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DemoQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """Rows of a query result: the columns of ``Source.shown``, and the first two coordinates as points."""
 
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class Answer:
     points: tuple[tuple[float, float], ...]
 
 
-def questions(source: Source, geometry: str) -> list[DemoQuery]:
+def make_queries(source: Source, geometry: str) -> list[DemoQuery]:
     """Return the queries in the order of the report: by the box of ``source``, by its threshold, and by both.
 
     Queries by a missing box or threshold are omitted.
@@ -73,7 +73,7 @@ def questions(source: Source, geometry: str) -> list[DemoQuery]:
         requested.append(
             DemoQuery(
                 source.box_title,
-                f"read(spark, path, bbox={_tuple(sides)})",
+                f"read(spark, path, bbox={_format_tuple(sides)})",
                 box,
                 None,
                 lambda spark, path, metrics: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(metrics)),
@@ -89,15 +89,15 @@ def questions(source: Source, geometry: str) -> list[DemoQuery]:
                 None,
                 threshold,
                 lambda spark, path, metrics: _filter_by_number(spark, path, metrics, source.column, threshold),
-                _number(source.column, threshold),
+                _threshold_filter(source.column, threshold),
             )
         )
     if box is not None and threshold is not None:
-        both = col([geometry]).intersects(sides) & _number(source.column, threshold)
+        both = col([geometry]).intersects(sides) & _threshold_filter(source.column, threshold)
         requested.append(
             DemoQuery(
                 "Both together",
-                f"read(spark, path, where=(col({geometry!r}).intersects({_tuple(sides)})) & "
+                f"read(spark, path, where=(col({geometry!r}).intersects({_format_tuple(sides)})) & "
                 f"(col({source.column!r}).variant({threshold.path!r}, 'double') >= {threshold.value:g}))",
                 box,
                 threshold,
@@ -108,20 +108,20 @@ def questions(source: Source, geometry: str) -> list[DemoQuery]:
     return requested
 
 
-def _number(column: str, threshold: Threshold) -> Expression:
+def _threshold_filter(column: str, threshold: Threshold) -> Expression:
     return col([column]).variant(threshold.path, "double") >= threshold.value
 
 
 def _filter_by_number(spark: SparkSession, path: Path, metrics: Path, column: str, threshold: Threshold) -> DataFrame:
     frame = on_spark.read(spark, str(path), metrics_path=str(metrics))
-    return on_spark.where(frame, _number(column, threshold))
+    return on_spark.where(frame, _threshold_filter(column, threshold))
 
 
-def _tuple(values: Sequence[float]) -> str:
+def _format_tuple(values: Sequence[float]) -> str:
     return "(" + ", ".join(f"{value:g}" for value in values) + ")"
 
 
-def answer(frame: DataFrame, source: Source) -> Answer:
+def run_query(frame: DataFrame, source: Source) -> QueryResult:
     """Run a query and return its rows in descending order of the displayed values. Missing values come last."""
     x, y = source.axes
     paths = source.coordinates
@@ -133,17 +133,19 @@ def answer(frame: DataFrame, source: Source) -> Answer:
         *(on_spark.functions.try_variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
-    rows.sort(key=lambda row: [_sort_key(_same_number(value)) for value in row], reverse=True)
-    return Answer(tuple(item.name for item in shown), tuple(tuple(map(_text, row)) for row in rows), points)
+    rows.sort(key=lambda row: [_sort_key(_normalize_number(value)) for value in row], reverse=True)
+    return QueryResult(
+        tuple(item.name for item in shown), tuple(tuple(map(_format_value, row)) for row in rows), points
+    )
 
 
-def has_same_rows(answer: Answer, other: Answer) -> bool:
+def has_same_rows(answer: QueryResult, other: QueryResult) -> bool:
     """Return whether both results have the same rows. Numbers formatted differently, as 2.5 and 2.50, are equal."""
-    rows, others = ([[_same_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
+    rows, others = ([[_normalize_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
     return rows == others
 
 
-def _same_number(value: Any) -> Any:
+def _normalize_number(value: Any) -> Any:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return str(Decimal(value).normalize(_EXACT) or Decimal())  # formats zero without a sign
     return value
@@ -155,7 +157,7 @@ def _sort_key(value: Any) -> tuple[bool, Any]:
     return (known, value if known else 0)
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -163,8 +165,8 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def reading(folder: Path, file: FilePicture, question: DemoQuery, metrics: Path) -> Reading:
-    """Return the row groups and bytes that the query's tasks read from a folder with a single file.
+def measure_reading(folder: Path, file: FilePicture, question: DemoQuery, metrics: Path) -> Reading:
+    """Return the row groups and bytes that Spark's tasks read for a query of a folder with a single file.
 
     Raises ``RuntimeError`` if the number of row groups differs from the plan.
     """
@@ -220,7 +222,7 @@ def _is_number(leaf: SchemaNode) -> bool:
     return leaf.physical_type in _NUMBERS and leaf.logical_name not in _NOT_NUMBERS
 
 
-def threshold_of(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
+def choose_threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
     """Return the path of the number that most rows have, and the value that two percent of these numbers reach.
 
     ``excluded_fields`` are ignored paths, such as the coordinates. Return None if there are no other numbers.
@@ -228,14 +230,14 @@ def threshold_of(path: Path, column: str, excluded_fields: tuple[str, ...]) -> T
     with ParquetFile(path) as file:
         candidates = [item for item in _numeric_paths(file, column) if item not in excluded_fields]
     best: tuple[int, str, float] | None = None
-    for candidate, values in zip(candidates, numbers(path, column, candidates), strict=True):
+    for candidate, values in zip(candidates, read_numbers(path, column, candidates), strict=True):
         known = values[np.isfinite(values)]
         if len(known) and known.min() < known.max() and (best is None or len(known) > best[0]):
             best = (len(known), candidate, float(np.quantile(known, _TOP, method="higher")))
     return None if best is None else Threshold(best[1], best[2])
 
 
-def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
+def read_numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
     """Return the numbers at each of ``paths`` in all rows, in file order; NaN for missing numbers."""
     parts: list[list[np.ndarray]] = [[np.empty(0)] for _ in paths]
     with ParquetFile(path) as file:

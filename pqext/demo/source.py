@@ -46,7 +46,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The queried number: its path, and the minimum of matching values."""
+    """Condition on a number: its path in the VARIANT column, and the minimum that matches."""
 
     path: str
     value: float
@@ -83,7 +83,7 @@ class Source:
     axes: tuple[str, str] = ("x", "y")
 
 
-def example(folder: Path, schema: str | None = None) -> Source:
+def write_example(folder: Path, schema: str | None = None) -> Source:
     """Write the bundled earthquakes to ``folder`` as JSON lines; ``schema`` overrides the default shredding schema.
 
     Raises ``ValueError`` for an invalid schema, before the folder is created.
@@ -125,7 +125,7 @@ def describe_file(path: Path, column: str, coordinates: str, schema: str | None)
         raise OSError(code, os.strerror(code), str(path))
     check_column(column)
     check_schema(schema)
-    paths = tuple(_path(part.strip()) for part in coordinates.split(","))
+    paths = tuple(_normalize_path(part.strip()) for part in coordinates.split(","))
     if len(paths) not in (2, 3):
         raise ValueError("the geometry requires two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
     return Source(
@@ -149,7 +149,10 @@ def check_column(name: str) -> None:
 
 
 def check_schema(schema: str | None) -> None:
-    """Raise ``ValueError`` if the schema cannot be parsed or is "infer", which is always written. None is accepted."""
+    """Raise ``ValueError`` if the schema cannot be parsed or is "infer". None is accepted.
+
+    The demo writes a file with the inferred schema in any case.
+    """
     if schema is None:
         return
     if schema.strip().lower() == "infer":
@@ -157,12 +160,15 @@ def check_schema(schema: str | None) -> None:
     shredding_schema(schema)
 
 
-def _path(text: str) -> str:
+def _normalize_path(text: str) -> str:
     return format_path(parse(text if text.startswith("$") else f"$.{text}"))
 
 
 def row_group_rows(path: Path) -> int:
-    """Return the number of rows per row group, for about :data:`ROW_GROUPS` row groups or more in a large file."""
+    """Return the number of rows per row group that divides a file into about :data:`ROW_GROUPS` row groups.
+
+    A large file is divided into more row groups.
+    """
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -173,13 +179,13 @@ def row_group_rows(path: Path) -> int:
 
 
 def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
-    """Check the beginning of the input, or all of it if it is small.
+    """Check that the first :data:`MAX_BYTES` of the input are JSON lines with numbers at the coordinates.
 
     Raises ``VariantError`` with file, line and reason for a line that is not JSON, unless ``on_error`` is ``"null"``.
     Raises ``ValueError`` if the complete input has no rows, or no rows with coordinates.
     """
     if source.path.name.lower().endswith(_COMPRESSED):
-        raise UnsupportedError(f"decompress {source.path} first", feature="compressed JSON lines")
+        raise UnsupportedError(f"{source.path} is compressed; decompress it first", feature="compressed JSON lines")
     result = np.zeros(len(source.coordinates), np.int64)
     rows = located = seen = 0
     line = 1
@@ -189,7 +195,7 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
         if faults and on_error == "raise":
             fault = faults[0]
             raise VariantError(f"{source.path}, line {fault.line}, byte {fault.offset}: {fault.reason}")
-        known = [_is_number(values, path) for path in source.coordinates]
+        known = [_find_numbers(values, path) for path in source.coordinates]
         result += [np.count_nonzero(item) for item in known]
         located += int(np.count_nonzero(known[0] & known[1]))
         examples += map(json.loads, variant.to_json(values.drop_null().slice(0, _EXAMPLES - len(examples))).to_pylist())
@@ -220,7 +226,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block + rest
 
 
-def _is_number(values: pa.Array, path: str) -> np.ndarray:
+def _find_numbers(values: pa.Array, path: str) -> np.ndarray:
+    """Return a mask of the values with a finite number at ``path``."""
     numbers = variant.get(values, path, "double").to_numpy(zero_copy_only=False)
     return np.asarray(np.isfinite(numbers.astype(float)))
 
@@ -234,7 +241,7 @@ def _advice(path: str, examples: list[Any]) -> str:
         return f"; the value there is {shorten(json.dumps(values[0], ensure_ascii=False), 60)}"
     paths: dict[str, None] = {}
     for entry in examples:
-        paths.update(dict.fromkeys(_numbers(entry)))
+        paths.update(dict.fromkeys(_number_paths(entry)))
     names = [_shorten(path_) for path_ in paths]
     meant = did_you_mean(_shorten(path), names)
     if not meant:
@@ -258,7 +265,7 @@ def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
     return value
 
 
-def _numbers(document: Any) -> list[str]:
+def _number_paths(document: Any) -> list[str]:
     """Return the paths of the numbers in a document, with the first three elements of each array."""
     results: list[str] = []
     below: list[tuple[tuple[str | int, ...], Any]] = [((), document)]

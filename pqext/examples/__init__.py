@@ -1,4 +1,4 @@
-"""Example data that comes with the package; its source is told in the README beside it."""
+"""Example data that comes with the package; README.md in this folder states its source."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from pqext.core.schema.facts import LeafDescription, RowGroupDescription
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types.geometries import geometry_type_names
 from pqext.inspection.model import Column, Extension, Field, FileFacts, FooterFacts, RowGroup
-from pqext.inspection.values import enum_name, logical_type, show
+from pqext.inspection.values import enum_name, format_bound, logical_type
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -65,7 +65,7 @@ def inspect(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Describe a Parquet file by its footer only.
+    """Describe a Parquet file from its footer, without reading values.
 
     Args:
         source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
@@ -92,13 +92,13 @@ def inspect(
             if not 0 <= index < len(file.row_groups):
                 raise ValueError(f"row group {index} does not exist; the file has {len(file.row_groups)} row groups")
         try:
-            return _report(file, leaves, groups, len(leaves) * len(groups) if max_chunks is None else max_chunks)
+            return _build_report(file, leaves, groups, len(leaves) * len(groups) if max_chunks is None else max_chunks)
         except ParquetError as error:
             error.locate(path=file.path)
             raise
 
 
-def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
+def _build_report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], max_chunks: int) -> Report:
     extensions = tuple(_extensions(file))  # first: reads structures not decoded yet
     return Report(
         path=file.path,
@@ -111,15 +111,15 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
         key_value_metadata=tuple((pair.key, pair.value) for pair in file.metadata.key_value_metadata or ()),
         schema=tuple(_fields(file.schema.root)),
         row_groups=tuple(
-            _row_group(file.row_groups[index], file.schema, leaves, max(0, room - i * len(leaves)))
+            _row_group(file.row_groups[index], file.schema, leaves, max(0, max_chunks - i * len(leaves)))
             for i, index in enumerate(groups)
         ),
         extensions=extensions,
-        footer=_footer(file, extensions),
+        footer=_footer_facts(file, extensions),
     )
 
 
-def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
+def _footer_facts(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     footer = file.footer
     held = [length for item in extensions if item.place == "file" for name, length in item.holds if name == _JUMP_TABLE]
     alone = footer.format == "flatbuffers"
@@ -129,7 +129,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     if raw is not None and flat is not None:
         agree = footer.format == "thrift" and agrees(raw)
     elif held:
-        agree = _fits(bytes(footer.raw))
+        agree = _is_valid_jump_table(bytes(footer.raw))
     return FooterFacts(
         offset=footer.offset,
         length=footer.length,
@@ -142,7 +142,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     )
 
 
-def _fits(footer: bytes) -> bool:
+def _is_valid_jump_table(footer: bytes) -> bool:
     try:
         return bool(fits(footer))
     except ParquetError:
@@ -151,7 +151,7 @@ def _fits(footer: bytes) -> bool:
 
 def describe(file: ParquetFile, max_chunks: int) -> Report:
     """Describe an open file, with the statistics of its first ``max_chunks`` column chunks."""
-    return _report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
+    return _build_report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
 
 
 def _select_nodes(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
@@ -174,8 +174,8 @@ def _fields(root: SchemaNode) -> Iterator[Field]:
         yield Field(
             path=node.path,
             repetition=node.repetition.name.lower(),
-            physical_type=_physical(node),
-            logical_type=_logical(node),
+            physical_type=_physical_type(node),
+            logical_type=_logical_type(node),
             max_definition_level=node.max_definition_level,
             max_repetition_level=node.max_repetition_level,
             field_id=node.field_id,
@@ -184,32 +184,32 @@ def _fields(root: SchemaNode) -> Iterator[Field]:
         pending.extend(reversed(node.children))
 
 
-def _logical(node: SchemaNode) -> str | None:
+def _logical_type(node: SchemaNode) -> str | None:
     text = logical_type(node.logical_type)
     if node.calendar is None:
         return text
     return f"{text}, legacy calendar" if text else "legacy calendar"
 
 
-def _physical(node: SchemaNode) -> str | None:
+def _physical_type(node: SchemaNode) -> str | None:
     if node.physical_type is None:
         return None
     return node.physical_type.name if node.type_length is None else f"{node.physical_type.name}({node.type_length})"
 
 
-def _row_group(group: RowGroupDescription, schema: Schema, leaves: list[SchemaNode], room: int) -> RowGroup:
+def _row_group(group: RowGroupDescription, schema: Schema, leaves: list[SchemaNode], max_chunks: int) -> RowGroup:
     return RowGroup(
         index=group.index,
         rows=group.num_rows,
         compressed=group.compressed_bytes,
         uncompressed=group.uncompressed_bytes,
-        sorting=tuple(_sorting(schema, column) for column in group.sorting),
+        sorting=tuple(_format_sort_column(schema, column) for column in group.sorting),
         num_chunks=len(leaves),
-        columns=tuple(_column(group.chunk(leaf)) for leaf in leaves[:room]),
+        columns=tuple(_column(group.chunk(leaf)) for leaf in leaves[:max_chunks]),
     )
 
 
-def _sorting(schema: Schema, column: format.SortingColumn) -> str:
+def _format_sort_column(schema: Schema, column: format.SortingColumn) -> str:
     known = 0 <= column.column_idx < len(schema.leaves)
     name = schema.leaves[column.column_idx].dotted_path if known else f"column {column.column_idx}"
     return f"{name} {'descending' if column.descending else 'ascending'}"
@@ -222,7 +222,7 @@ def _column(chunk: LeafDescription) -> Column:
     # A chunk in another file cannot be read, but it is described.
     bounds = chunk.bounds() if chunk.file_path is None else Bounds()
     spatial, counts = chunk.geospatial_statistics, chunk.counts
-    types = _types(spatial)
+    types = _geospatial_types(spatial)
     return Column(
         path=leaf.path,
         column=leaf.leaf_start,
@@ -233,8 +233,8 @@ def _column(chunk: LeafDescription) -> Column:
         uncompressed=chunk.uncompressed_bytes,
         offset=chunk.byte_range[0],
         file_path=chunk.file_path,
-        minimum=show(leaf, bounds.minimum),
-        maximum=show(leaf, bounds.maximum),
+        minimum=format_bound(leaf, bounds.minimum),
+        maximum=format_bound(leaf, bounds.maximum),
         null_count=counts.nulls,
         nan_count=counts.nans,
         distinct_count=counts.distinct,
@@ -246,7 +246,7 @@ def _column(chunk: LeafDescription) -> Column:
         offset_index=chunk.has_offset_index,
         bloom_filter=chunk.has_bloom_filter,
         encrypted=chunk.is_encrypted,
-        extensions=_named_parts(chunk.stored_extension),
+        extensions=_known_entries(chunk.stored_extension),
     )
 
 
@@ -263,7 +263,7 @@ def _box(box: format.BoundingBox | None) -> dict[str, float] | None:
     }
 
 
-def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | None:
+def _geospatial_types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | None:
     if spatial is None or spatial.geospatial_types is None:
         return None
     return tuple(spatial.geospatial_types)
@@ -271,10 +271,10 @@ def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | Non
 
 def _extensions(file: ParquetFile) -> Iterator[Extension]:
     for place, payload in file.extensions.items():
-        yield Extension(place, len(payload), payload[:16].hex(), _named_parts(payload))
+        yield Extension(place, len(payload), payload[:16].hex(), _known_entries(payload))
 
 
-def _named_parts(payload: bytes | None) -> tuple[tuple[str, int], ...]:
+def _known_entries(payload: bytes | None) -> tuple[tuple[str, int], ...]:
     """Return the names and sizes of the known entries of an extension; empty if the extension is corrupt."""
     if payload is None:
         return ()

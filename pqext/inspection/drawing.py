@@ -26,7 +26,7 @@ _HEAD = (
 _Chunks = dict[tuple[int | None, int | None], list[Part]]
 
 
-def page(layout: FileLayout) -> LayoutPage:
+def build_page(layout: FileLayout) -> LayoutPage:
     """Return the contents of the page that draws a layout."""
     facts = layout.facts
     footer = sum(part.length for part in layout.parts if part.kind == "footer")
@@ -40,7 +40,7 @@ def page(layout: FileLayout) -> LayoutPage:
             ("footer", f"{format_size(footer)}{_footer_format(facts)}"),
             ("written by", shorten(facts.created_by or "unknown", 60)),
         ),
-        whole=Strip("The whole file", _draw_parts(layout.parts), _row_groups(facts)),
+        whole=Strip("The whole file", _draw_parts(layout.parts), _row_group_rows(facts)),
         kinds=_part_sizes(layout),
         strips=tuple(_strips(layout)),
         undrawn=max(0, len(facts.row_groups) - MAX_STRIPS),
@@ -80,13 +80,13 @@ def _part_sizes(layout: FileLayout) -> Figures:
     return Figures(("what", "how many", "bytes"), tuple(rows), layout.facts.size)
 
 
-def _row_groups(facts: FileFacts) -> tuple[tuple[str, ...], ...]:
+def _row_group_rows(facts: FileFacts) -> tuple[tuple[str, ...], ...]:
     rows = [
         (str(group.index), f"{group.rows:,}", format_size(group.compressed), format_size(group.uncompressed),
          ", ".join(group.sorting))
         for group in facts.row_groups[:MAX_GROUPS]
     ]  # fmt: skip
-    return _with_omitted_count(rows, len(facts.row_groups) - len(rows), "row group", 5)
+    return _append_omitted_count(rows, len(facts.row_groups) - len(rows), "row group", 5)
 
 
 def _strips(layout: FileLayout) -> list[Strip]:
@@ -103,7 +103,7 @@ def _strips(layout: FileLayout) -> list[Strip]:
     for group in layout.facts.row_groups[:MAX_STRIPS]:
         parts = groups[group.index]
         named = f"Row group {group.index}: {with_noun(group.rows, 'row')}, {format_size(group.compressed)}"
-        strips.append(Strip(named, _draw_parts(parts), _columns(group, chunks), _HEAD, column_starts(parts)))
+        strips.append(Strip(named, _draw_parts(parts), _column_rows(group, chunks), _HEAD, column_starts(parts)))
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         used = sum(part.length for part in end)
@@ -115,7 +115,7 @@ def _strips(layout: FileLayout) -> list[Strip]:
 
 
 def column_starts(parts: list[Part]) -> tuple[int, ...]:
-    """Return the offsets at which a part belongs to another column than the preceding part."""
+    """Return the offset of each part that belongs to a different column from the preceding part."""
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
@@ -130,7 +130,7 @@ def _end_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...
     kept += sorted((item for item in lines if item[0][0].row_group is not None), key=lambda entry: -entry[1])[:MAX_ROWS]
     kept.sort(key=lambda entry: entry[0][0].offset)
     rows = [(_name_run(run, names), f"{run[0].offset:,}", format_size(used)) for run, used in kept]
-    return _with_omitted_count(rows, len(lines) - len(kept), "part", 3)
+    return _append_omitted_count(rows, len(lines) - len(kept), "part", 3)
 
 
 def _name_run(run: list[Part], names: list[str]) -> str:
@@ -142,7 +142,7 @@ def _name_run(run: list[Part], names: list[str]) -> str:
     return f"{part.kind} of row group {part.row_group}, column {shorten(names[part.column], 120)}"
 
 
-def _with_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
+def _append_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
     tuple[str, ...], ...
 ]:
     """Append a row with the number of omitted rows, if there are any."""
@@ -151,15 +151,16 @@ def _with_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun:
     return (*rows, (f"and {with_noun(other_count, f'other {noun}')}", *[""] * (width - 1)))
 
 
-def _columns(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
+def _column_rows(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
     kept = sorted(group.columns, key=lambda column: -column.compressed)[:MAX_ROWS]
     rows = [
-        _column(column, chunks[group.index, column.column]) for column in sorted(kept, key=lambda column: column.column)
+        _column_row(column, chunks[group.index, column.column])
+        for column in sorted(kept, key=lambda column: column.column)
     ]
-    return _with_omitted_count(rows, group.num_chunks - len(kept), "column", len(_HEAD))
+    return _append_omitted_count(rows, group.num_chunks - len(kept), "column", len(_HEAD))
 
 
-def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
+def _column_row(column: Column, parts: list[Part]) -> tuple[str, ...]:
     name = shorten(".".join(column.path), 120) or "(no name)"
     if not column.codec:
         return (name, *[""] * (len(_HEAD) - 2), "encrypted, its key is missing")
@@ -167,7 +168,7 @@ def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
         name, f"{column.offset:,}", format_size(column.compressed), format_size(column.uncompressed), column.codec,
         ", ".join(column.encodings), f"{column.num_values:,}",
         "" if column.null_count is None else f"{column.null_count:,}",
-        _bound(column.minimum), _bound(column.maximum), ", ".join(_describe_chunk(column, parts)),
+        _format_bound(column.minimum), _format_bound(column.maximum), ", ".join(_describe_chunk(column, parts)),
     )  # fmt: skip
 
 
@@ -199,5 +200,5 @@ def _describe_chunk(column: Column, parts: list[Part]) -> Iterator[str]:
     yield from column.geometry_types or ()
 
 
-def _bound(value: str | None) -> str:
+def _format_bound(value: str | None) -> str:
     return "" if value is None else shorten(value, 60)

@@ -39,13 +39,13 @@ class Layout(FileLayout):
 
     def to_html(self) -> str:
         """Return an HTML page that draws the layout to scale. It loads no resources and runs no scripts."""
-        from pqext.inspection.drawing import page
+        from pqext.inspection.drawing import build_page
         from pqext.report.to_scale import render
 
-        return render(page(self))
+        return render(build_page(self))
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page, for notebooks."""
+        """Return an iframe that contains the page, for notebooks."""
         from html import escape
 
         page = escape(self.to_html(), quote=True)
@@ -86,11 +86,11 @@ def layout(
             error.locate(path=file.path)
             raise
     sizes = _page_sizes(parts.found)
-    advice = tuple(savings(facts, parts.found, parts.dictionary_values))
-    return Layout(facts, parts.found, sizes, advice, (*_undescribed_bytes(facts), *parts.notes))
+    advice = tuple(suggest_savings(facts, parts.found, parts.dictionary_values))
+    return Layout(facts, parts.found, sizes, advice, (*_describe_omissions(facts), *parts.notes))
 
 
-def _undescribed_bytes(facts: FileFacts) -> Iterator[str]:
+def _describe_omissions(facts: FileFacts) -> Iterator[str]:
     missing = sum(group.num_chunks - len(group.columns) for group in facts.row_groups)
     if missing:
         message = "Statistics, encodings and codecs are not shown, because there are so many"
@@ -110,7 +110,7 @@ def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:
     return tuple(PageSizes(1 << power, *counts.get(power, (0, 0))) for power in powers)
 
 
-def savings(
+def suggest_savings(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
     """Yield a sentence for each possible saving, the most certain first.
@@ -123,11 +123,11 @@ def savings(
     sums: dict[str, int] = defaultdict(int)
     for part in parts:
         sums[part.kind] += part.length
-    yield from _codecs(columns)
-    yield from _dictionaries(facts, parts, dictionary_values)
-    yield from _pages(parts)
-    yield from _row_groups(facts, columns, parts, sums)
-    yield from _footer(facts, parts, sums)
+    yield from _codec_advice(columns)
+    yield from _dictionary_advice(facts, parts, dictionary_values)
+    yield from _page_advice(parts)
+    yield from _row_group_advice(facts, columns, parts, sums)
+    yield from _footer_advice(facts, parts, sums)
     for kind, text in (
         ("checkpoint", "earlier footers, of checkpoints or of rows appended since; a rewritten file has none."),
         ("metadata copy", "copies of column metadata, which readers do not need; newer writers omit them."),
@@ -137,7 +137,7 @@ def savings(
             yield f"{format_size(sums[kind])} ({sums[kind] / facts.size:.0%} of the file) are {text}"
 
 
-def _codecs(columns: list[Column]) -> Iterator[str]:
+def _codec_advice(columns: list[Column]) -> Iterator[str]:
     plain: dict[str, int] = defaultdict(int)
     swollen: dict[str, int] = defaultdict(int)
     for column in columns:
@@ -160,7 +160,7 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
         )
 
 
-def _dictionaries(
+def _dictionary_advice(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
     """Yield advice on dictionaries of columns whose values would take fewer bytes without a dictionary.
@@ -188,7 +188,7 @@ def _dictionaries(
         )
 
 
-def _pages(parts: tuple[Part, ...]) -> Iterator[str]:
+def _page_advice(parts: tuple[Part, ...]) -> Iterator[str]:
     counts: dict[tuple[int | None, int | None], int] = defaultdict(int)
     for part in parts:
         if part.kind == "data" and part.length < _TINY_PAGE:
@@ -198,7 +198,7 @@ def _pages(parts: tuple[Part, ...]) -> Iterator[str]:
         yield f"{tiny:,} data pages in chunks of several pages have less than 1 KiB: larger pages need fewer headers."
 
 
-def _row_groups(
+def _row_group_advice(
     facts: FileFacts, columns: list[Column], parts: tuple[Part, ...], sums: Mapping[str, int]
 ) -> Iterator[str]:
     """Yield advice on small row groups, if their metadata takes more than a fiftieth of the file."""
@@ -216,7 +216,7 @@ def _row_groups(
         )
 
 
-def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) -> Iterator[str]:
+def _footer_advice(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) -> Iterator[str]:
     footer = sums["footer"]
     if footer * 20 > facts.size:
         largest = max((part for part in parts if part.kind == "footer"), key=lambda part: part.length)

@@ -173,7 +173,7 @@ class PageSizes:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """Parts of a file of ``facts.size`` bytes, in file order."""
+    """Layout of a file: its parts in file order, the sizes of data pages, possible savings, and notes."""
 
     facts: FileFacts
     parts: tuple[Part, ...]

@@ -59,7 +59,7 @@ class Parts:
 
 
 class _Finder:
-    """Finder of the parts of a file, which inspects at most a fixed number of pages and page headers."""
+    """Collects the parts of a file, inspecting a limited number of pages and page headers."""
 
     def __init__(self, file: ParquetFile) -> None:
         self.file = file
@@ -157,7 +157,7 @@ class _Finder:
                 return None
             self.headers -= 1
             try:
-                header, size = self._header(at, stop)
+                header, size = self._read_header(at, stop)
             except ParquetError:
                 self.damaged.append(f"{_format_location(chunk)}a page header at {at} is damaged")
                 return None
@@ -175,13 +175,13 @@ class _Finder:
             return
         self.headers -= 1
         try:
-            about = self._header(offset, stop)[0].dictionary_page_header
+            about = self._read_header(offset, stop)[0].dictionary_page_header
         except ParquetError:
             return
         if about is not None:
             self.dictionary_values[chunk.row_group, chunk.node.leaf_start] = about.num_values
 
-    def _header(self, offset: int, stop: int) -> tuple[PageHeader, int]:
+    def _read_header(self, offset: int, stop: int) -> tuple[PageHeader, int]:
         most = self.file.limits.page_header_bytes
         for tried in (_FIRST_READ, most):
             held = self.file.source.read(offset, min(tried, stop - offset))
@@ -209,7 +209,7 @@ class _Finder:
         stop = footer.offset + footer.length
         self.add("frame", 0, min(len(MAGIC), self.size), name="magic number")
         self.add("frame", stop, self.size - stop, name="footer length and magic number")
-        if footer.decryptor is not None and self.size >= TRAILER_BYTES and self._is_hidden():
+        if footer.decryptor is not None and self.size >= TRAILER_BYTES and self._has_encrypted_footer():
             self.add("footer", footer.offset, footer.length, name="encrypted footer")
             return
         if footer.format != "thrift":
@@ -220,14 +220,14 @@ class _Finder:
         fields, end = scan_fields(raw, limits=self.file.limits)
         for id, wire, start, value, behind in fields:
             if wire == _BINARY and id in EXTENSION_IDS:
-                self.add("footer", footer.offset + start, behind - start, name=_extension(raw[value:behind]))
+                self.add("footer", footer.offset + start, behind - start, name=_describe_extension(raw[value:behind]))
             else:
                 name = _FIELDS.get(id, f"field {id}")
                 self.add("footer", footer.offset + start, behind - start, name=name)
         self.add("footer", footer.offset + end - 1, 1, name="stop byte")
         self.add("footer", footer.offset + end, footer.length - end, name="signature")
 
-    def _is_hidden(self) -> bool:
+    def _has_encrypted_footer(self) -> bool:
         return self.file.source.read(self.size - 4, 4).tobytes() != MAGIC
 
 
@@ -255,7 +255,7 @@ def find_parts(file: ParquetFile) -> Parts:
     results, shared = _fill_gaps(finder.found, finder.size)
     if not file.source.is_remote:
         copied = [item for part in results for item in _split_metadata_copy(finder, part)]
-        results = [_checkpoint(file.source, part) for part in copied]
+        results = [_identify_checkpoint(file.source, part) for part in copied]
     return Parts(tuple(results), tuple(_remarks(finder, shared)), finder.dictionary_values)
 
 
@@ -287,8 +287,8 @@ def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
     return 0
 
 
-def _checkpoint(source: Source, part: Part) -> Part:
-    """Return the part as a checkpoint if its bytes end like one, otherwise unchanged."""
+def _identify_checkpoint(source: Source, part: Part) -> Part:
+    """Return the part with kind ``checkpoint`` if it ends with the UUID of checkpoints, otherwise unchanged."""
     ending = CHECKPOINT.bytes
     if part.kind != "other" or part.length <= len(ending):
         return part
@@ -338,7 +338,7 @@ def _format_location(chunk: ColumnChunk | None) -> str:
     return "" if chunk is None else f"row group {chunk.row_group}, column {chunk.node.dotted_path}: "
 
 
-def _extension(value: bytes) -> str:
+def _describe_extension(value: bytes) -> str:
     """Describe the contents of the footer's extension; ``value`` starts with its length."""
     start = next(at for at, byte in enumerate(value) if not byte & 0x80) + 1
     try:

@@ -58,26 +58,26 @@ def _arguments(logical: LogicalType) -> list[str]:
     return []
 
 
-def show(node: SchemaNode, value: Value | None) -> str | None:
+def format_bound(node: SchemaNode, value: Value | None) -> str | None:
     """Format a bound of the leaf ``node`` by its type; None for None. Bytes without a logical type are hexadecimal."""
     if value is None:
         return None
     kind = node.logical_name
     if isinstance(value, bytes):
-        return _show_bytes(kind, value)
+        return _format_bytes(kind, value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
         # A corrupt scale would result in text with as many digits.
         return format(value, "f") if -_MAX_SCALE <= int(value.as_tuple().exponent) <= 0 else str(value)
     if isinstance(value, int) and kind in ("DATE", "TIME", "TIMESTAMP"):
-        return _show_time(node, kind, value)
+        return _format_time(node, kind, value)
     if isinstance(value, float) and node.physical_type == Type.FLOAT:
         return str(float(str(np.float32(value))))  # format with the fewest digits for the type
     return str(value)
 
 
-def _show_bytes(type_name: str, value: bytes) -> str:
+def _format_bytes(type_name: str, value: bytes) -> str:
     if type_name in ("STRING", "ENUM", "JSON"):
         return value.decode("utf-8", "backslashreplace")
     if type_name == "UUID" and len(value) == 16:
@@ -85,7 +85,7 @@ def _show_bytes(type_name: str, value: bytes) -> str:
     return "0x" + value[:_MAX_BYTES].hex() + ("…" if len(value) > _MAX_BYTES else "")
 
 
-def _show_time(node: SchemaNode, type_name: str, value: int) -> str:
+def _format_time(node: SchemaNode, type_name: str, value: int) -> str:
     # Comparison values are days, or nanoseconds regardless of the column's unit.
     try:
         if type_name == "DATE":

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pqext.core.base.text import format_size, with_noun
-from pqext.report.map import Shapes, box_shape, coast, draw_shapes, graticule, ranges
-from pqext.report.markup import SHEET, Markup, join, number, table, tag
+from pqext.report.map import Shapes, draw_box, draw_graticule, draw_land, draw_shapes, format_ranges
+from pqext.report.markup import SHEET, Markup, format_number, join, table, tag
 from pqext.report.model import Box
 from pqext.report.projection import Projection, is_drawable
 from pqext.report.zoom import SCRIPT, ZOOM_HEAD, ZOOM_SHEET, zoom_buttons
@@ -41,13 +41,13 @@ class DrawnBox:
     file: str = ""
 
     def describe(self, step: float) -> str:
-        """Describe the box in two or three lines, with coordinates to a ``step``."""
+        """Describe the box in two or three lines. Coordinates have as many decimals as ``step``."""
         name = "" if self.row_group is None else f"row group {self.row_group}"
         name += "" if self.page is None else f", page {self.page}"
         lines = [" in ".join(filter(None, (name, self.file)))]
         lines.append(f"{with_noun(self.rows, 'row')}, {format_size(self.bytes)}")
         if self.box is not None:
-            lines.append(ranges(self.box, step))
+            lines.append(format_ranges(self.box, step))
         return "\n".join(lines)
 
 
@@ -73,13 +73,13 @@ class BoxMap:
 
     @property
     def projection(self) -> Projection:
-        """The projection of coordinates to the drawing."""
+        """Projection from coordinates to the drawing."""
         boxes = (*(part.box for part in self.row_groups), *self.queries)
         return Projection.from_boxes((box for box in boxes if box is not None), self.crs)
 
     @property
     def caption(self) -> str:
-        """The column, and the name and unit of its CRS."""
+        """Name of the column, and name and unit of its CRS."""
         return f"Boxes of column {self.column}, in {describe_crs(self.crs)}"
 
 
@@ -99,8 +99,8 @@ def select_boxes(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
 
 
-def hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
-    """Return the index in ``HUES`` of the hue of each row group.
+def assign_hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
+    """Assign a colour to each row group: the index of a hue in ``HUES``.
 
     Neighbours have different hues if there are enough hues. Otherwise, a row group gets the hue that the fewest of its
     neighbours have.
@@ -149,7 +149,7 @@ def render(boxes: BoxMap) -> str:
     """Render the page as HTML text, to be encoded as UTF-8."""
     projection = boxes.projection
     step = (projection.extent.xmax - projection.extent.xmin) / 1e4
-    hue_of = hues(select_boxes(boxes.row_groups))
+    hue_of = assign_hues(select_boxes(boxes.row_groups))
     levels = [("groups", "row groups", boxes.row_groups), ("pages", "pages", boxes.pages)]
     if boxes.files:
         levels.insert(0, ("files", "files", boxes.files))
@@ -158,25 +158,32 @@ def render(boxes: BoxMap) -> str:
     for name, label, parts in levels:
         drawn = select_boxes(parts)
         count = _drawn_count(len(drawn), len(parts), label)
-        controls.append(_control(name, count, not boxes.files or name != "pages"))
-        layers.append(tag("g", *(_shape(projection, part, hue_of, step) for part in drawn), class_=f"level {name}"))
+        controls.append(_checkbox(name, count, not boxes.files or name != "pages"))
+        layers.append(tag("g", *(_draw_box(projection, part, hue_of, step) for part in drawn), class_=f"level {name}"))
     if boxes.shapes is not None:
-        controls.append(_control("shapes", f"geometries ({len(boxes.shapes.geometries):,})", True))
+        controls.append(_checkbox("shapes", f"geometries ({len(boxes.shapes.geometries):,})", True))
         layers.insert(0, draw_shapes(projection, boxes.shapes))
     layers += [
-        tag("g", box_shape(projection, box, "asked", f"query\n{ranges(box, step)}"), class_="queries")
+        tag("g", draw_box(projection, box, "asked", f"query\n{format_ranges(box, step)}"), class_="queries")
         for box in boxes.queries
     ]
-    land = coast(projection)
+    land = draw_land(projection)
     turn = int(boxes.crs is not None and boxes.crs.is_geographic)
     drawing = tag(
         "svg",
-        tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
+        tag(
+            "rect",
+            class_="sea",
+            x=0,
+            y=0,
+            width=format_number(projection.width),
+            height=format_number(projection.height),
+        ),
         land,
         *layers,
-        graticule(projection),
+        draw_graticule(projection),
         class_="map",
-        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}",
+        viewBox=f"0 0 {format_number(projection.width)} {format_number(projection.height)}",
         role="group",
         tabindex=0,
         data_frame=f"{projection.extent.xmin!r} {projection.extent.ymax!r} {projection.scale!r} {turn}",
@@ -201,7 +208,7 @@ def render(boxes: BoxMap) -> str:
     return "<!DOCTYPE html>\n" + tag("html", title, tag("body", body, tag("script", Markup(SCRIPT))), lang="en") + "\n"
 
 
-def _control(name: str, label: str, is_checked: bool) -> Markup:
+def _checkbox(name: str, label: str, is_checked: bool) -> Markup:
     box = Markup(f'<input type="checkbox" id="{name}"{" checked" if is_checked else ""}>')
     return tag("label", box, f" {label} ", class_="shown")
 
@@ -210,7 +217,12 @@ def _file_table(files: tuple[DrawnBox, ...], step: float) -> Markup:
     if not files:
         return Markup("")
     rows = [
-        (part.file, f"{part.rows:,}", format_size(part.bytes), "" if part.box is None else ranges(part.box, step))
+        (
+            part.file,
+            f"{part.rows:,}",
+            format_size(part.bytes),
+            "" if part.box is None else format_ranges(part.box, step),
+        )
         for part in files[:MAX_FILES]
     ]
     more = f" The first {MAX_FILES} of {len(files):,} files." if len(files) > MAX_FILES else ""
@@ -233,7 +245,7 @@ def _legend(has_queries: bool) -> Markup:
     )  # fmt: skip
 
 
-def _shape(projection: Projection, part: DrawnBox, hues: dict[int, int], step: float) -> Markup:
+def _draw_box(projection: Projection, part: DrawnBox, hues: dict[int, int], step: float) -> Markup:
     assert part.box is not None
     group = part.row_group or 0
-    return box_shape(projection, part.box, f"h{hues.get(group, group % len(HUES))}", part.describe(step))
+    return draw_box(projection, part.box, f"h{hues.get(group, group % len(HUES))}", part.describe(step))

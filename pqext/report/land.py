@@ -25,7 +25,7 @@ _EARTH = (6.3e6, 6.5e6)
 
 @cache
 def _world() -> Any:
-    """Return the land in longitudes and latitudes."""
+    """Return the outlines of the land of the world, in degrees."""
     import shapely
 
     rings = json.loads(Path(__file__).with_name("land.json").read_text("utf-8"))["rings"]
@@ -34,7 +34,10 @@ def _world() -> Any:
 
 
 def land(projection: Projection) -> shapely.Geometry | None:
-    """Return the land on the map in the map's coordinates; None if there is none or the CRS is unknown."""
+    """Return the land within the extent of a map, in its CRS.
+
+    Return None if there is no land, if the extent is too small, or if the CRS is unknown or is not of the Earth.
+    """
     import shapely
     from shapely import affinity
 
@@ -45,7 +48,7 @@ def land(projection: Projection) -> shapely.Geometry | None:
     if crs.ellipsoid is None or not _EARTH[0] < crs.ellipsoid.semi_major_metre < _EARTH[1]:
         return None
     origin = 0.0 if crs.is_geographic else _central_meridian(crs)
-    window = bounds if crs.is_geographic else _degrees(bounds, crs, origin)
+    window = bounds if crs.is_geographic else _geographic_bounds(bounds, crs, origin)
     if window is None:
         return None
     # Three copies of the world: the window can contain meridians beyond 180 degrees.
@@ -65,10 +68,10 @@ def _central_meridian(crs: Any) -> float:
     return next((part.value for part in parameters if part.name.startswith("Longitude of")), 0.0)
 
 
-def _degrees(
+def _geographic_bounds(
     bounds: tuple[float, float, float, float], crs: Any, origin: float
 ) -> tuple[float, float, float, float] | None:
-    """Return the longitudes, from the meridian ``origin``, and latitudes of an extent; None if it is too small."""
+    """Convert an extent to longitudes, counted from the meridian ``origin``, and latitudes; None if it is too small."""
     x, y = np.meshgrid(np.linspace(bounds[0], bounds[2], _SAMPLES), np.linspace(bounds[1], bounds[3], _SAMPLES))
     points = np.array(_transformer(crs).transform(x.ravel(), y.ravel(), direction="INVERSE"))
     points = points[:, np.isfinite(points).all(axis=0)]

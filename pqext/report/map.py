@@ -15,7 +15,7 @@ import numpy as np
 
 from pqext.core.base.text import format_size
 from pqext.report.land import land
-from pqext.report.markup import Markup, join, number, tag
+from pqext.report.markup import Markup, format_number, join, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
 from pqext.report.projection import Projection, is_drawable
 
@@ -44,29 +44,36 @@ def draw(report: DemoReport) -> Markup:
     boxes += [question.box for question in report.questions if question.box is not None]
     projection = Projection.from_boxes(boxes, pyproj.CRS("OGC:CRS84"))
     layers = [
-        _layer(projection, question, q, picture, f, _reading(question, picture))
+        _draw_layer(projection, question, q, picture, f, _find_reading(question, picture))
         for f, picture in enumerate(report.files)
         for q, question in enumerate(report.questions)
     ]
     return tag(
         "svg",
-        tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
-        coast(projection),
-        tag("path", class_="rows", d=_dots(projection, report.points)),
+        tag(
+            "rect",
+            class_="sea",
+            x=0,
+            y=0,
+            width=format_number(projection.width),
+            height=format_number(projection.height),
+        ),
+        draw_land(projection),
+        tag("path", class_="rows", d=_dots_path(projection, report.points)),
         *layers,
-        graticule(projection),
+        draw_graticule(projection),
         class_="map",
-        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}",
+        viewBox=f"0 0 {format_number(projection.width)} {format_number(projection.height)}",
         role="img",
         aria_label="Map of the bounding boxes of the row groups",
     )
 
 
-def _reading(question: Question, picture: FilePicture) -> Reading | None:
+def _find_reading(question: Question, picture: FilePicture) -> Reading | None:
     return next((reading for reading in question.readings if reading.file == picture.label), None)
 
 
-def _layer(
+def _draw_layer(
     projection: Projection, question: Question, q: int, picture: FilePicture, f: int, reading: Reading | None
 ) -> Markup:
     read_groups = reading.row_groups if reading is not None else frozenset()
@@ -79,16 +86,16 @@ def _layer(
             f"row group {group.index}: {'read' if read else 'skipped'}\n{group.rows} rows, {format_size(group.bytes)}\n"
             f"x {group.box.xmin:g} to {group.box.xmax:g}, y {group.box.ymin:g} to {group.box.ymax:g}"
         )
-        drawn.append(box_shape(projection, group.box, "read" if read else "skipped", text))
+        drawn.append(draw_box(projection, group.box, "read" if read else "skipped", text))
     if question.box is not None:
-        drawn.append(box_shape(projection, question.box, "asked", "the box of the question"))
-    drawn.append(tag("path", class_="hits", d=_dots(projection, question.points)))
+        drawn.append(draw_box(projection, question.box, "asked", "the box of the question"))
+    drawn.append(tag("path", class_="hits", d=_dots_path(projection, question.points)))
     return tag("g", *drawn, class_=f"layer q{q} f{f}")
 
 
-def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> Markup:
-    """Draw a box with an SVG class, in two halves if it wraps around; ``text`` is the tooltip."""
-    title = tag("title", *_lines(text))
+def draw_box(projection: Projection, box: Box, class_name: str, text: str) -> Markup:
+    """Draw a box, as two rectangles if it wraps around the antimeridian; ``text`` is the tooltip."""
+    title = tag("title", *_tooltip_lines(text))
     parts = []
     for xmin, xmax in projection.spans(box):
         # A box with only one point must be visible.
@@ -97,16 +104,16 @@ def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> M
         parts.append(
             tag(
                 "rect",
-                x=number(projection.x(xmin)),
-                y=number(projection.y(box.ymax)),
-                width=number(width),
-                height=number(height),
+                x=format_number(projection.x(xmin)),
+                y=format_number(projection.y(box.ymax)),
+                width=format_number(width),
+                height=format_number(height),
             )
         )
     return tag("g", title, *parts, class_=class_name)
 
 
-def _lines(text: str) -> list[Markup]:
+def _tooltip_lines(text: str) -> list[Markup]:
     # Lines are escaped separately: a line break within a name must not be shown as one of the tooltip.
     lines: list[Markup] = []
     for line in text.split("\n"):
@@ -114,20 +121,22 @@ def _lines(text: str) -> list[Markup]:
     return lines[:-1]
 
 
-def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
+def _dots_path(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
     return "".join(
-        f"M{number(projection.x(x))} {number(projection.y(y))}h0" for x, y in points if abs(x) < 1e12 and abs(y) < 1e12
+        f"M{format_number(projection.x(x))} {format_number(projection.y(y))}h0"
+        for x, y in points
+        if abs(x) < 1e12 and abs(y) < 1e12
     )
 
 
-def coast(projection: Projection) -> Markup:
+def draw_land(projection: Projection) -> Markup:
     """Draw the land; empty markup if the CRS is unknown or the map is too small for its coarse outline."""
     area = land(projection)
-    return Markup("") if area is None else tag("path", class_="land", d=path(projection, area))
+    return Markup("") if area is None else tag("path", class_="land", d=svg_path(projection, area))
 
 
-def path(projection: Projection, geometries: Any) -> str:
-    """Return the path of an SVG for shapely geometries: points are lines without a length."""
+def svg_path(projection: Projection, geometries: Any) -> str:
+    """Return shapely geometries as SVG path data. Points become lines of length 0."""
     import shapely
 
     parts = shapely.get_parts(shapely.get_parts(geometries))
@@ -135,7 +144,7 @@ def path(projection: Projection, geometries: Any) -> str:
     drawn = []
     for part in [*parts[~polygons], *shapely.get_rings(parts[polygons])]:
         points = [
-            f"{number(projection.x(x))} {number(projection.y(y))}"
+            f"{format_number(projection.x(x))} {format_number(projection.y(y))}"
             for x, y in shapely.get_coordinates(part)
             if abs(x) < 1e12 and abs(y) < 1e12
         ]
@@ -145,33 +154,34 @@ def path(projection: Projection, geometries: Any) -> str:
     return "".join(drawn)
 
 
-def graticule(projection: Projection, font: float = 12.0) -> Markup:
-    """Draw grid lines at round x and y values, with labels that fit on the map; ``font`` is the size of their text."""
+def draw_graticule(projection: Projection, font_size: float = 12.0) -> Markup:
+    """Draw grid lines at round x and y values, with labels of size ``font_size`` that fit on the map."""
     extent = projection.extent
-    step = _step((extent.xmax - extent.xmin) * font / 12)
+    step = _choose_grid_step((extent.xmax - extent.xmin) * font_size / 12)
     lines, labels = [], []
     for k in range(math.ceil(extent.xmin / step), math.floor(extent.xmax / step) + 1):
-        x, text = projection.x(k * step), coordinate(_longitude(k * step, projection), step)
-        lines.append(f"M{number(x)} 0V{number(projection.height)}")
-        if 4 * font <= x <= projection.width - font * len(text) * 0.6 - 4:  # the corner belongs to neither axis
-            labels.append(tag("text", text, x=number(x + 2), y=number(projection.height - 4)))
+        x, text = projection.x(k * step), format_coordinate(_wrap_longitude(k * step, projection), step)
+        lines.append(f"M{format_number(x)} 0V{format_number(projection.height)}")
+        # The corner belongs to neither axis.
+        if 4 * font_size <= x <= projection.width - font_size * len(text) * 0.6 - 4:
+            labels.append(tag("text", text, x=format_number(x + 2), y=format_number(projection.height - 4)))
     for k in range(math.ceil(extent.ymin / step), math.floor(extent.ymax / step) + 1):
         y = projection.y(k * step)
-        lines.append(f"M0 {number(y)}H{number(projection.width)}")
-        if 2 * font <= y <= projection.height - 2.5 * font:
-            labels.append(tag("text", coordinate(k * step, step), x=3, y=number(y - 2)))
+        lines.append(f"M0 {format_number(y)}H{format_number(projection.width)}")
+        if 2 * font_size <= y <= projection.height - 2.5 * font_size:
+            labels.append(tag("text", format_coordinate(k * step, step), x=3, y=format_number(y - 2)))
     return tag("g", tag("path", d="".join(lines)), *labels, class_="graticule")
 
 
-def _longitude(x: float, projection: Projection) -> float:
-    """Return ``x``; beyond the antimeridian, the longitude on its other side."""
+def _wrap_longitude(x: float, projection: Projection) -> float:
+    """Wrap a longitude to the range from -180 to 180. Return other coordinates unchanged."""
     if projection.crs is None or not projection.crs.is_geographic or -180 <= x <= 180:
         return x
     return (x + 180) % 360 - 180
 
 
-def coordinate(value: float, step: float) -> str:
-    """Format a coordinate with thousands separators and as many decimals as ``step`` has."""
+def format_coordinate(value: float, step: float) -> str:
+    """Format a coordinate with thousands separators, and with the decimals that multiples of ``step`` need."""
     if not abs(value) < 1e15 or step <= 1e-9:
         return f"{value:.6g}"
     decimals = max(0, -math.floor(math.log10(step * 1.0001)))
@@ -179,13 +189,13 @@ def coordinate(value: float, step: float) -> str:
     return text.rstrip("0").rstrip(".") if decimals else text
 
 
-def ranges(box: Box, step: float) -> str:
-    """Format the ranges of a box; see :func:`coordinate`."""
-    xmin, xmax, ymin, ymax = (coordinate(value, step) for value in (box.xmin, box.xmax, box.ymin, box.ymax))
+def format_ranges(box: Box, step: float) -> str:
+    """Format the x and y ranges of a box; see :func:`format_coordinate`."""
+    xmin, xmax, ymin, ymax = (format_coordinate(value, step) for value in (box.xmin, box.xmax, box.ymin, box.ymax))
     return f"x {xmin} to {xmax}, y {ymin} to {ymax}"
 
 
-def _step(extent: float) -> float:
+def _choose_grid_step(extent: float) -> float:
     if 180 < extent <= 500:  # probably degrees of longitude and latitude
         return 30.0
     rough = extent / 8
@@ -195,7 +205,7 @@ def _step(extent: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Geometries as an array of shapely; with ``on_globe``, their edges take the short way around the globe."""
+    """Array of shapely geometries. If ``on_globe``, edges follow the shorter direction around the globe."""
 
     geometries: Any
     on_globe: bool = False
@@ -209,7 +219,7 @@ class Shapes:
 
 
 def draw_shapes(projection: Projection, shapes: Shapes) -> Markup:
-    """Draw polygons, lines and points, each as one path."""
+    """Draw geometries as SVG paths: one for all polygons, one for all lines and one for all points."""
     import shapely
 
     parts = shapely.get_parts(shapely.get_parts(shapes.geometries))  # collections contain multipolygons
@@ -226,7 +236,7 @@ def draw_shapes(projection: Projection, shapes: Shapes) -> Markup:
     return tag(
         "g",
         *(
-            tag("path", class_=name, d=path(projection, parts[dimensions == dimension]))
+            tag("path", class_=name, d=svg_path(projection, parts[dimensions == dimension]))
             for dimension, name in ((2, "area"), (1, "line"), (0, "dot"))
             if (dimensions == dimension).any()
         ),
@@ -235,7 +245,7 @@ def draw_shapes(projection: Projection, shapes: Shapes) -> Markup:
 
 
 def _unwrap(part: Any) -> Any:
-    """Return a geometry whose longitudes do not jump; rings around a pole are closed over it."""
+    """Return a geometry with continuous longitudes. Rings around a pole are closed at the pole."""
     import shapely
 
     if part.geom_type == "Point" or part.is_empty or not np.isfinite(shapely.get_coordinates(part)).all():
@@ -254,8 +264,14 @@ def _unwrap(part: Any) -> Any:
     return shapely.polygons(results[0], [shapely.linearrings(hole) for hole in results[1:]] or None)
 
 
-def small_map(projection: Projection, label: str, shapes: Shapes | None, boxes: Iterable[tuple[Box, bool]] = ()) -> str:
-    """Draw geometries and boxes of row groups; boxes with False are dashed. ``label`` is the caption."""
+def draw_small_map(
+    projection: Projection, label: str, shapes: Shapes | None, boxes: Iterable[tuple[Box, bool]] = ()
+) -> str:
+    """Draw geometries and boxes of row groups as an SVG of at most ``MAX_BYTES``.
+
+    Geometries are simplified, or omitted, to fit. Boxes paired with False are dashed. ``label`` is the text for screen
+    readers.
+    """
     import shapely
 
     fitted, tolerance = shapes, 1.0
@@ -278,13 +294,13 @@ def _draw_small(
 
     area = land(projection)
     if area is not None:
-        ground = path(projection, shapely.simplify(area, 2 * tolerance / projection.scale))
+        ground = svg_path(projection, shapely.simplify(area, 2 * tolerance / projection.scale))
         parts = [tag("path", d=ground, fill=_INK, fill_opacity=".15"), *parts]
     drawn = [
         tag(
-            "rect", x=number(projection.x(left)), y=number(projection.y(box.ymax)),
-            width=number(max(2.0, projection.x(right) - projection.x(left))),
-            height=number(max(2.0, projection.y(box.ymin) - projection.y(box.ymax))),
+            "rect", x=format_number(projection.x(left)), y=format_number(projection.y(box.ymax)),
+            width=format_number(max(2.0, projection.x(right) - projection.x(left))),
+            height=format_number(max(2.0, projection.y(box.ymin) - projection.y(box.ymax))),
             fill="#2596be", fill_opacity=".2" if is_read else "0", stroke="#2596be" if is_read else _INK,
             stroke_width=2, stroke_dasharray=None if is_read else "6 6",
         )
@@ -292,8 +308,8 @@ def _draw_small(
         for left, right in projection.spans(box)
     ]  # fmt: skip
     svg = tag(
-        "svg", *parts, *drawn, graticule(projection, 24.0), role="img", aria_label=label,
-        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}", width=_SMALL_WIDTH,
+        "svg", *parts, *drawn, draw_graticule(projection, 24.0), role="img", aria_label=label,
+        viewBox=f"0 0 {format_number(projection.width)} {format_number(projection.height)}", width=_SMALL_WIDTH,
         style="display:block;max-width:100%;height:auto;border:1px solid",
     )  # fmt: skip
     for name, attributes in _ATTRIBUTES.items():

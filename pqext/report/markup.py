@@ -1,4 +1,4 @@
-"""Build HTML and SVG as text, with the style sheet of the reports. It escapes all attributes and texts."""
+"""Build HTML and SVG with escaped attributes and texts, and define the style sheet of the reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def escape(value: object) -> Markup:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """Build an element. Attributes that are None are omitted.
+    """Build an HTML or SVG element. Attributes that are None are omitted.
 
     ``class_`` and ``for_`` lose their underscore; ``stroke_width`` becomes ``stroke-width``.
     """
@@ -44,7 +44,7 @@ def join(parts: Iterable[object]) -> Markup:
     return Markup("".join(escape(part) for part in parts))
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a coordinate for SVG, rounded to a hundredth."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
@@ -81,8 +81,8 @@ def table(
     )
 
 
-def rows_as_lists(inside: str = "") -> str:
-    """Return CSS rules that show each table row within the selector ``inside`` as a list of named values."""
+def rows_as_lists(selector: str = "") -> str:
+    """Return CSS rules that show each table row within ``selector`` as a list of named values."""
     rules = (
         ("table,tbody,tr", "display:block;width:100%;min-width:0"),
         ("thead", "display:none"),
@@ -92,7 +92,7 @@ def rows_as_lists(inside: str = "") -> str:
         ("td>span,tbody th>span", "min-width:0;overflow-wrap:anywhere"),
         ("td:has(>span:empty)", "display:none"),
     )
-    return "".join(f"{','.join(inside + item for item in of.split(','))}{{{rule}}}" for of, rule in rules)
+    return "".join(f"{','.join(selector + item for item in of.split(','))}{{{rule}}}" for of, rule in rules)
 
 
 SHEET = """

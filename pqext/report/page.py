@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pqext.core.base.text import format_size, shorten, with_noun
 from pqext.report import map
-from pqext.report.markup import HEAD, SHEET, Markup, join, number, table, tag
+from pqext.report.markup import HEAD, SHEET, Markup, format_number, join, table, tag
 from pqext.report.model import Agreement, Chunk, DemoReport, FilePicture, Question, Reading
 
 _LABEL = 360.0
@@ -167,14 +167,14 @@ def _result_section(question: Question, q: int) -> Markup:
     return tag(
         "div",
         tag("p", tag("code", question.expression)),
-        tag("p", *_sentences(question.readings)),
+        tag("p", *_describe_readings(question.readings)),
         table(question.columns, question.rows) if question.rows else tag("p", "No row matches."),
         tag("p", f"and {with_noun(more, 'row')} more") if more > 0 else Markup(""),
         class_=f"answer q{q}",
     )
 
 
-def _sentences(readings: tuple[Reading, ...]) -> list[str]:
+def _describe_readings(readings: tuple[Reading, ...]) -> list[str]:
     return [
         f"{reading.file}: {len(reading.row_groups)} of {reading.row_groups_total} row groups read. "
         for reading in readings
@@ -218,13 +218,21 @@ def draw_layout(picture: FilePicture, f: int, questions: tuple[Question, ...]) -
     right = _LABEL + cell * len(groups)
     height = _TOP + _ROW * len(lines)
     parts = [
-        tag("text", str(group.index), x=number(_LABEL + cell * (i + 0.5)), y=14, class_="head")
+        tag("text", str(group.index), x=format_number(_LABEL + cell * (i + 0.5)), y=14, class_="head")
         for i, group in enumerate(groups)
         if cell >= 16 or i % max(1, round(24 / cell)) == 0
     ]
     for n, line in enumerate(lines):
         y = _TOP + _ROW * n
-        parts.append(tag("text", _front(line.label), tag("title", line.label), x=number(_LABEL - 8), y=number(y + 11)))
+        parts.append(
+            tag(
+                "text",
+                _shorten_start(line.label),
+                tag("title", line.label),
+                x=format_number(_LABEL - 8),
+                y=format_number(y + 11),
+            )
+        )
         parts += [
             _cell(picture, line, i, _LABEL + cell * i, y, cell, count / largest) for i, count in enumerate(line.sizes)
         ]
@@ -233,16 +241,16 @@ def draw_layout(picture: FilePicture, f: int, questions: tuple[Question, ...]) -
             tag(
                 "rect",
                 class_="bar",
-                x=number(right + 10),
-                y=number(y + 2),
-                width=number(_BAR * total / longest),
-                height=number(_ROW - 4),
+                x=format_number(right + 10),
+                y=format_number(y + 2),
+                width=format_number(_BAR * total / longest),
+                height=format_number(_ROW - 4),
             )
         )
         parts.append(
             tag(
                 "text", format_size(total), class_="total",
-                x=number(right + 14 + _BAR * total / longest), y=number(y + 11),
+                x=format_number(right + 14 + _BAR * total / longest), y=format_number(y + 11),
             )
         )
     veils = []
@@ -256,10 +264,10 @@ def draw_layout(picture: FilePicture, f: int, questions: tuple[Question, ...]) -
                     join(
                         tag(
                             "rect",
-                            x=number(_LABEL + cell * i),
+                            x=format_number(_LABEL + cell * i),
                             y=0,
-                            width=number(cell),
-                            height=number(height),
+                            width=format_number(cell),
+                            height=format_number(height),
                         )
                         for i in skipped
                     ),
@@ -271,7 +279,7 @@ def draw_layout(picture: FilePicture, f: int, questions: tuple[Question, ...]) -
         *parts,
         *veils,
         class_="layout",
-        viewBox=f"0 0 {number(right + _BAR + 90)} {number(height + 2)}",
+        viewBox=f"0 0 {format_number(right + _BAR + 90)} {format_number(height + 2)}",
         role="img",
         aria_label=f"Bytes of each column in each row group of {picture.name}",
     )
@@ -298,11 +306,11 @@ def _cell(picture: FilePicture, line: _Line, i: int, x: float, y: float, width: 
         "rect",
         tag("title", Markup("\n").join(join([text]) for text in _chunk_facts(picture, line, i))),
         class_="cell",
-        x=number(x),
-        y=number(y),
-        width=number(max(width - 1, 1.5)),
-        height=number(_ROW - 1),
-        fill_opacity=number(0.06 + 0.94 * math.sqrt(share)),
+        x=format_number(x),
+        y=format_number(y),
+        width=format_number(max(width - 1, 1.5)),
+        height=format_number(_ROW - 1),
+        fill_opacity=format_number(0.06 + 0.94 * math.sqrt(share)),
     )
 
 
@@ -314,16 +322,16 @@ def _chunk_facts(picture: FilePicture, line: _Line, i: int) -> list[str]:
     facts[1] += f" ({format_size(chunk.uncompressed)} uncompressed, {chunk.codec})"
     facts.append(", ".join(chunk.encodings))
     if chunk.minimum is not None or chunk.maximum is not None:
-        facts.append(f"{_bound(chunk.minimum)} to {_bound(chunk.maximum)}")
+        facts.append(f"{_format_bound(chunk.minimum)} to {_format_bound(chunk.maximum)}")
     if chunk.null_count is not None:
         facts.append(f"{chunk.null_count} nulls")
     return facts
 
 
-def _bound(value: str | None) -> str:
+def _format_bound(value: str | None) -> str:
     return "?" if value is None else shorten(value, 40)
 
 
-def _front(label: str) -> str:
+def _shorten_start(label: str) -> str:
     # The end of a path distinguishes columns.
     return label if len(label) <= _MAX_LABEL else "…" + label[1 - _MAX_LABEL :]

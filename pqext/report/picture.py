@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from pqext.core.base.text import escape_text, with_noun
-from pqext.report.boxes import HUES, LEGEND, BoxMap, hues, select_boxes
+from pqext.report.boxes import HUES, LEGEND, BoxMap, assign_hues, select_boxes
 from pqext.report.land import land
 from pqext.report.model import Box
 from pqext.report.projection import Projection
@@ -29,14 +29,14 @@ def render(boxes: BoxMap) -> bytes:
         ) from None
     projection = boxes.projection
     width, height = round(projection.width * _SCALE), round(projection.height * _SCALE)
-    lines = _lines(boxes)
+    lines = _text_lines(boxes)
     # Long names do not widen the image; they are cut off at its edge.
     image = Image.new("RGB", (max(width, 640) + 2 * _MARGIN, height + 2 * _MARGIN + _LINE * len(lines) + 6), _PAPER)
     font: Any = ImageFont.load_default(size=15)
     pen = ImageDraw.Draw(image)
     for row, (text, colour) in enumerate(lines):
         pen.text((_MARGIN, _MARGIN + _LINE * row), text, fill=colour, font=font)
-    hue_of = hues(select_boxes(boxes.row_groups))
+    hue_of = assign_hues(select_boxes(boxes.row_groups))
     _draw_legend(pen, font, _MARGIN + _LINE * (len(lines) - 1))
     drawing = Image.new("RGB", (max(width, 1), max(height, 1)), _SEA)
     _draw_land(ImageDraw.Draw(drawing), projection)
@@ -55,7 +55,7 @@ def render(boxes: BoxMap) -> bytes:
     return out.getvalue()
 
 
-def _lines(boxes: BoxMap) -> list[tuple[str, str]]:
+def _text_lines(boxes: BoxMap) -> list[tuple[str, str]]:
     counts = f"{with_noun(len(boxes.row_groups), 'row group')}, {with_noun(len(boxes.pages), 'page')}"
     head, *rows = boxes.figures
     figures = ["  ".join(f"{name} {value}" for name, value in zip(head[1:], row[1:], strict=True)) for row in rows]

@@ -15,7 +15,7 @@ _NARROWEST, _WIDEST = 1.25, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Scale of the coordinates of a CRS to the drawing, whose y axis points downwards.
+    """Conversion from coordinates of a CRS to positions in a drawing, whose y axis points downwards.
 
     ``crs`` is a ``pyproj.CRS``, or None if it is unknown. Longitudes repeat every 360 degrees.
     """

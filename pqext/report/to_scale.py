@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from pqext.core.base.text import format_size, with_noun
-from pqext.report.markup import HEAD, SHEET, Markup, escape, join, number, rows_as_lists, table, tag
+from pqext.report.markup import HEAD, SHEET, Markup, escape, format_number, join, rows_as_lists, table, tag
 
 WIDTH = 1000.0
 _HEIGHT = 40
@@ -100,12 +100,12 @@ def render(page: LayoutPage) -> str:
         tag("header", tag("h1", page.title), tag("p", _ABOUT), facts),
         _titled_list("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
         tag(
-            "section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole),
-            _part_sizes(page.kinds),
+            "section", tag("h2", "The file from its first byte to its last"), _draw_strip(page.whole),
+            _part_table(page.kinds),
         ),
-        tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
-        tag("section", tag("h2", "Row groups"), _row_groups(page.whole), join(_details(strip) for strip in page.strips),
-            _undrawn_note(page.undrawn)),
+        tag("section", tag("h2", "Sizes of data pages"), _page_size_table(page.sizes)),
+        tag("section", tag("h2", "Row groups"), _row_group_table(page.whole),
+            join(_details(strip) for strip in page.strips), _undrawn_note(page.undrawn)),
         _titled_list("Notes", page.notes, None),
         tag("footer", "Written by pqext."),
     )  # fmt: skip
@@ -113,12 +113,12 @@ def render(page: LayoutPage) -> str:
         "head",
         HEAD,
         tag("title", f"{page.title}: layout"),
-        tag("style", Markup(SHEET + _sheet())),
+        tag("style", Markup(SHEET + _style_sheet())),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body), lang="en") + "\n"
 
 
-def merge_narrow(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
+def merge_narrow_parts(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
     """Yield offset, length and bytes by type of each cell. Parts too narrow to be visible share a cell."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
@@ -138,51 +138,55 @@ def merge_narrow(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[in
         yield start, stop - start, bytes_of
 
 
-def _drawing(strip: Strip) -> Markup:
+def _draw_strip(strip: Strip) -> Markup:
     if not strip.parts:
         return tag("p", "None of its pages is shown.")
     first = min(part.offset for part in strip.parts)
     length = max(part.offset + part.length for part in strip.parts) - first
     scale = WIDTH / length
     shapes: list[Markup] = []
-    cells = list(merge_narrow(strip.parts, scale))
+    cells = list(merge_narrow_parts(strip.parts, scale))
     followers = [offset for offset, _, _ in cells[1:]]
     for (offset, count, bytes_of), follower in zip_longest(cells, followers):
         width = count * scale
         if follower == offset + count:
             # Narrow cells extend below the next one, so that no seam is visible; wide cells leave a gap.
             width += -_GAP if width >= _WIDE else _GAP
-        shapes += _cell(number((offset - first) * scale), number(max(width, 0.2)), bytes_of)
+        shapes += _draw_cell(format_number((offset - first) * scale), format_number(max(width, 0.2)), bytes_of)
     last = -1.0
     for cut in strip.cuts if len(strip.cuts) <= _MOST_CUTS else ():
         x = (cut - first) * scale
         if x - last >= 2:
-            shapes.append(tag("rect", class_="cut", x=number(x - _GAP), y=0, width=number(2 * _GAP), height=_HEIGHT))
+            shapes.append(
+                tag("rect", class_="cut", x=format_number(x - _GAP), y=0, width=format_number(2 * _GAP), height=_HEIGHT)
+            )
             last = x
-    shapes += _groups(strip.parts, first, scale)
+    shapes += _underline_row_groups(strip.parts, first, scale)
     sums: dict[str, int] = {}
     for part in strip.parts:
         sums[part.kind] = sums.get(part.kind, 0) + part.length
     message = ", ".join(f"{SAID[kind]} {format_size(count)}" for kind, count in sums.items())
     return tag(
-        "svg", *shapes, class_="scale", viewBox=f"0 0 {number(WIDTH)} 52", preserveAspectRatio="none", role="img",
-        aria_label=f"{strip.title}, drawn to scale: {message}",
+        "svg", *shapes, class_="scale", viewBox=f"0 0 {format_number(WIDTH)} 52", preserveAspectRatio="none",
+        role="img", aria_label=f"{strip.title}, drawn to scale: {message}",
     )  # fmt: skip
 
 
-def _cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]:
+def _draw_cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]:
     """Yield the stacked rectangles of a cell's part types, with heights in proportion to their bytes."""
     if list(bytes_by_type) == ["other"]:
-        yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
+        yield tag("rect", class_=_css_class("other"), x=x, y=12, width=width, height=16)
         return
     whole, before = sum(bytes_by_type.values()), 0
     for kind in sorted(bytes_by_type, key=list(_COLOURS).index):
         y = _HEIGHT * before / whole
-        yield tag("rect", class_=_class(kind), x=x, y=number(y), width=width, height=number(_HEIGHT - y))
+        yield tag(
+            "rect", class_=_css_class(kind), x=x, y=format_number(y), width=width, height=format_number(_HEIGHT - y)
+        )
         before += bytes_by_type[kind]
 
 
-def _groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Markup]:
+def _underline_row_groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Markup]:
     """Draw a line under each row group."""
     spans: dict[int, tuple[int, int]] = {}
     for part in parts:
@@ -192,15 +196,15 @@ def _groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Marku
     if len(spans) < 2 or len(spans) > WIDTH / 2:
         return []
     return [
-        tag("rect", class_=f"under g{place % 2}", x=number((low - first) * scale), y=44,
-            width=number(max((high - low) * scale, 0.2)), height=8)
+        tag("rect", class_=f"under g{place % 2}", x=format_number((low - first) * scale), y=44,
+            width=format_number(max((high - low) * scale, 0.2)), height=8)
         for place, (low, high) in enumerate(spans.values())
     ]  # fmt: skip
 
 
-def _part_sizes(figures: Figures) -> Markup:
+def _part_table(figures: Figures) -> Markup:
     rows = [
-        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, size,
+        (join([tag("span", class_=f"swatch {_css_class(kind)}"), " ", escape(SAID[kind])]), count, size,
          _share(used, figures.whole))
         for kind, count, size, used in figures.rows
     ]  # fmt: skip
@@ -213,7 +217,7 @@ def _share(part: int, total: int) -> Markup:
     return tag("span", bar, " ", f"{percent:.1f} %", class_="share")
 
 
-def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
+def _page_size_table(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     if not sizes:
         return tag("p", "There are no data pages with known offsets.")
     most, all_of_them = max(count for _, count, _ in sizes), sum(count for _, count, _ in sizes)
@@ -226,7 +230,7 @@ def _bar(count: int, max_count: int, total_count: int) -> Markup:
     return tag("span", bar, f" {100 * count / total_count:.1f} %", class_="share wide")
 
 
-def _row_groups(strip: Strip) -> Markup:
+def _row_group_table(strip: Strip) -> Markup:
     if not strip.rows:
         return tag("p", "The file has no row groups.")
     return _table(strip.head, strip.rows, frozenset({1, 2, 3}))
@@ -235,7 +239,7 @@ def _row_groups(strip: Strip) -> Markup:
 def _details(strip: Strip) -> Markup:
     numeric = frozenset(range(1, len(strip.head))) if len(strip.head) == 3 else frozenset({1, 2, 3, 6, 7})
     table = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
-    return tag("details", tag("summary", strip.title), _drawing(strip), table)
+    return tag("details", tag("summary", strip.title), _draw_strip(strip), table)
 
 
 def _table(
@@ -254,13 +258,13 @@ def _titled_list(title: str, lines: tuple[str, ...], empty_text: str | None) -> 
     return tag("section", tag("h2", title), tag("ul", join(tag("li", line) for line in lines)))
 
 
-def _class(category: str) -> str:
+def _css_class(category: str) -> str:
     return "k-" + category.lower().replace(" ", "-")
 
 
-def _sheet() -> str:
-    light = "".join(f".{_class(kind)}{{fill:{a};background:{a}}}" for kind, (a, _) in _COLOURS.items())
-    dark = "".join(f".{_class(kind)}{{fill:{b};background:{b}}}" for kind, (_, b) in _COLOURS.items())
+def _style_sheet() -> str:
+    light = "".join(f".{_css_class(kind)}{{fill:{a};background:{a}}}" for kind, (a, _) in _COLOURS.items())
+    dark = "".join(f".{_css_class(kind)}{{fill:{b};background:{b}}}" for kind, (_, b) in _COLOURS.items())
     return (
         f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
         ".scale{height:56px;margin:10px 0;border:1px solid var(--line);border-radius:6px;background:var(--card)}"

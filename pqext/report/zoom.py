@@ -105,7 +105,7 @@ _BUTTONS = (("+", "+", "Zoom in"), ("-", "\u2212", "Zoom out"), ("0", "0", "Show
 
 
 def zoom_buttons() -> Markup:
-    """Build the buttons, which are hidden if scripts do not run."""
+    """Build the zoom buttons. They are hidden unless the script of the page runs."""
     buttons = join(
         tag("button", text, type="button", data_key=key, aria_label=label, title=label) for key, text, label in _BUTTONS
     )

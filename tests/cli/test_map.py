@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo
 from pqext.cli import app
-from pqext.report.boxes import HUES, LEGEND, DrawnBox, hues
+from pqext.report.boxes import HUES, LEGEND, DrawnBox, assign_hues
 from pqext.report.model import Box
 
 GENERATOR = np.random.default_rng(3)
@@ -76,7 +76,7 @@ def test_boxes_across_the_antimeridian_are_drawn_around_it(tmp_path: Path) -> No
 def test_neighbours_have_different_colours_and_the_legend_names_levels(tmp_path: Path) -> None:
     far = [DrawnBox(group, 1, 1, Box(10.0 * group, 10.0 * group + 1, 60, 61)) for group in range(1, 8)]
     near = [DrawnBox(group, 1, 1, Box(left, left + 1, 0, 1)) for group, left in ((0, -179.0), (8, -178.0), (9, -177.5))]
-    hue_of = hues([*near[:1], *far, *near[1:]])
+    hue_of = assign_hues([*near[:1], *far, *near[1:]])
     assert len({hue_of[group] for group in (0, 8, 9)}) == 3
     assert len(set(hue_of.values())) == len(HUES)  # and all hues are used
 

@@ -22,7 +22,7 @@ from pqext.cli import app
 from pqext.core.footer.writing import rewrite_footer
 from pqext.core.io.sink import Sink
 from pqext.core.io.sources.store import BufferedUpload
-from pqext.demo.source import EXAMPLE_FILE, example
+from pqext.demo.source import EXAMPLE_FILE, write_example
 
 ROWS = 12_000
 TABLE = pa.table({"i": list(range(ROWS)), "s": [f"text {i}" for i in range(ROWS)]})
@@ -163,7 +163,7 @@ def test_commands_leave_no_partial_page_or_example(
         assert isinstance(error, OSError)
         assert (error.errno, error.filename) == (errno.ENOSPC, str(page))
         with pytest.raises(OSError, match="No space left") as caught, disk.full_from(moment):
-            example(tmp_path)
+            write_example(tmp_path)
         assert caught.value.filename == str(tmp_path / EXAMPLE_FILE)
         assert content(tmp_path) == {}
 

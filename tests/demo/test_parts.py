@@ -22,14 +22,14 @@ from pqext.core.base.errors import CorruptFileError, UnsupportedError, VariantEr
 from pqext.demo import agreement, questions
 from pqext.demo.agreement import _describe_needs, overwrite_pages
 from pqext.demo.job import to_pqext_error
-from pqext.demo.questions import Answer, has_same_rows
-from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, check, describe_file, example, row_group_rows
+from pqext.demo.questions import QueryResult, has_same_rows
+from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, check, describe_file, row_group_rows, write_example
 from pqext.examples import earthquakes
 from pqext.report import Question, Reading
 
 
 def test_example_is_one_geojson_feature_per_line(tmp_path: Path) -> None:
-    source = example(tmp_path)
+    source = write_example(tmp_path)
     features = json.loads(earthquakes().read_text("utf-8"))["features"]
     assert [json.loads(line) for line in source.path.read_text("utf-8").splitlines()] == features
     assert len(features) == 1707
@@ -85,18 +85,18 @@ def test_last_line_excludes_its_line_break_and_row_groups_are_capped(tmp_path: P
     ],
 )
 def test_json_is_compared_by_value(left: str, right: str, equal: bool) -> None:
-    assert (agreement.canonical(left) == agreement.canonical(right)) is equal
+    assert (agreement.normalize_json(left) == agreement.normalize_json(right)) is equal
 
 
 def test_null_and_variant_null_differ() -> None:
-    assert agreement.canonical(None) is None
-    assert agreement.difference([(None, b"")], [(agreement.canonical("null"), b"")]) is not None
+    assert agreement.normalize_json(None) is None
+    assert agreement.describe_difference([(None, b"")], [(agreement.normalize_json("null"), b"")]) is not None
 
 
 def test_rows_are_compared_as_multisets() -> None:
     rows: list[agreement.Row] = [("1", None), ("2", b"x"), ("1", None)]
-    assert agreement.difference(rows, reversed(rows)) is None
-    assert "1 rows missing" in str(agreement.difference(rows, rows[1:]))
+    assert agreement.describe_difference(rows, reversed(rows)) is None
+    assert "1 rows missing" in str(agreement.describe_difference(rows, rows[1:]))
 
 
 def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_only_the_head_of_a_large_input_is_inspected(tmp_path: Path, monkeypatch
 def test_compressed_input_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "f.ndjson.gz"
     file.write_bytes(b"\x1f\x8b")
-    with pytest.raises(UnsupportedError, match=r"decompress .*f\.ndjson\.gz first"):
+    with pytest.raises(UnsupportedError, match=r"f\.ndjson\.gz is compressed; decompress it first"):
         check(describe_file(file, "v", "a,b", None))
 
 
@@ -224,8 +224,8 @@ def test_answers_show_the_requested_number_and_schema_fields() -> None:
 
 
 def test_answers_do_not_depend_on_number_formatting() -> None:
-    def make_answer(*cells: str) -> Answer:
-        return Answer(("a",), tuple((cell,) for cell in cells), ())
+    def make_answer(*cells: str) -> QueryResult:
+        return QueryResult(("a",), tuple((cell,) for cell in cells), ())
 
     assert has_same_rows(make_answer("2.50", "x"), make_answer("2.5", "x"))
     assert has_same_rows(make_answer("-0.0", "1000"), make_answer("0", "1000.000"))

@@ -21,7 +21,7 @@ from pqext.core.format.metadata import SchemaElement, Type
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.geometries import geometry_type_names
 from pqext.inspection import Column, inspect
-from pqext.inspection.values import logical_type, show
+from pqext.inspection.values import format_bound, logical_type
 
 
 def written(table: pa.Table, **options: object) -> bytes:
@@ -83,7 +83,7 @@ def test_times_beyond_the_calendar_are_displayed_as_numbers() -> None:
     node = SchemaNode(
         "c", FieldRepetitionType.REQUIRED, (), Type.INT32, None, LogicalType(DATE=DateType()), None, ("c",), 0, 0, 0, 1
     )
-    assert show(node, 2**31 - 1) == "2147483647 days"
+    assert format_bound(node, 2**31 - 1) == "2147483647 days"
     assert logical_type(node.logical_type) == "DATE"
 
 
@@ -199,4 +199,4 @@ def test_bound_with_an_absurd_scale_is_not_expanded() -> None:
     element = SchemaElement(name="d", type=Type.INT32, repetition_type=0)
     element.converted_type, element.scale, element.precision = 5, 2**31 - 1, 9
     node = from_elements([SchemaElement(name="schema", num_children=1), element]).leaves[0]
-    assert show(node, node.leaf_type.comparison_value(b"\x07\0\0\0")) == "7E-2147483647"
+    assert format_bound(node, node.leaf_type.comparison_value(b"\x07\0\0\0")) == "7E-2147483647"

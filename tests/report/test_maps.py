@@ -20,7 +20,7 @@ from pqext import geo
 from pqext.cli import app
 from pqext.geo.types import as_extension
 from pqext.report.land import land
-from pqext.report.map import MAX_BYTES, Shapes, coordinate, draw_shapes, path, small_map
+from pqext.report.map import MAX_BYTES, Shapes, draw_shapes, draw_small_map, format_coordinate, svg_path
 from pqext.report.model import Box
 from pqext.report.projection import Projection
 
@@ -29,11 +29,11 @@ GERMANY = shapely.Polygon([(2.8e5, 5.3e6), (9.2e5, 5.3e6), (7e5, 6.1e6), (4e5, 6
 DENSE = GERMANY.boundary.segmentize(100)
 
 
-def written(path: Path, geometries: Sequence[Any], crs: str | None = None, **options: Any) -> Path:
+def written(svg_path: Path, geometries: Sequence[Any], crs: str | None = None, **options: Any) -> Path:
     schema = pa.schema([geo.geometry_field("geom", crs)])
     table = pa.table([pa.array([None if part is None else part.wkb for part in geometries])], schema=schema)
-    pqext.write_table(table, path, **options)
-    return path
+    pqext.write_table(table, svg_path, **options)
+    return svg_path
 
 
 def drawn(file: Path, *arguments: object) -> str:
@@ -59,7 +59,7 @@ def test_map_names_crs_and_unit_and_formats_projected_coordinates(tmp_path: Path
      (1e300, 1, "1e+300")],
 )  # fmt: skip
 def test_coordinates_have_thousands_separators_and_few_digits(value: float, step: float, text: str) -> None:
-    assert coordinate(value, step) == text
+    assert format_coordinate(value, step) == text
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_coordinates_that_are_not_finite_are_not_drawn(on_globe: bool) -> None:
 
 def test_small_map_fits_its_budget() -> None:
     xmin, ymin, xmax, ymax = DENSE.bounds
-    svg = small_map(Projection.from_boxes([Box(xmin, xmax, ymin, ymax)]), "a", Shapes(np.array([DENSE] * 10)))
+    svg = draw_small_map(Projection.from_boxes([Box(xmin, xmax, ymin, ymax)]), "a", Shapes(np.array([DENSE] * 10)))
     assert len(svg.encode()) < MAX_BYTES + 200
-    assert path(Projection(Box(0, 1, 0, 1), 1), np.array([shapely.Point(), shapely.Polygon()])) == ""
+    assert svg_path(Projection(Box(0, 1, 0, 1), 1), np.array([shapely.Point(), shapely.Polygon()])) == ""
 
 
 _KEYS = """(() => {

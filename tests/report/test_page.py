@@ -11,7 +11,7 @@ import pyproj
 import pytest
 
 from pqext.report import Agreement, Box, Chunk, DemoReport, FilePicture, Question, Reading, RowGroup, render
-from pqext.report.map import graticule
+from pqext.report.map import draw_graticule
 from pqext.report.projection import Projection
 
 VOID = {"meta", "input", "br", "link", "img"}
@@ -169,8 +169,8 @@ def test_empty_answer_is_reported_in_words() -> None:
 
 def test_scale_labels_do_not_overlap_each_other_or_the_edges() -> None:
     text = render(replace(report(), files=(replace(report().files[0], row_groups=WORLD),)))
-    graticule = text[text.index('class="graticule"') - 20000 : text.index('class="graticule"') + 20000]
-    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(-?[\d.]+)</text>', graticule)
+    draw_graticule = text[text.index('class="graticule"') - 20000 : text.index('class="graticule"') + 20000]
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(-?[\d.]+)</text>', draw_graticule)
     assert {label for *_, label in found} == {f"{k}" for k in range(-150, 180, 30)}
     assert len(found) == 11 + 5, "meridians and parallels, but for those along the edges"
     boxes = [(float(x), float(y) - 9, float(x) + 6 * len(label), float(y)) for x, y, label in found]
@@ -194,7 +194,7 @@ def test_long_column_name_is_shortened_at_the_edge() -> None:
 
 @pytest.mark.parametrize("box", [Box(-9.9e11, 9.9e11, 0, 0), Box(-2e7, 2e7, -2e7, 2e7), Box(0, 1e-9, -1e11, 1e11)])
 def test_wide_extents_have_few_grid_lines(box: Box) -> None:
-    assert str(graticule(Projection.from_boxes([box]))).count("<path") < 40
+    assert str(draw_graticule(Projection.from_boxes([box]))).count("<path") < 40
 
 
 def test_table_rows_are_stacked_on_a_narrow_screen() -> None:

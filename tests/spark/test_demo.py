@@ -21,10 +21,10 @@ from spark.sessions import SPARK_4_1
 
 from pqext import variant
 from pqext.cli import app
-from pqext.demo.agreement import canonical, overwrite_pages
+from pqext.demo.agreement import normalize_json, overwrite_pages
 from pqext.demo.job import Job, run
-from pqext.demo.questions import answer, questions
-from pqext.demo.source import FIJI, Source, describe_file, example
+from pqext.demo.questions import make_queries, run_query
+from pqext.demo.source import FIJI, Source, describe_file, write_example
 from pqext.report import Agreement, DemoReport, FilePicture, Question
 
 Feature = dict[str, Any]
@@ -36,7 +36,7 @@ class Record:
 
     steps: list[str] = field(default_factory=list)
     files: list[FilePicture] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
+    make_queries: list[Question] = field(default_factory=list)
     agreements: tuple[Agreement, ...] = ()
 
     @contextmanager
@@ -69,7 +69,7 @@ class Demo:
 @pytest.fixture(scope="session")
 def demo(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     folder = tmp_path_factory.mktemp("demo")
-    source, record = example(folder), Record()
+    source, record = write_example(folder), Record()
     report = run(Job(source, folder, folder / "report.html"), record, spark)
     return Demo(folder, source, report, record)
 
@@ -123,12 +123,12 @@ def test_each_query_reads_at_most_a_third(demo: Demo, number: int) -> None:
 @pytest.mark.parametrize("name", ["chosen", pytest.param("inferred", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("number", range(3))
 def test_skipped_row_groups_may_be_destroyed(demo: Demo, spark: Any, tmp_path: Path, name: str, number: int) -> None:
-    asked = questions(demo.source, "geom")[number]
+    asked = make_queries(demo.source, "geom")[number]
     question = demo.record.questions[number]
     kept = next(reading.row_groups for reading in question.readings if reading.file.startswith(name))
     lost = overwrite_pages(demo.files[name], kept, tmp_path / "data" / "destroyed.parquet")
     assert lost > 0
-    found = answer(asked.frame(spark, tmp_path / "data", tmp_path / "told"), demo.source)
+    found = run_query(asked.frame(spark, tmp_path / "data", tmp_path / "told"), demo.source)
     assert found.rows == question.rows
 
 
@@ -177,8 +177,8 @@ def test_pyarrow_reads_the_written_rows(demo: Demo, events: list[Feature], name:
     table = pq.read_table(demo.files[name], arrow_extensions_enabled=False)
     texts = variant.to_json(variant.unshred(table.column("event").combine_chunks())).to_pylist()
     points = shapely.from_wkb(table.column("geom").to_pylist())
-    found = Counter((canonical(text), tuple(point.coords[0])) for text, point in zip(texts, points, strict=True))
-    expected = Counter((canonical(json.dumps(f)), tuple(map(float, f["geometry"]["coordinates"]))) for f in events)
+    found = Counter((normalize_json(text), tuple(point.coords[0])) for text, point in zip(texts, points, strict=True))
+    expected = Counter((normalize_json(json.dumps(f)), tuple(map(float, f["geometry"]["coordinates"]))) for f in events)
     assert found == expected
 
 

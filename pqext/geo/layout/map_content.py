@@ -17,7 +17,7 @@ from pqext.geo.layout.explain import geometry_leaf, row_group_parts
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import to_shapely
 from pqext.report.boxes import describe_crs
-from pqext.report.map import Shapes, small_map
+from pqext.report.map import Shapes, draw_small_map
 from pqext.report.model import Box
 from pqext.report.projection import Projection
 
@@ -91,7 +91,7 @@ def array_html(array: pa.ExtensionArray, type: GeospatialType) -> str:
     shapes = Shapes(geometries[is_drawn], not type.planar)
     boxes = [Box(xmin, xmax, ymin, ymax) for xmin, ymin, xmax, ymax in _globe_bounds(shapes, bounds[is_drawn]).tolist()]
     caption = "All rows are drawn" if step == 1 else f"One of {step:,} rows is drawn"
-    return html_summary(name, facts, small_map(Projection.from_boxes(boxes, crs), caption, shapes))
+    return html_summary(name, facts, draw_small_map(Projection.from_boxes(boxes, crs), caption, shapes))
 
 
 def _globe_bounds(shapes: Shapes, bounds: Any) -> Any:
@@ -123,4 +123,4 @@ def row_group_map(file: ParquetFile, column: str, read: Collection[int]) -> str:
     count = with_noun(len(file.row_groups), "row group")
     label = f"Boxes of column {column} in {describe_crs(crs)}: {len(drawn):,} of {count}"
     label += "; dashed boxes are skipped" if len(read) < len(file.row_groups) else ""
-    return small_map(Projection.from_boxes((box for box, _ in boxes), crs), label, None, drawn)
+    return draw_small_map(Projection.from_boxes((box for box, _ in boxes), crs), label, None, drawn)
