@@ -20,7 +20,7 @@ from footer_forms import one_column, write
 from recording import Recording
 
 import pqext
-from pqext.core.footer.flatbuffers.reading import tables_of
+from pqext.core.footer.flatbuffers.reading import encode_tables
 from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.thrift import encode
 from pqext.core.kernels.flatbuffers.verify import verify
@@ -52,11 +52,11 @@ def main() -> int:
             rewrite_footer(plain, lambda metadata: None, flat, footer="flatbuffers")
             with pqext.open(plain) as file:
                 serialised = encode(file.metadata)
-            payload = tables_of(serialised)
+            payload = encode_tables(serialised)
             size = f"{columns:,} x {options.row_groups}"
             recording.add_size(f"tables: {size}", len(payload))
             for job, function in {
-                "made from Thrift": lambda data=serialised: tables_of(data),
+                "made from Thrift": lambda data=serialised: encode_tables(data),
                 "verified": lambda data=payload: verify(data),
                 "one column": lambda name=f"column_{columns // 2}": one_column(flat, name),
             }.items():

@@ -8,7 +8,7 @@ import pqext
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of
+from pqext.core.footer.flatbuffers.reading import build_file_end, encode_tables
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import Struct, decode
 
@@ -40,7 +40,7 @@ def _compare_footers(data: bytes) -> None:
     try:
         expected, _ = decode(FileMetaData, data, limits=LIMITS)
         _decode_all(expected)
-        tables = tables_of(data)
+        tables = encode_tables(data)
     except (ParquetError, ValueError):
         return
     assert _decode_all(FlatLookup(tables, Limits(), None).complete()) == expected

@@ -19,7 +19,7 @@ from hostile_metadata import change_key_values, change_schema, change_struct, re
 import pqext
 from pqext import geo, table_metrics, variant
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of
+from pqext.core.footer.flatbuffers.reading import build_file_end, encode_tables
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, FileMetaData, OffsetIndex, PageHeader
 from pqext.core.format.thrift import Struct, decode, encode
@@ -111,7 +111,7 @@ def calls_on(data: bytes, valid: Base, chance: random.Random, count: int = 4) ->
         Call("reshred_file", lambda: variant.reshred_file(data, io.BytesIO(), limits=LIMITS), True),
         Call("explain_layout", lambda: geo.explain_layout(data), True),
     ]  # fmt: skip
-    memory = LIMITS.memory_for(len(data))
+    memory = LIMITS.max_memory_bytes(len(data))
     return [Call(call.name, call.run, call.is_argument, memory=memory) for call in sample(chance, every, count)]
 
 
@@ -254,7 +254,7 @@ def flat_footers(chance: random.Random) -> list[Call]:
     try:
         if chance.random() < 0.4:
             change_struct(metadata, chance, 1)
-        tables = tables_of(encode(metadata))
+        tables = encode_tables(encode(metadata))
     except (ValueError, TypeError, OverflowError, AttributeError):
         return []
     tables = change_bytes(tables, chance) if chance.random() < 0.8 else tables

@@ -18,7 +18,7 @@ import skipping_seeds
 import variant_seeds
 
 import pqext
-from pqext.core.footer.flatbuffers.reading import tables_of
+from pqext.core.footer.flatbuffers.reading import encode_tables
 from pqext.core.format.encodings import dictionary
 from pqext.core.format.encodings.table import encoder
 from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
@@ -100,7 +100,7 @@ def flat_footers() -> Iterator[tuple[str, bytes]]:
             plain = write_file(TABLE.select([name]), row_group_rows=rows, bloom_filters=name == "i", arrow_schema=False)
             serialised = plain[-8 - int.from_bytes(plain[-8:-4], "little") : -8]
             yield f"{name} {rows} Thrift", b"\1" + serialised
-            yield f"{name} {rows}", b"\0" + tables_of(serialised)
+            yield f"{name} {rows}", b"\0" + encode_tables(serialised)
 
 
 def pages() -> Iterator[tuple[str, bytes]]:

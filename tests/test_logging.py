@@ -35,7 +35,7 @@ def test_retries_are_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
         return "data"
 
     with caplog.at_level(logging.INFO, "pqext"):
-        assert remote.with_retries(store, "s3://b/x", "9 bytes at 4", attempt) == "data"
+        assert remote.call_with_retries(store, "s3://b/x", "9 bytes at 4", attempt) == "data"
     assert [text[:13] for text in messages(caplog, logging.INFO)] == ["retry 1 of 3 ", "retry 2 of 3 "]
     assert "9 bytes at 4 of s3://b/x" in caplog.text
     assert "SECRET" not in caplog.text
@@ -50,7 +50,7 @@ def test_pauses_before_retries_double_from_a_tenth_of_a_second(monkeypatch: pyte
         raise ConnectionResetError
 
     with pytest.raises(SourceError, match="9 bytes at 4 could not be fetched in 4 attempts"):
-        remote.with_retries(store, "s3://b/x", "9 bytes at 4", attempt)
+        remote.call_with_retries(store, "s3://b/x", "9 bytes at 4", attempt)
     for pause, documented in zip(pauses, (0.1, 0.2, 0.4), strict=True):
         assert documented / 2 <= pause <= documented * 1.5
 

@@ -228,7 +228,7 @@ class _CsvInput:
         from pqext.core.base.suggestions import excerpt
 
         def decide(row: Any) -> str:
-            if end.is_met(row):
+            if end.is_marker_line(row):
                 return "skip"
             if self._on_error != "skip":
                 return "error"
@@ -336,7 +336,12 @@ class _CsvInput:
         """
         import pyarrow as pa
 
-        from pqext.core.io.sources.csv_text import column_of, is_bad_text, suppress_arrow_messages, with_names
+        from pqext.core.io.sources.csv_text import (
+            add_column_name,
+            error_column,
+            is_encoding_error,
+            suppress_arrow_messages,
+        )
 
         try:
             with suppress_arrow_messages(), codec_errors(name_of(source)):
@@ -352,14 +357,14 @@ class _CsvInput:
                 reason = f"a row exceeds {BLOCK_BYTES:,} bytes; check for an unclosed quote"
                 raise LimitError(reason, path=name_of(source)) from None
             text, names = " ".join(str(error).split()), heading()
-            reason = with_names(text, names, self._options.skip_rows)
-            index = column_of(text)
+            reason = add_column_name(text, names, self._options.skip_rows)
+            index = error_column(text)
             if index is not None and index < len(names):
                 wider = self._wider_type(names[index], text)
                 if wider is not None:
                     raise TypeTooNarrowError(f"{name_of(source)}: {reason}", {names[index]: wider}) from None
             hint = "" if delimiter is None else _delimiter_hint(names, delimiter)
-            if is_bad_text(text):
+            if is_encoding_error(text):
                 hint = _ENCODING_ADVICE
             elif not hint and index is not None:
                 hint = _TYPE_ADVICE

@@ -10,8 +10,8 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import render_text
-from pqext.core.footer.flatbuffers.reading import agrees
-from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
+from pqext.core.footer.flatbuffers.reading import has_matching_footer
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, has_correct_table
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, FLATBUFFERS, ends_in_flat_footer
 from pqext.core.format import metadata as format
 from pqext.core.format.extension.framing import parts
@@ -127,7 +127,7 @@ def _footer_facts(file: ParquetFile, extensions: Sequence[Extension]) -> FooterF
     flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and ends_in_flat_footer(raw) else None
     agree = None
     if raw is not None and flat is not None:
-        agree = footer.format == "thrift" and agrees(raw)
+        agree = footer.format == "thrift" and has_matching_footer(raw)
     elif held:
         agree = _is_valid_jump_table(bytes(footer.raw))
     return FooterFacts(
@@ -144,7 +144,7 @@ def _footer_facts(file: ParquetFile, extensions: Sequence[Extension]) -> FooterF
 
 def _is_valid_jump_table(footer: bytes) -> bool:
     try:
-        return bool(fits(footer))
+        return bool(has_correct_table(footer))
     except ParquetError:
         return False
 

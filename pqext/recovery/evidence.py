@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import join_names
-from pqext.core.footer.checkpoints import follows_its_data, structures_end
+from pqext.core.footer.checkpoints import follows_data, structures_end
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.format.metadata import (
     ColumnChunk,
@@ -158,10 +158,10 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
             candidates.groups.append(CandidateGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
         _resolve_locations(source, metadata, candidates.groups, distances, limits)
-    candidates.groups, repeated = _without_repeats(candidates.groups, limits.memory_for(source.size))
+    candidates.groups, repeated = _without_repeats(candidates.groups, limits.max_memory_bytes(source.size))
     losses += repeated
     _drop_overlaps(candidates.groups, footer.offset)
-    is_in_place = footer.begin is None or follows_its_data(source, metadata, footer.begin)
+    is_in_place = footer.begin is None or follows_data(source, metadata, footer.begin)
     for candidate in candidates.groups:
         if len(metadata.row_groups) > 1 and (path := correct_path(candidate, leaves)) is not None:
             notes.append(f"column {path} in row group {candidate.number}: the footer has another path for its chunk")

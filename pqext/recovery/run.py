@@ -11,7 +11,7 @@ from typing import Any
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress
-from pqext.core.footer.reading import looks_like
+from pqext.core.footer.reading import describe_file_type
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.footer.writing import copy_bytes
 from pqext.core.format.metadata import CompressionCodec
@@ -184,7 +184,7 @@ class _Recovery:
         evidence = self._gather()
         if evidence is None:
             head = self._source.read(0, min(4, self._source.size)).tobytes()
-            hint = "; the file is empty" if not head else "" if head == MAGIC else looks_like(head)
+            hint = "; the file is empty" if not head else "" if head == MAGIC else describe_file_type(head)
             problem = "no footer was found" + " except footers of files embedded in this one" * bool(self._footers)
             loss = Loss(f"{problem}, and pages alone do not identify columns{hint or '; pass schema='}")
             return self._report(Evidence(Candidates([], "unknown"), "none", [loss]), [], ())

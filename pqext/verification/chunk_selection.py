@@ -26,7 +26,7 @@ class ChunkSelection:
 
     def __init__(self, file: ParquetFile, findings: Findings, steps: Steps) -> None:
         self._steps = steps
-        self._budget = file.limits.memory_for(file.source.size)
+        self._budget = file.limits.max_memory_bytes(file.source.size)
         self._findings = findings
         offsets = ChunkRanges(file.metadata, file.footer.offset)
         _report_overlaps(file, offsets, findings)

@@ -16,8 +16,8 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.limits import Limits
 from pqext.core.footer.encoding_statistics import DATA_PAGES, count_pages, normalize_encoding
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import parse_frame, tables_of
-from pqext.core.footer.writing import without_copies
+from pqext.core.footer.flatbuffers.reading import encode_tables, parse_frame
+from pqext.core.footer.writing import drop_derived_extension
 from pqext.core.format.metadata import (
     ColumnIndex,
     ColumnMetaData,
@@ -251,9 +251,9 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     tables = parse_frame(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
     flat = lookup.complete()
-    thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
+    thrift = drop_derived_extension(decode(FileMetaData, footer, limits=limits)[0])
     try:
-        if tables_of(encode(thrift)) == tables:
+        if encode_tables(encode(thrift)) == tables:
             return
     except ValueError:
         pass  # the extension of another writer
@@ -265,7 +265,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 def contradicts_itself(lookup: FlatLookup) -> bool:
     """Return whether the tables, which other readers use, differ from the tables that pqext's extension implies."""
     try:
-        return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
+        return lookup.flat.is_ours and encode_tables(bytes(lookup.raw())) != lookup.tables
     except ValueError:
         return False
 

@@ -11,8 +11,8 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
-from pqext.core.footer.flatbuffers.reading import agrees
-from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
+from pqext.core.footer.flatbuffers.reading import has_matching_footer
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, has_correct_table
 from pqext.core.footer.thrift_footer import FLATBUFFERS, ends_in_flat_footer
 from pqext.core.format.extension.structure import extensions
 from pqext.core.io.source import FileSource
@@ -240,7 +240,8 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
     if file.footer.decryptor is not None:
         return
     try:
-        message = "the jump table does not match the footer" if fits(bytes(file.footer.raw)) is False else None
+        is_wrong = has_correct_table(bytes(file.footer.raw)) is False
+        message = "the jump table does not match the footer" if is_wrong else None
     except CorruptFileError as error:
         message = error.message
     if message is not None:
@@ -288,7 +289,7 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
         for difference in islice(differences(footer.raw, file.limits), _DIFFERENCES):
             message = f"the FlatBuffers footer disagrees with the Thrift footer on {difference}"
             findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
-        if not agrees(footer.raw):
+        if not has_matching_footer(footer.raw):
             message = "the FlatBuffers footer was made from another Thrift footer"
             findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
     except ParquetError as error:

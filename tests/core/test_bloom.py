@@ -123,12 +123,12 @@ def test_false_positive_rate_matches_the_specification(inserted: int, percent: f
 @pytest.mark.spec("bloom.size")
 def test_filter_size_follows_distinct_values_and_false_positive_rate() -> None:
     for fpp, bits in [(0.1, 6.0), (0.01, 10.5), (0.001, 16.9), (0.0001, 26.4), (0.00001, 41)]:
-        assert bloom.false_positives(bits) == pytest.approx(fpp, rel=0.06), "the table of the format's text"
-        size = bloom.size_for(1_000_000, fpp, 1 << 30)
+        assert bloom.false_positive_rate(bits) == pytest.approx(fpp, rel=0.06), "the table of the format's text"
+        size = bloom.filter_size(1_000_000, fpp, 1 << 30)
         assert size.bit_count() == 1
         assert size / 2.02 < bits * 1_000_000 / 8 <= size * 1.02
-    assert bloom.size_for(1, 0.5, 1 << 20) == 32
-    assert bloom.size_for(10**12, 0.01, (1 << 20) + 5) == 1 << 20
+    assert bloom.filter_size(1, 0.5, 1 << 20) == 32
+    assert bloom.filter_size(10**12, 0.01, (1 << 20) + 5) == 1 << 20
 
 
 def expected_rate(bits: float) -> float:
@@ -143,7 +143,7 @@ def expected_rate(bits: float) -> float:
 @pytest.mark.parametrize("fpp", [0.3, 0.01, 0.0001])
 def test_filter_has_the_smallest_sufficient_size(fpp: float) -> None:
     for ndv in np.geomspace(20, 10**8, 150).astype(int).tolist():
-        size = bloom.size_for(ndv, fpp, 1 << 34)
+        size = bloom.filter_size(ndv, fpp, 1 << 34)
         assert expected_rate(8 * size / ndv) <= fpp * 1.000001
         assert size == 32 or expected_rate(4 * size / ndv) > fpp * 0.999999
 
@@ -163,7 +163,7 @@ def test_distinct_values_are_counted_if_not_specified(distinct: int) -> None:
     values = pa.array(np.random.default_rng(2).permutation(np.arange(60_000) % distinct))
     for dictionary in (True, False):
         found = filter_of(values, dictionary=dictionary, bloom_filters={"c": {"fpp": 0.01}})
-        assert found.num_bytes == bloom.size_for(distinct, 0.01, 1 << 30)
+        assert found.num_bytes == bloom.filter_size(distinct, 0.01, 1 << 30)
         assert all(found.might_contain(value) for value in range(distinct))
 
 
@@ -331,8 +331,8 @@ def test_filter_of_one_zero_contains_both(kind: pa.DataType, code: str, zero: fl
 @pytest.mark.spec("bloom.zeros")
 def test_zeros_of_half_floats_are_equal() -> None:
     half = LeafType(Type.FIXED_LEN_BYTE_ARRAY, 2, LogicalType(FLOAT16=Float16Type()))
-    assert bloom.plain_forms(half, 0) == [struct.pack("<e", 0.0), struct.pack("<e", -0.0)]
-    assert bloom.plain_forms(half, 1e9) == [struct.pack("<e", math.inf)]
+    assert bloom.plain_representations(half, 0) == [struct.pack("<e", 0.0), struct.pack("<e", -0.0)]
+    assert bloom.plain_representations(half, 1e9) == [struct.pack("<e", math.inf)]
 
 
 @pytest.mark.spec("bloom.many-forms", "querying.bloom")
@@ -355,7 +355,7 @@ def test_zeros_of_half_floats_are_equal() -> None:
     ],
 )
 def test_values_with_several_encodings_are_never_excluded(leaf: LeafType, value: Any) -> None:
-    assert bloom.plain_forms(leaf, value) is None
+    assert bloom.plain_representations(leaf, value) is None
     assert SplitBlockFilter(leaf, np.zeros(8, np.uint32)).might_contain(value)
 
 
@@ -368,10 +368,10 @@ def test_value_out_of_range_of_the_column_is_excluded() -> None:
         (LeafType(Type.INT32, logical=cents), Decimal("0.005")),
         (LeafType(Type.FIXED_LEN_BYTE_ARRAY, 2, cents), 1000),
     ]:
-        assert bloom.plain_forms(leaf, value) == []
-    assert bloom.plain_forms(LeafType(Type.INT32, logical=cents), Decimal("1.50")) == [struct.pack("<i", 150)]
-    assert bloom.plain_forms(LeafType(Type.INT64), 7.0) == [struct.pack("<q", 7)]
-    assert bloom.plain_forms(LeafType(Type.FIXED_LEN_BYTE_ARRAY, 3, cents), Decimal(-1)) == [b"\xff\xff\x9c"]
+        assert bloom.plain_representations(leaf, value) == []
+    assert bloom.plain_representations(LeafType(Type.INT32, logical=cents), Decimal("1.50")) == [struct.pack("<i", 150)]
+    assert bloom.plain_representations(LeafType(Type.INT64), 7.0) == [struct.pack("<q", 7)]
+    assert bloom.plain_representations(LeafType(Type.FIXED_LEN_BYTE_ARRAY, 3, cents), Decimal(-1)) == [b"\xff\xff\x9c"]
 
 
 HEADER = BloomFilterHeader(

@@ -161,12 +161,12 @@ def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -
             read(low)
         assert caught.value.is_final
     large = Limits(memory_bytes=1, memory_expansion=0)
-    assert large.decoded_for(1 << 40) == 1 << 50
+    assert large.max_decoded_bytes(1 << 40) == 1 << 50
 
 
 def test_limits_for_untrusted_files_can_be_overridden() -> None:
-    assert Limits.untrusted().memory_for(1000) == 100 << 20
-    assert Limits.untrusted().memory_for(1 << 30) == 16 << 30
-    assert Limits.untrusted(memory_expansion=0, memory_bytes=5).memory_for(1 << 30) == 5
+    assert Limits.untrusted().max_memory_bytes(1000) == 100 << 20
+    assert Limits.untrusted().max_memory_bytes(1 << 30) == 16 << 30
+    assert Limits.untrusted(memory_expansion=0, memory_bytes=5).max_memory_bytes(1 << 30) == 5
     with pytest.raises(TypeError):
         Limits.untrusted(pages=3)

@@ -11,7 +11,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
 from pqext.core.base.errors import CorruptDataWarning, ParquetError
-from pqext.core.footer.encoding_statistics import uncounted_encodings
+from pqext.core.footer.encoding_statistics import excess_encodings
 from pqext.core.format.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageHeader, PageType
 from pqext.core.format.thrift import decode
 
@@ -114,4 +114,4 @@ DELTA = Encoding.DELTA_BYTE_ARRAY
 def test_encoding_list_decides_whether_pages_or_counts_are_wrong(
     encodings: list[Encoding], counts: dict[Encoding, int], found: dict[Encoding, int], odd: set[Encoding]
 ) -> None:
-    assert uncounted_encodings(chunk(encodings, counts), found) == odd
+    assert excess_encodings(chunk(encodings, counts), found) == odd

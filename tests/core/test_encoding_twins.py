@@ -54,7 +54,7 @@ def decoded(data: bytes, bits: int, count: int) -> tuple[list[int], int]:
 def strings(page: bytes, count: int, module: Any, present: Any = EMPTY, slots: int | None = None) -> list[bytes]:
     builder = ByteArrayBuilder()
     run = PageRun([view(page)], [count])
-    module.byte_arrays(run, builder, present, np.array([count if slots is None else slots]), None)
+    module.decode_byte_arrays(run, builder, present, np.array([count if slots is None else slots]), None)
     offsets, data, held = builder.finish()
     array = pa.Array.from_buffers(pa.binary(), held, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     return array.to_pylist()  # type: ignore[no-any-return]
@@ -225,7 +225,7 @@ def test_repeated_prefix_beyond_the_limit_is_rejected_before_allocation() -> Non
     builder = ByteArrayBuilder(limit=1 << 16)
     run = PageRun([view(page + b"x" * 5000)], [count])
     with pytest.raises(LimitError, match="65536 bytes"):
-        delta_byte_array.byte_arrays(run, builder, EMPTY, np.array([count]), None)
+        delta_byte_array.decode_byte_arrays(run, builder, EMPTY, np.array([count]), None)
 
 
 @pytest.mark.spec("encoding.split.layout", "encoding.split.types")

@@ -15,7 +15,7 @@ from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption import modules
 from pqext.core.encryption.modules import AesKey, FileAad, Module, module_length
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
+from pqext.core.encryption.writing import ChunkEncryptor, fit_page_rows
 from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption, key_for
 from reference import modular_encryption as reference
 
@@ -56,11 +56,11 @@ def test_ordinals_beyond_16_bits_are_rejected() -> None:
 
 @pytest.mark.spec("encryption.page-limit")
 def test_pages_grow_to_stay_within_the_ordinals() -> None:
-    assert page_rows_for(100, 7) == 7
-    assert page_rows_for(32767, 1) == 1
-    assert page_rows_for(32768, 1) == 2
+    assert fit_page_rows(100, 7) == 7
+    assert fit_page_rows(32767, 1) == 1
+    assert fit_page_rows(32768, 1) == 2
     for rows in (1, 40_000, 10**6, 2**31):
-        assert -(-rows // page_rows_for(rows, 1)) <= 32767
+        assert -(-rows // fit_page_rows(rows, 1)) <= 32767
 
 
 @pytest.mark.parametrize("length", [16, 24, 32])

@@ -24,7 +24,7 @@ import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
-from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, tables_of
+from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, encode_tables
 from pqext.core.footer.thrift_footer import FLATBUFFERS
 from pqext.core.format.extension.structure import append_extension, set_extension
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
@@ -94,7 +94,7 @@ def footers(draw: st.DrawFn) -> FileMetaData:
 @given(footers())
 def test_arbitrary_footer_is_equal_in_both_formats(footer: FileMetaData) -> None:
     serialised = encode(footer)
-    payload = tables_of(serialised)
+    payload = encode_tables(serialised)
     assert decode_payload(payload) == thrift(serialised)
     assert slowly.read(payload) == slowly.plain(Reader(serialised).struct())
 
@@ -155,7 +155,7 @@ def stated(type: int | str, low: bytes | None, high: bytes | None, **more: Any) 
     assert about is not None
     about.statistics = Statistics(min_value=low, max_value=high, null_count=0, **more)
     serialised = encode(footer)
-    return serialised, tables_of(serialised)
+    return serialised, encode_tables(serialised)
 
 
 def in_the_tables(payload: bytes) -> Statistics:
@@ -228,14 +228,14 @@ def test_bounds_that_could_be_misread_are_omitted() -> None:
     assert in_the_tables(stated(1, b"123", b"12345678")[1]) == Statistics(null_count=0)
     footer = thrift(stated(6, b"a", b"b")[0])
     footer.column_orders = None
-    assert in_the_tables(tables_of(encode(footer))) == Statistics(null_count=0)
+    assert in_the_tables(encode_tables(encode(footer))) == Statistics(null_count=0)
     # A decimal is no row of unsigned bytes: a shorter bound would be none.
     table = pa.table({"x": pa.array([1], pa.decimal256(60, 0))})
     footer = thrift(footer_of(written(table, "thrift")))
     about = footer.row_groups[0].columns[0].meta_data
     assert about is not None
     about.statistics = Statistics(min_value=b"\x80" + bytes(24), max_value=b"\x01" + bytes(24))
-    assert in_the_tables(tables_of(encode(footer))) == Statistics()
+    assert in_the_tables(encode_tables(encode(footer))) == Statistics()
 
 
 def foreign(file: bytes, statistics: slowly.Slots | None = None) -> bytes:
@@ -550,8 +550,8 @@ def test_footers_that_flatbuffers_cannot_represent_are_rejected_on_write() -> No
     short[0].columns = list(short[0].columns)[:1]
     footer.row_groups = short
     with pytest.raises(ValueError, match="cannot be written as FlatBuffers"):
-        tables_of(encode(footer))
+        encode_tables(encode(footer))
     with pytest.raises(ValueError, match="its structures are unusual"):
-        tables_of(b"\x00")
+        encode_tables(b"\x00")
     with pytest.raises(ValueError, match="encryption"):
-        tables_of(b"\x15\x02\x19\x0c\x16\x02\x19\x0c\x4c\x1c\x00\x00\x00")
+        encode_tables(b"\x15\x02\x19\x0c\x16\x02\x19\x0c\x4c\x1c\x00\x00\x00")

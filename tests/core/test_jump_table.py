@@ -354,7 +354,7 @@ def swap_names(file: bytes) -> bytes:
     numbers = np.frombuffer(sections, "<u4").copy()
     first, second = (int(np.nonzero(numbers[1 : 2 * root["tops"] : 2] == at)[0][0]) * 2 + 1 for at in (0, 1))
     numbers[first], numbers[second] = 1, 0
-    chunks = numbers[jump_table.Root(**root).places_at // 4 :].reshape(-1, root["row_groups"])
+    chunks = numbers[jump_table.Root(**root).chunk_offsets_offset // 4 :].reshape(-1, root["row_groups"])
     assert chunks.shape[0] == root["columns"] + 1
     return with_table(file, numbers.tobytes())
 
@@ -364,7 +364,7 @@ def test_jump_table_does_not_lead_to_another_row_group() -> None:
     file = written(SMALL, row_group_rows=3)
     root, _, sections, _ = slowly.split(footer_of(file))
     numbers = np.frombuffer(sections, "<u4").copy()
-    places = numbers[jump_table.Root(**root).places_at // 4 :].reshape(-1, root["row_groups"])
+    places = numbers[jump_table.Root(**root).chunk_offsets_offset // 4 :].reshape(-1, root["row_groups"])
     places[0:2, 1] = places[0:2, 2]
     with pytest.warns(DamagedIndexWarning, match="a chunk of another row group"):
         assert pqext.read_table(with_table(file, numbers.tobytes()), columns=["number"]).equals(SMALL.select([0]))
@@ -388,8 +388,8 @@ def test_jump_table_of_too_few_row_groups_is_ignored_with_a_warning() -> None:
     root, _, sections, _ = slowly.split(footer_of(file))
     about = jump_table.Root(**root)
     for count in (0, 2):
-        places = np.frombuffer(sections[about.places_at :], "<u4").reshape(-1, root["row_groups"])[:, :count]
-        fewer = sections[: about.groups_at + count * jump_table.GROUP_BYTES] + places.tobytes()
+        places = np.frombuffer(sections[about.chunk_offsets_offset :], "<u4").reshape(-1, root["row_groups"])[:, :count]
+        fewer = sections[: about.row_groups_offset + count * jump_table.GROUP_BYTES] + places.tobytes()
         with pytest.warns(DamagedIndexWarning, match="does not match the footer"):
             assert pqext.open(with_table(file, fewer, row_groups=count)).num_rows == ROWS
 

@@ -59,7 +59,7 @@ def test_selected_pages_match_page_by_page_evaluation(name: str, data: st.DataOb
     operator = data.draw(st.sampled_from(sorted(COMPARE)))
     listed = data.draw(st.lists(values(kind), min_size=1).map(lambda found: tuple(sorted(set(found) - {math.nan}))))
     for question in (Comparison(operator, data.draw(asked)), IsIn(listed, ascending=True)):
-        found = pages.numbers.matching(question)
+        found = pages.numbers.matching_pages(question)
         if found is not None:
             assert found == [page for page, bounds in enumerate(pages.bounds) if may_match(question, bounds)]
 
@@ -70,9 +70,9 @@ def test_ordinary_columns_use_the_fast_path(name: str) -> None:
     pages = pages_of(pa.array(range(10), stored).cast(TYPES[name]))
     assert pages.numbers is not None
     value = pages.bounds[1].minimum
-    assert pages.numbers.matching(Comparison("==", value)) == [1]
-    assert pages.numbers.matching(IsIn((value,), ascending=True)) == [1]
-    assert pages.numbers.matching(IsNotNull()) is None
+    assert pages.numbers.matching_pages(Comparison("==", value)) == [1]
+    assert pages.numbers.matching_pages(IsIn((value,), ascending=True)) == [1]
+    assert pages.numbers.matching_pages(IsNotNull()) is None
 
 
 def test_number_between_two_single_precision_values_equals_neither() -> None:
@@ -80,15 +80,15 @@ def test_number_between_two_single_precision_values_equals_neither() -> None:
     single = float(np.float32(0.1))
     assert single > 0.1
     numbers = pages_of(pa.array([single] * 3, pa.float32())).numbers
-    assert numbers.matching(Comparison("<=", 0.1)) == []
-    assert numbers.matching(Comparison("==", single)) == [0]
+    assert numbers.matching_pages(Comparison("<=", 0.1)) == []
+    assert numbers.matching_pages(Comparison("==", single)) == [0]
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 1.0, 0.5, True, "1", b"1"])
 def test_noninteger_literals_use_the_generic_path(value: Any) -> None:
     numbers = pages_of(pa.array([1, 2, 3, 4])).numbers
-    assert numbers.matching(Comparison("==", value)) is None
-    assert numbers.matching(IsIn((value,), ascending=True)) is None
+    assert numbers.matching_pages(Comparison("==", value)) is None
+    assert numbers.matching_pages(IsIn((value,), ascending=True)) is None
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,7 @@ def test_array_comparison_selects_the_same_pages_as_single_comparison(values: li
             found.__dict__["numbers"] = None  # so that they are compared one by one
         return found
 
-    assert pages(as_numbers=True).matching(question) == pages(as_numbers=False).matching(question)
+    assert pages(as_numbers=True).matching_pages(question) == pages(as_numbers=False).matching_pages(question)
 
 
 def test_only_matching_pages_are_selected() -> None:
@@ -576,8 +576,8 @@ def test_null_page_with_a_zero_null_count_is_ignored(null_count: int) -> None:
     )
     for values in ([1, 2], [[1], [2]]):  # entries of a list are not counted by rows
         pages = one_page(pa.table({"c": values}), index)
-        assert pages.matching(Comparison("==", 1)) == [0]
-        assert pages.matching(IsNotNull()) == [0]
+        assert pages.matching_pages(Comparison("==", 1)) == [0]
+        assert pages.matching_pages(IsNotNull()) == [0]
 
 
 @pytest.mark.spec("page-index.bounds")
@@ -596,9 +596,9 @@ def test_pages_that_may_contain_nan_match_greater_than(
     pages = one_page(pa.table({"c": pa.array([1.0, 1.0], type)}), index, order)
     expected = [0] if may_be_greater else []
     for predicate in (Comparison(">", 2.0), Comparison(">=", 2.0)):
-        assert pages.matching(predicate) == expected
+        assert pages.matching_pages(predicate) == expected
     for predicate in (Comparison("<", 1.0), Comparison("<=", 0.5), Comparison("==", 2.0)):
-        assert pages.matching(predicate) == []
+        assert pages.matching_pages(predicate) == []
 
 
 @pytest.mark.spec("page-index.validation")

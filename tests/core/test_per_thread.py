@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pqext.core.base.threads import PerThread
+from pqext.core.base.threads import ThreadLocalValue
 
 
 def test_each_thread_creates_its_value_once() -> None:
-    private = PerThread(list[int])
+    private = ThreadLocalValue(list[int])
     meeting = threading.Barrier(4)
 
     def use(number: int) -> list[int]:
@@ -27,13 +27,13 @@ def test_each_thread_creates_its_value_once() -> None:
 
 
 def test_pickled_value_is_recreated() -> None:
-    private = PerThread(dict[str, int])
+    private = ThreadLocalValue(dict[str, int])
     private.get()["count"] = 1
     assert pickle.loads(pickle.dumps(private)).get() == {}
 
 
 def test_error_in_a_factory_is_raised_without_context() -> None:
-    private: PerThread[float] = PerThread(lambda: 1 / 0)
+    private: ThreadLocalValue[float] = ThreadLocalValue(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError) as raised:
         private.get()
     assert raised.value.__context__ is None

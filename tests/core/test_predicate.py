@@ -52,7 +52,7 @@ def test_page_arrays_exclude_exactly_the_unsatisfiable() -> None:
     low, high, has_nan = (np.array(side) for side in zip(*RANGES, strict=True))
     pages = NumberBounds(low, high, has_nan)
     for predicate, expected in zip(PREDICATES, EXPECTED, strict=True):
-        assert pages.matching(predicate) in (None, np.flatnonzero(expected).tolist())
+        assert pages.matching_pages(predicate) in (None, np.flatnonzero(expected).tolist())
 
 
 @pytest.mark.spec("skipping.minmax.equal")

@@ -18,7 +18,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import ChangedFileError, CorruptFileError, UnsupportedError
-from pqext.core.files.summary_files import SUMMARY_NOTE, NotedFile, Summary, add_note, read_record
+from pqext.core.files.summary_files import SUMMARY_RECORD, FileRecord, Summary, read_record, store_records
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode, encode
@@ -455,7 +455,7 @@ def test_invalid_file_record_is_ignored(folder: Path, note: bytes) -> None:
     from pqext.core.format.extension.structure import set_extension
 
     def change(metadata: Struct) -> None:
-        set_extension(metadata, frame(note, SUMMARY_NOTE), replace=True)
+        set_extension(metadata, frame(note, SUMMARY_RECORD), replace=True)
 
     changed(folder, change)
     scan = pqext.scan(folder)
@@ -472,16 +472,16 @@ def test_file_record_round_trips(folder: Path) -> None:
         pairs = alone.metadata.key_value_metadata
         length, crc = alone.footer.length, zlib.crc32(alone.footer.raw)
     stat = place.stat()
-    assert found["y=1/5.parquet"] == NotedFile(stat.st_size, stat.st_mtime_ns, pairs, length, crc)
+    assert found["y=1/5.parquet"] == FileRecord(stat.st_size, stat.st_mtime_ns, pairs, length, crc)
     assert len(found) == 8
 
 
 @pytest.mark.parametrize(("spare", "is_recorded"), [(1 << 10, True), (-1, False)])
 def test_record_of_more_than_64_mib_is_omitted(spare: int, is_recorded: bool, folder: Path) -> None:
-    files = {"x" * ((64 << 20) - spare): NotedFile(1, 2, None, 3, 4)}
+    files = {"x" * ((64 << 20) - spare): FileRecord(1, 2, None, 3, 4)}
     with pqext.open(folder / "y=1" / "5.parquet") as file:
         metadata = file.metadata
-        add_note(metadata, files)
+        store_records(metadata, files)
         assert read_record(metadata) == (files if is_recorded else None)
 
 

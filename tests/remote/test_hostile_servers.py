@@ -345,7 +345,7 @@ def test_errors_contain_neither_options_nor_values_of_the_query() -> None:
         raise RuntimeError("VALUE-OF-QUERY and TOKEN-OF-OPTIONS are wrong")
 
     with pytest.raises(pqext.SourceError) as raised:
-        remote.with_retries(location.store, location.path, "the file", attempt)
+        remote.call_with_retries(location.store, location.path, "the file", attempt)
     assert "*** and *** are wrong" in str(raised.value)
     assert "VALUE-OF-QUERY" not in repr(location)
 

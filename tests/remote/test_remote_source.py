@@ -156,7 +156,7 @@ def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: in
         cache.ranges((1, str(number)), ("etag", 10_000)).add(0, remote.view(bytes(10_000)))
         cache.update_size((1, str(number)))
     cache.limit = limit
-    assert cache.held_bytes == files * 10_000
+    assert cache.cached_bytes == files * 10_000
     assert [
         cache.latest_version((1, str(number))) is not None for number in range(4)
     ] == [False] * (4 - files) + [True] * files
@@ -170,7 +170,7 @@ def test_cache_is_bounded_and_distinguishes_versions() -> None:
         kept = cache.ranges((1, str(number)), ("etag 1", 5_000))
         kept.add(0, data[:1_500])
         cache.update_size((1, str(number)))
-        assert cache.held_bytes <= 10_000
+        assert cache.cached_bytes <= 10_000
     assert cache.latest_version((1, "49")) == ("etag 1", 5_000)
     assert cache.latest_version((1, "0")) is None
     assert cache.ranges((1, "49"), ("etag 1", 5_000)).size == 1_500
@@ -178,7 +178,7 @@ def test_cache_is_bounded_and_distinguishes_versions() -> None:
     assert cache.ranges((1, "49"), ("etag 2", 5_000)).size == 0
     assert cache.ranges((1, "48"), ("etag 1", 5_001)).size == 0
     cache.limit = 0
-    assert cache.held_bytes == 0
+    assert cache.cached_bytes == 0
     assert cache.ranges((1, "3"), ("etag 1", 1)).size == 0
     with pytest.raises(ValueError, match="must be non-negative"):
         pqext.set_cache_bytes(-1)
@@ -193,7 +193,7 @@ def test_recent_modification_time_does_not_identify_a_version() -> None:
         source = KeptFile(Kept([]), "x", "kept://x", len(DATA), version)
         source.read(4_000, 1_000, is_metadata=True)
         source.add_metadata(4_000)
-        assert CACHE.held_bytes == held
+        assert CACHE.cached_bytes == held
         pqext.clear_cache()
 
 

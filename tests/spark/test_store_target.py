@@ -21,7 +21,7 @@ import pqext
 from pqext import variant
 from pqext.core.base.errors import CorruptFileError, LimitError, SourceError
 from pqext.core.io.sources import multipart, pending_files
-from pqext.core.io.sources.pending_files import Pending
+from pqext.core.io.sources.pending_files import PendingUpload
 from pqext.dataset.files.manifests import JOURNAL, StoreJournal, read_manifest
 from pqext.dataset.writing.commit import CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, note_of
@@ -466,7 +466,7 @@ def test_http_proxy_is_not_mistaken_for_an_empty_store(body: bytes) -> None:
         for action in (
             lambda: bucket.keys("data/"), lambda: [*bucket.iter_pending_files("data/")], lambda: bucket.begin("data/x"),
             lambda: bucket.put("data/x", b""), lambda: bucket.part("data/x", "1", 1, b""),
-            lambda: bucket.complete("data/x", Pending("1", ("a",))),
+            lambda: bucket.complete("data/x", PendingUpload("1", ("a",))),
         ):
             with pytest.raises(pqext.SourceError, match=r"response to .* has no|incomplete listing") as told:
                 action()
@@ -477,7 +477,7 @@ def test_http_proxy_is_not_mistaken_for_an_empty_store(body: bytes) -> None:
 def test_large_files_are_uploaded_in_parts(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multipart, "_PART_BYTES", 5 << 20)
     bucket = multipart.Bucket(URL, options)
-    upload = multipart.PartUpload(bucket, "data/out/x")
+    upload = multipart.MultipartWriter(bucket, "data/out/x")
     for _ in range(11):
         upload.write(b"x" * (1 << 20))
     pending_files = upload.finish()

@@ -58,7 +58,7 @@ class ParquetError(ValueError):
         column: str | None = None,
         offset: int | None = None,
     ) -> None:
-        """Fill in the parts of the location that are not set yet."""
+        """Set the path, row group, column and offset of the error, except those that are already known."""
         self.path = self.path if self.path is not None else path
         self.row_group = self.row_group if self.row_group is not None else row_group
         self.column = self.column if self.column is not None else column

@@ -87,15 +87,16 @@ class Limits:
         """
         return cls(**{**_UNTRUSTED, **changes})
 
-    def memory_for(self, file_bytes: int) -> int:
+    def max_memory_bytes(self, file_bytes: int) -> int:
         """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may hold."""
         return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
-    def decoded_for(self, file_bytes: int) -> int:
+    def max_decoded_bytes(self, file_bytes: int) -> int:
         """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may decode in total."""
-        return max(_DECODED_BYTES, _DECODED_PER_MEMORY * self.memory_for(file_bytes), _DECODED_PER_BYTE * file_bytes)
+        memory = _DECODED_PER_MEMORY * self.max_memory_bytes(file_bytes)
+        return max(_DECODED_BYTES, memory, _DECODED_PER_BYTE * file_bytes)
 
-    def rows_for(self, file_bytes: int) -> int:
+    def max_declared_rows(self, file_bytes: int) -> int:
         """Return the maximum number of rows that a file of ``file_bytes`` bytes may declare."""
         return max(self.rows, _ROWS_PER_BYTE * file_bytes)
 

@@ -51,8 +51,8 @@ def check_target(path: object, name: str = "path") -> None:
         raise ValueError(f"{name} is empty; pass a path or a URL")
 
 
-def explain_link(error: OSError, path: str) -> OSError:
-    """Return ``error`` with a remedy if ``path`` is a symbolic link that leads to no file; else ``error`` itself."""
+def explain_broken_link(error: OSError, path: str) -> OSError:
+    """Return ``error`` with a remedy if ``path`` is a broken symbolic link; otherwise ``error`` itself."""
     if error.errno not in (errno.ENOENT, errno.ELOOP) or not os.path.islink(path):
         return error
     reason = f"it is a symbolic link to {os.readlink(path)!r}; remove the link, or replace it with a file or folder"

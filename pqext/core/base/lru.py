@@ -131,11 +131,11 @@ class LRU(Generic[K, V]):
             self.weight -= self._entries.popitem(last=False)[1][1]
 
 
-def _unlock() -> None:
-    """Replace all locks in a forked child, which may not have the threads that hold them."""
+def _replace_locks() -> None:
+    """Replace the locks of all caches in a forked child, where the threads that held them do not exist."""
     for cache in _caches:
         cache._lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+    os.register_at_fork(after_in_child=_replace_locks)

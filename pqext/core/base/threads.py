@@ -40,7 +40,7 @@ MIN_JOB_BYTES = 256 << 10
 """Minimum number of bytes that justify a thread, because each thread collects keys and shapes separately."""
 
 
-class PerThread(Generic[T]):
+class ThreadLocalValue(Generic[T]):
     """A value that each thread creates on first use.
 
     The value lasts as long as both the thread and this object.
@@ -98,7 +98,7 @@ _Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _reset_after_fork() -> None:
-    """Drop the pools in a forked child, which has none of its parent's threads."""
+    """Drop the pools in a forked child, where their threads do not exist."""
     global _pools_lock, _forks
     _forks += 1
     _pools.clear()
@@ -297,7 +297,7 @@ class Workers:
 
 
 def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
-    """Yield start and stop of at most ``threads`` ranges of rows of a chunk.
+    """Yield the start and stop of at most ``threads`` ranges that divide the rows of ``chunk`` evenly.
 
     If there are several ranges, each has about ``MIN_JOB_BYTES`` bytes or more.
     """

@@ -23,7 +23,7 @@ ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with l
 
 
 class Usage:
-    """Counters of the data that the threads that share a source have read."""
+    """Counters of the data that was read from a source, shared by all threads that read it."""
 
     __slots__ = (
         "_lock", "_repeated_chunks", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds",
@@ -63,10 +63,10 @@ class Usage:
             self.pages += pages
 
     def count_shared(self, chunk: Chunk, group: int, rows: int, leaves: int) -> tuple[int, int]:
-        """Record a row group with ``rows`` rows, ``leaves`` columns and first chunk ``chunk``, unless it is recorded
-        already.
+        """Record that a row group has the first column chunk ``chunk``, to detect row groups that share chunks.
 
-        If several row groups share the chunk, return their total number of rows, and the number of column chunks in the
+        ``rows`` is the number of rows of row group ``group``, and ``leaves`` its number of columns that are read. If
+        several row groups share the chunk, return their total number of rows, and the number of column chunks in the
         file that repeat chunks of an earlier row group. Otherwise return 0 and 0.
         """
         with self._lock:
@@ -99,7 +99,8 @@ class Usage:
 
 
 class Budget:
-    """One of ``shares`` equal shares of the memory that ``limits`` allow for a call on a file of ``file_bytes`` bytes.
+    """Memory that ``limits`` allow for a call on a file of ``file_bytes`` bytes, or one of ``shares`` equal shares of
+    it.
 
     The budget also bounds the total of all reservations, and so the time that a small file can take. ``usage`` counts
     the pages that the call decodes.
@@ -108,7 +109,7 @@ class Budget:
     __slots__ = ("_decoded", "_held", "_limits", "_lock", "_size", "room", "usage")
 
     def __init__(self, limits: Limits, file_bytes: int, usage: Usage | None = None, shares: int = 1) -> None:
-        self.room = limits.memory_for(file_bytes) // shares
+        self.room = limits.max_memory_bytes(file_bytes) // shares
         self._limits = limits
         self._size = file_bytes
         self._held = 0
@@ -140,7 +141,7 @@ class Budget:
             if held <= self.room:
                 self._held = held
                 self._decoded += size
-                if self._decoded <= limits.decoded_for(self._size):
+                if self._decoded <= limits.max_decoded_bytes(self._size):
                     return
                 self._held -= size
                 allowed = f"a file of {self._size:,} bytes and memory_bytes={limits.memory_bytes} allow; {RAISE_LIMIT}"

@@ -109,7 +109,7 @@ class AesKey:
         """Encrypt and authenticate a module with GCM."""
         nonce = self._nonce(len(plaintext) + SIGNATURE_BYTES)
         ciphertext = self._gcm.encrypt(nonce, plaintext, aad)
-        return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
+        return b"".join((_encode_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
 
     def open(self, module: Bytes, aad: bytes) -> Bytes:
         """Decrypt a module sealed with GCM. Raises ``EncryptionError`` if it is not authentic."""
@@ -127,7 +127,7 @@ class AesKey:
         """Encrypt a module with CTR, without authentication."""
         nonce = self._nonce(len(plaintext) + NONCE_BYTES)
         ciphertext = self._ctr(nonce, plaintext)
-        return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
+        return b"".join((_encode_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
 
     def open_unauthenticated(self, module: Bytes) -> Bytes:
         """Decrypt a module encrypted with CTR, which does not reveal tampering."""
@@ -186,7 +186,7 @@ def module_length(prefix: Bytes, remaining: int, max_length: int) -> int:
     return length
 
 
-def _length(length: int) -> bytes:
+def _encode_length(length: int) -> bytes:
     return length.to_bytes(LENGTH_BYTES, "little")
 
 

@@ -217,7 +217,8 @@ class FileDecryptor:
         return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
 
     def ordinal(self, group: RowGroup, index: int) -> int:
-        """Return the ordinal of the row group at position ``index`` in the footer.
+        """Return the ordinal of the row group at position ``index`` in the footer, which is part of the AAD of its
+        modules.
 
         The ordinal in the footer is used only if the footer is authentic.
         """
@@ -307,7 +308,7 @@ def open_encrypted(
         raise
 
 
-def check_plaintext(
+def open_plaintext_footer(
     metadata: FileMetaData, raw: Bytes, length: int, decryption: FileDecryption | None, offset: int, path: str | None
 ) -> FileDecryptor | None:
     """Return the decryptor of a file with a plaintext footer; None if nothing in the file is encrypted.
@@ -330,6 +331,6 @@ def check_plaintext(
     return decryptor
 
 
-def no_decryptor(column: str) -> CorruptFileError:
+def missing_algorithm_error(column: str) -> CorruptFileError:
     """Create the error for a column that is declared encrypted in a file without an encryption algorithm."""
     return CorruptFileError("a column is encrypted, but the file declares no encryption algorithm", column=column)

@@ -196,7 +196,7 @@ def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
     )
 
 
-def page_rows_for(rows: int, page_rows: int) -> int:
+def fit_page_rows(rows: int, page_rows: int) -> int:
     """Return ``page_rows``, increased if necessary so that ``rows`` rows fit into ``ORDINAL_MAX`` pages."""
     return max(page_rows, -(-rows // ORDINAL_MAX))
 

@@ -17,7 +17,7 @@ from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.thrift_footer import MAGIC, Footer, serialise_footer
-from pqext.core.footer.writing import copy_bytes, open_input, plain_footer
+from pqext.core.footer.writing import copy_bytes, open_input, read_unencrypted_footer
 from pqext.core.format.extension.framing import add_entries
 from pqext.core.format.extension.framing import parts as extension_parts
 from pqext.core.format.extension.structure import extensions as extensions_of
@@ -92,9 +92,9 @@ class _Concatenation:
         self._indexes: list[list[_Indexes]] = []
 
     def append(self, source: Source, sink: Sink) -> None:
-        footer = plain_footer(source, self._limits)
+        footer = read_unencrypted_footer(source, self._limits)
         metadata = footer.metadata
-        if self._unknown != "keep" and any(_has_unknown(struct) for struct in _iter_structures(metadata)):
+        if self._unknown != "keep" and any(_has_unknown_fields(struct) for struct in _iter_structures(metadata)):
             if self._unknown == "reject":
                 raise UnsupportedError(
                     "the metadata has an extension or an unknown field, which may contain offsets: "
@@ -102,14 +102,14 @@ class _Concatenation:
                     feature="concatenating extensions", path=source.path,
                 )
             for struct in _iter_structures(metadata):
-                _remove_unknown(struct)
+                _remove_unknown_fields(struct)
         self._merge.add(metadata, source.path)
         groups = list(metadata.row_groups)
         for group in groups:
             group.columns = list(group.columns)
         end = _data_end([chunk for group in groups for chunk in group.columns], footer)
         shift = sink.offset - len(MAGIC)
-        self._merge.forget_foreign_bounds(metadata, [group.columns for group in groups])
+        self._merge.remove_foreign_bounds(metadata, [group.columns for group in groups])
         for group in groups:
             results = [self._read_shifted_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
             for chunk in group.columns:
@@ -201,26 +201,26 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
     chunk.file_offset = _move_offset(chunk.file_offset, shift, end)
 
 
-def _has_unknown(struct: Struct) -> bool:
+def _has_unknown_fields(struct: Struct) -> bool:
     """Return whether the structure has unknown fields, or an extension that may contain offsets.
 
     An unknown union member does not count, since it is preserved as the union's value.
     """
-    return extensions_of(struct) is not None if type(struct).is_union else _parts(struct)[1]
+    return extensions_of(struct) is not None if type(struct).is_union else _movable_entries(struct)[1]
 
 
-def _remove_unknown(struct: Struct) -> None:
+def _remove_unknown_fields(struct: Struct) -> None:
     if type(struct).is_union:
         set_extension(struct, None, replace=True)
     else:
-        retained = _parts(struct)[0]
+        retained = _movable_entries(struct)[0]
         struct.unknown = ()
         add_entries(struct, retained)
 
 
-def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
-    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether ``struct`` has
-    other entries or unknown fields.
+def _movable_entries(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
+    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether other entries or
+    unknown fields exist.
     """
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:

@@ -38,7 +38,9 @@ def verify_file_set(
     hidden: list[tuple[str, Any]] = []
 
     def authenticated_prefix(source: Any, prefix: bytes | None) -> bytes:
-        """Return the AAD prefix of a file that its footer authenticates. ``prefix`` is the expected prefix, if any."""
+        """Return the AAD prefix of a file after authenticating it with the footer key. ``prefix`` is the expected
+        prefix.
+        """
         known = dataclasses.replace(decryption, aad_prefix=prefix, plaintext_files_allowed=True)
         with open_source(source) as opened:
             footer = read_footer(opened, limits, known)

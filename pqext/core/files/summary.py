@@ -14,10 +14,10 @@ from zlib import crc32
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import check_target
-from pqext.core.files.summary_files import METADATA, NotedFile, add_note
+from pqext.core.files.summary_files import METADATA, FileRecord, store_records
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
-from pqext.core.footer.writing import footer_format_of, plain_footer
+from pqext.core.footer.writing import footer_format_of, read_unencrypted_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource
@@ -47,7 +47,7 @@ def write_summary(
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)
     groups: list[RowGroup] = []
-    files: dict[str, NotedFile] = {}
+    files: dict[str, FileRecord] = {}
     writers: set[str | None] = set()
     is_alike = True
     for entry in paths:
@@ -61,17 +61,17 @@ def write_summary(
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:
             try:
-                footer = plain_footer(source, limits)
+                footer = read_unencrypted_footer(source, limits)
                 metadata = footer.metadata
                 merge.add(metadata, path)
                 named = _name_row_groups(metadata, name)
-                foreign = merge.forget_foreign_bounds(metadata, [group.columns for group in named])
+                foreign = merge.remove_foreign_bounds(metadata, [group.columns for group in named])
                 groups += named
                 writers.add(metadata.created_by)
                 is_noted = footer_format_of(source) != "flatbuffers" and not foreign and name not in files
                 is_alike = is_alike and is_noted and len(writers) == 1
                 crc = crc32(footer.raw.data)
-                files[name] = NotedFile(*source.stamp, metadata.key_value_metadata, footer.length, crc)
+                files[name] = FileRecord(*source.stamp, metadata.key_value_metadata, footer.length, crc)
             except ParquetError as error:
                 error.locate(path=path)
                 raise
@@ -80,7 +80,7 @@ def write_summary(
         whole = merge.finish(listed)
         whole.unknown = ()
         if is_alike and listed:
-            add_note(whole, files)
+            store_records(whole, files)
         with Sink(os.path.join(root, name)) as sink:
             sink.write(MAGIC)
             sink.write(serialise_footer(whole))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 METADATA = "_metadata"
 """Name of the summary file of a folder."""
-SUMMARY_NOTE = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
+SUMMARY_RECORD = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
 """UUID of the extension."""
 _MOST_BYTES = 64 << 20
 """Maximum size of the extension."""
@@ -47,8 +47,8 @@ _SECOND = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class NotedFile:
-    """Recorded state of a file when its footer was read. ``pairs`` is None if it had no key-value metadata."""
+class FileRecord:
+    """State of a file when its footer was read. ``pairs`` is None if it had no key-value metadata."""
 
     size: int
     mtime_ns: int
@@ -62,8 +62,8 @@ class NotedFile:
         return self.size, self.mtime_ns
 
 
-def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
-    """Record ``files``, a mapping by name, in the footer of their summary, unless the record would be too large."""
+def store_records(metadata: FileMetaData, files: dict[str, FileRecord]) -> None:
+    """Store a record of each file, by name, in the footer of their summary, unless the records would be too large."""
     positions: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
     records = []
     for name, file in files.items():
@@ -72,13 +72,13 @@ def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
         records.append((name, file.size, file.mtime_ns, position, file.footer_bytes, file.footer_crc))
     payload = json.dumps({"version": 2, "files": records, "pairs": [*positions]}, separators=(",", ":")).encode()
     if len(payload) <= _MOST_BYTES:
-        add_entries(metadata, {SUMMARY_NOTE: payload})
+        add_entries(metadata, {SUMMARY_RECORD: payload})
 
 
-def read_record(metadata: FileMetaData) -> dict[str, NotedFile] | None:
+def read_record(metadata: FileMetaData) -> dict[str, FileRecord] | None:
     """Return the recorded files of a summary by name; None if it has no valid record."""
     try:
-        payload = entry(metadata, SUMMARY_NOTE)
+        payload = entry(metadata, SUMMARY_RECORD)
         if payload is None:
             return None
         tree = json.loads(payload)
@@ -86,7 +86,7 @@ def read_record(metadata: FileMetaData) -> dict[str, NotedFile] | None:
             return None
         lists = [None if pairs is None else [_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
         files = {
-            _text(name): NotedFile(
+            _text(name): FileRecord(
                 _integer(size), _integer(mtime), lists[_position(at)], _integer(length), _integer(crc)
             )
             for name, size, mtime, at, length, crc in tree["files"]
@@ -118,15 +118,15 @@ def _position(value: Any) -> int:
     return int(value)
 
 
-class NotByFileError(Exception):
-    """A summary is encrypted, has row groups that span several files, or names files outside its folder."""
+class UnusableSummaryError(Exception):
+    """The summary is encrypted, has row groups that span several files, or names files outside its folder."""
 
 
 class Summary:
     """Summary file at ``path``. ``groups`` contains the positions of the row groups of each file by its name.
 
-    Raises ``NotByFileError`` if the summary cannot be used, ``OSError`` if it cannot be read, and ``ParquetError`` if
-    it is corrupt.
+    Raises ``UnusableSummaryError`` if the summary cannot be used, ``OSError`` if it cannot be read, and
+    ``ParquetError`` if it is corrupt.
     """
 
     def __init__(self, path: str, limits: Limits) -> None:
@@ -137,19 +137,19 @@ class Summary:
             self._mtime_ns = source.stamp[1]
         self._limits = limits
         if self._footer.decryptor is not None:
-            raise NotByFileError("the summary is encrypted")
+            raise UnusableSummaryError("the summary is encrypted")
         self._all = self.metadata.row_groups
         index = self._all.undecoded_index if isinstance(self._all, LazyStructs) else None
         result = None if index is None else read_row_group_files(index)
         if result is None:
-            raise NotByFileError("the summary has row groups that span several files")
+            raise UnusableSummaryError("the summary has row groups that span several files")
         self._rows = result[1]
         self._starts = result[2]
         self.groups: dict[str, list[int]] = {}
         for position, name in enumerate(result[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
         if not all(map(is_plain_path, self.groups)):
-            raise NotByFileError("the summary names files outside its folder")
+            raise UnusableSummaryError("the summary names files outside its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
         return Summary, (self.path, self._limits)  # the copy reads the file again
@@ -160,7 +160,7 @@ class Summary:
         return self._footer.metadata
 
     @cached_property
-    def records(self) -> dict[str, NotedFile] | None:
+    def records(self) -> dict[str, FileRecord] | None:
         """Recorded files by name; None if there is no record, or if the record lacks a file or row counts differ."""
         record = read_record(self.metadata)
         is_whole = record is not None and self.groups.keys() <= record.keys()
@@ -225,7 +225,7 @@ class Summary:
             return None
         return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
-    def _can_detect_change(self, file: NotedFile) -> bool:
+    def _can_detect_change(self, file: FileRecord) -> bool:
         """Return whether a change of ``file`` after it was recorded would change its modification time.
 
         This is uncertain if the time is in whole seconds and the summary was written within two seconds of it.
@@ -247,7 +247,7 @@ class Summary:
         footer = Footer(metadata, stamp[0], 0, EMPTY, known_crc=None if file is None else file.footer_crc)
         return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
-    def _check(self, location: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
+    def _check(self, location: str, file: FileRecord | None, positions: Sequence[int], source: PathSource) -> int:
         """Return the CRC-32 of the file's footer.
 
         Raises ``ChangedFileError`` if the footer is not the recorded footer or, without a record, contradicts the
@@ -265,7 +265,7 @@ class Summary:
                 )
             return result
         own = read_footer(source, self._limits)
-        if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
+        if own.decryptor is not None or _row_groups_differ(_RowGroups(self._all, positions), own.metadata.row_groups):
             raise self._changed_file_error(f"its footer contradicts {escape_text(self.path)}", location)
         return crc32(own.raw.data)
 
@@ -279,14 +279,14 @@ _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
-def _differ(summary_groups: Sequence[RowGroup], row_groups: Sequence[RowGroup]) -> bool:
+def _row_groups_differ(summary_groups: Sequence[RowGroup], row_groups: Sequence[RowGroup]) -> bool:
     """Return whether a summary and a file list different row groups, or the summary has different bounds."""
     if len(summary_groups) != len(row_groups):
         return True
     pairs = zip(sorted(summary_groups, key=_start), sorted(row_groups, key=_start), strict=True)
     return any(
         left.num_rows != right.num_rows or len(left.columns) != len(right.columns)
-        or any(map(_are_different, left.columns, right.columns)) for left, right in pairs
+        or any(map(_chunks_differ, left.columns, right.columns)) for left, right in pairs
     )
 
 
@@ -295,7 +295,7 @@ def _start(group: RowGroup) -> int:
     return -1 if first is None else first.data_page_offset
 
 
-def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
+def _chunks_differ(left: ColumnChunk, right: ColumnChunk) -> bool:
     first, second = left.meta_data, right.meta_data
     if first is None or second is None or any(getattr(first, name) != getattr(second, name) for name in _ALIKE):
         return True
@@ -304,10 +304,10 @@ def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
         (first, second, ("bloom_filter_offset", "geospatial_statistics")),
         (first.statistics, second.statistics, _BOUNDS),
     )
-    return any(_adds_field(summarized, own, name) for summarized, own, names in pairs for name in names)
+    return any(_contradicts_field(summarized, own, name) for summarized, own, names in pairs for name in names)
 
 
-def _adds_field(summary_value: object, own: object, name: str) -> bool:
+def _contradicts_field(summary_value: object, own: object, name: str) -> bool:
     """Return whether the summary has a value for the field ``name`` that differs from the file's value.
 
     The summary may omit optional fields.
@@ -383,8 +383,8 @@ class _RowGroups(Sequence[RowGroup]):
 
     __slots__ = ("_all", "_positions", "rows")
 
-    def __init__(self, all: Sequence[RowGroup], positions: Sequence[int], rows: int | None = None) -> None:
-        self._all = all
+    def __init__(self, row_groups: Sequence[RowGroup], positions: Sequence[int], rows: int | None = None) -> None:
+        self._all = row_groups
         self._positions = positions
         self.rows = rows
 

@@ -29,7 +29,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import ParquetError, warn_about_file
 from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import with_noun
-from pqext.core.encryption.reading import check_plaintext
+from pqext.core.encryption.reading import open_plaintext_footer
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.reading import TAIL_BYTES, read_standalone
 from pqext.core.footer.structure_lookup import peek
@@ -102,7 +102,7 @@ class Checkpoints:
         return made
 
 
-def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
+def encode_with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
     """Serialise ``metadata``, which has no row groups, together with the serialised row groups ``groups``."""
     raw = encode(metadata)
     fields, _ = scan_fields(raw, limits=OWN_METADATA)
@@ -218,7 +218,7 @@ def resolve_columns(schema: Schema) -> None:
         _ = leaf.leaf_type
 
 
-def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> bool:
+def follows_data(source: Source, metadata: FileMetaData, position: int) -> bool:
     """Return whether the footer at ``position`` directly follows the last structure it refers to, or a checkpoint after
     this structure.
 
@@ -274,7 +274,7 @@ def restore_footer(source: Source, limits: Limits, options: ReadOptions, error: 
     rows = None if index is None else count_rows(index)
     rows = sum(group.num_rows for group in groups) if rows is None else rows
     if options.decryption is not None:
-        check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
+        open_plaintext_footer(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
     kind = "footer" if saved is torn else "checkpoint"
     covered = f"the {kind} at offset {saved.offset:,}, which covers {with_noun(rows, 'row')}"
     warn_about_file(source.path, f"{error.message}; opened from {covered}", RecoveredFileWarning)

@@ -12,7 +12,7 @@ from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
 
-Place = tuple[int, int]
+ChunkPosition = tuple[int, int]
 """Row group and leaf of a chunk."""
 _Extent = tuple[int, int]
 _NOWHERE = (-1, -1)
@@ -35,23 +35,23 @@ class ChunkRanges:
         self._metadata = metadata
         self._end = end
 
-    def overlapping_chunk(self, group: int, leaf: int) -> Place | None:
+    def overlapping_chunk(self, group: int, leaf: int) -> ChunkPosition | None:
         """Return a chunk that overlaps the chunk of ``leaf`` in row group ``group``; None if there is none.
 
         Also return None if the chunk of ``leaf`` adjoins the preceding or the following chunk, since the other chunk
         then has the wrong offset or size.
         """
-        other = self._sharing.get((self._first_equal_groups[group], leaf))
-        return None if other is None or self._joins(group, leaf) else other
+        other = self._overlapping_chunks.get((self._first_equal_groups[group], leaf))
+        return None if other is None or self._adjoins_neighbour(group, leaf) else other
 
-    def iter_overlaps(self) -> Iterator[tuple[Place, Place]]:
+    def iter_overlaps(self) -> Iterator[tuple[ChunkPosition, ChunkPosition]]:
         """Yield pairs of overlapping chunks.
 
         The first of a pair is the suspect: it is misplaced, or otherwise too long.
         """
         reported = set()
-        for pair in self._sharing.items():
-            first, second = sorted(pair, key=lambda place: (self._joins(*place), self._extent(*place)))
+        for pair in self._overlapping_chunks.items():
+            first, second = sorted(pair, key=lambda place: (self._adjoins_neighbour(*place), self._extent(*place)))
             if (first, second) not in reported:
                 reported.add((first, second))
                 yield first, second
@@ -65,7 +65,7 @@ class ChunkRanges:
         return result
 
     @cached_property
-    def repeated_starts(self) -> frozenset[Place]:
+    def repeated_starts(self) -> frozenset[ChunkPosition]:
         """Chunks that begin at the offset of an earlier chunk of the file."""
         starts: set[int] = set()
         results = []
@@ -76,8 +76,9 @@ class ChunkRanges:
                 starts.add(start)
         return frozenset(results)
 
-    def _joins(self, group: int, leaf: int) -> bool:
-        """Return whether the chunk begins where the preceding chunk ends, or ends where the following bytes begin.
+    def _adjoins_neighbour(self, group: int, leaf: int) -> bool:
+        """Return whether the chunk begins where the preceding chunk ends, or ends where the following chunk or
+        structure begins.
 
         Also return True if the chunk overlaps both neighbours, because sizes that are too large extend chunks into
         the following chunks.
@@ -120,7 +121,7 @@ class ChunkRanges:
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._layouts)]
 
     @cached_property
-    def _sharing(self) -> dict[Place, Place]:
+    def _overlapping_chunks(self) -> dict[ChunkPosition, ChunkPosition]:
         """Overlapping chunks, each mapped to the chunk that it overlaps."""
         chunks = sorted(
             (extent, (group, leaf))
@@ -129,7 +130,7 @@ class ChunkRanges:
             for leaf, extent in enumerate(self._layouts[group].extents)
             if extent[0] < extent[1]
         )
-        result: dict[Place, Place] = {}
+        result: dict[ChunkPosition, ChunkPosition] = {}
         reached, furthest = -1, (-1, -1)
         for (start, stop), place in chunks:
             if start < reached:

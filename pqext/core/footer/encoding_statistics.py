@@ -19,21 +19,22 @@ def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 
     Page counts in the metadata that contradict its list of encodings are ignored.
     """
-    said, pages = count_pages(chunk), _counts_by_name(page_counts)
-    is_counted = not said or said == pages or not _lists(chunk, said)
-    return is_counted and (_lists(chunk, pages) or not chunk.encodings)
+    counts, pages = count_pages(chunk), _normalize_counts(page_counts)
+    is_counted = not counts or counts == pages or not _lists_exactly(chunk, counts)
+    return is_counted and (_lists_exactly(chunk, pages) or not chunk.encodings)
 
 
-def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
-    """Return encodings with more data pages than the metadata counts, if the pages are probably wrong.
+def excess_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
+    """Return the encodings that more data pages have than the metadata counts, if the pages are probably wrong.
 
-    The result is empty if the total number of pages differs, or if the list of encodings contradicts the counts but not
-    the pages. Both names of the dictionary encoding are equivalent.
+    The result is empty if the total number of pages differs, or if the list of encodings in the metadata matches the
+    pages but not the counts, so that the counts are probably wrong. Both names of the dictionary encoding are
+    equivalent.
     """
-    said, pages = count_pages(chunk), _counts_by_name(page_counts)
-    if said.total() != pages.total() or (_lists(chunk, pages) and not _lists(chunk, said)):
+    counts, pages = count_pages(chunk), _normalize_counts(page_counts)
+    if counts.total() != pages.total() or (_lists_exactly(chunk, pages) and not _lists_exactly(chunk, counts)):
         return frozenset()
-    odd = {encoding for encoding, count in pages.items() if count > said[encoding]}
+    odd = {encoding for encoding, count in pages.items() if count > counts[encoding]}
     return frozenset(encoding for encoding in page_counts if normalize_encoding(encoding) in odd)
 
 
@@ -51,16 +52,16 @@ def count_pages(chunk: ColumnMetaData) -> Counter[int]:
     return +page_counts
 
 
-def _counts_by_name(page_counts: Mapping[int, int]) -> Counter[int]:
+def _normalize_counts(page_counts: Mapping[int, int]) -> Counter[int]:
     named: Counter[int] = Counter()
     for encoding, count in page_counts.items():
         named[normalize_encoding(encoding)] += count
     return named
 
 
-def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
-    """Return whether the metadata lists all encodings of ``pages``, and no others except those of levels and
-    dictionaries.
+def _lists_exactly(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
+    """Return whether the metadata lists the encodings of ``pages`` and, apart from the encodings of levels and
+    dictionaries, no others.
     """
     listed = {int(encoding) for encoding in chunk.encodings}
     every = set(map(normalize_encoding, listed))

@@ -31,8 +31,8 @@ first file; or equal pairs only.
 
 
 class FooterMerge:
-    """Merges the footers of files one after another. ``pairs`` selects how key-value metadata is merged,
-    or is the key-value metadata of the merged footer.
+    """Merges the footers of files one after another. ``pairs`` is a policy for merging key-value metadata, or the
+    key-value metadata of the merged footer.
 
     Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
     GeoParquet's bounding boxes, is combined for all files or omitted.
@@ -92,7 +92,7 @@ class FooterMerge:
                 self._in_sequence.add(metadata.created_by)
         self._version = max(self._version, metadata.version)
 
-    def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
+    def remove_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
         """Remove bounds from one file's ``columns`` that readers of the merged footer would misinterpret.
 
         These are bounds in another order, and byte array bounds from a writer whose bounds readers distrust. Readers
@@ -107,9 +107,9 @@ class FooterMerge:
         for group in columns:
             leaves = range(len(group))  # a footer may list more orders
             for index in result.intersection(leaves):
-                _forget_bounds(group[index])
+                _remove_bounds(group[index])
             for index in doubted.intersection(leaves):
-                _forget_bounds(group[index], includes_deprecated=True)
+                _remove_bounds(group[index], includes_deprecated=True)
         return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
@@ -182,7 +182,7 @@ class FooterMerge:
         return self._first
 
 
-def _forget_bounds(chunk: ColumnChunk, *, includes_deprecated: bool = False) -> None:
+def _remove_bounds(chunk: ColumnChunk, *, includes_deprecated: bool = False) -> None:
     """Remove metadata that depends on the column's order: minimum, maximum and column index.
 
     With ``includes_deprecated``, also remove the deprecated minimum and maximum.

@@ -17,7 +17,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
-from pqext.core.encryption.reading import check_plaintext, check_plaintext_allowed, open_encrypted
+from pqext.core.encryption.reading import check_plaintext_allowed, open_encrypted, open_plaintext_footer
 from pqext.core.footer.thrift_footer import (
     ENCRYPTED_MAGIC,
     FLAT_MAGIC,
@@ -113,7 +113,7 @@ def read_footer(
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
         head = bytes(source.read(0, len(MAGIC))) if size >= len(MAGIC) else b""
-        file_type = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
+        file_type = "" if head in (MAGIC, ENCRYPTED_MAGIC) else describe_file_type(head)
         raise CorruptFileError(f"not a Parquet file: it has {size} bytes{file_type}", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
     if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
@@ -168,9 +168,9 @@ def read_footer(
         return Footer(metadata, offset, length, raw, decryptor)
     has_two = ends_in_flat_footer(raw)
     if has_two:
-        from pqext.core.footer.flatbuffers.reading import open_fallback, open_instead
+        from pqext.core.footer.flatbuffers.reading import choose_footer, open_fallback
 
-        opened = open_instead(raw, offset, limits, source.path)
+        opened = choose_footer(raw, offset, limits, source.path)
         if opened is not None:
             return _plaintext_footer(opened, decryption, source.path)
     try:
@@ -183,7 +183,9 @@ def read_footer(
         if opened is None:
             raise
         return _plaintext_footer(opened, decryption, source.path)
-    return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
+    return Footer(
+        metadata, offset, length, raw, open_plaintext_footer(metadata, raw, end, decryption, offset, source.path)
+    )
 
 
 def _plaintext_footer(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
@@ -204,7 +206,7 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
-        file_type = "" if headless else looks_like(head)
+        file_type = "" if headless else describe_file_type(head)
         advice = f"it is not a Parquet file{file_type}"
         if head == MAGIC:
             advice = "it is truncated or still being written; `pqext recover` writes the remaining rows to a new file"
@@ -220,10 +222,10 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
         )
 
 
-def looks_like(head: bytes) -> str:
+def describe_file_type(head: bytes) -> str:
     """Describe the file type from its first four bytes, for messages. Return an empty string if it is unknown.
 
-    >>> looks_like(b'{"a"')
+    >>> describe_file_type(b'{"a"')
     '; it looks like JSON: convert it with pqext convert'
     """
     for mark, file_type in _MARKS:
@@ -236,8 +238,8 @@ def looks_like(head: bytes) -> str:
     return ""
 
 
-def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
-    """Open the source.
+def open_for_reading(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
+    """Open the source, like :func:`pqext.core.io.sources.locations.open_source`.
 
     With ``options.recover``, the error for a missing file names an unfinished file that a crashed writer left.
     """
@@ -247,13 +249,13 @@ def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: Re
         raise (mention_unfinished(error, source) if options.recover else error) from None
 
 
-def footer_or_checkpoint(
+def read_footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions, *, with_jump_table: bool = True
 ) -> Footer:
-    """Read the footer, like :func:`read_footer`.
+    """Read the footer or, if it is invalid and ``options.recover`` is set, restore it.
 
-    If the footer is invalid and ``options.recover`` is set, return the last checkpoint, or the footer that precedes an
-    interrupted append, and issue a ``RecoveredFileWarning``. Raises the error of the footer if there is neither.
+    The footer is restored from the last checkpoint, or from the footer that precedes an interrupted append, with a
+    ``RecoveredFileWarning``. Raises the error of the invalid footer if there is neither.
     """
     try:
         footer = read_footer(source, limits, options.decryption, with_jump_table=with_jump_table)

@@ -96,7 +96,7 @@ class ColumnWindows:
             result = columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
         return result, at
 
-    def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
+    def locate_chunk(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
         """Return an index that contains the column chunk, and its position in it.
 
         Return None if the footer is corrupt, or is or should be read completely.
@@ -214,7 +214,7 @@ class IndexedStructs(LazyStructs[_T]):
 
 
 def peek(structures: Sequence[_T], position: int) -> _T:
-    """Return an element, without caching it if the list is lazy."""
+    """Return the structure at ``position``. A lazy list decodes it without caching it."""
     return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]
 
 
@@ -243,7 +243,7 @@ def trusted_bounds(
 ) -> Bounds:
     """Return the bounds from a chunk's statistics.
 
-    They are unknown if the chunk's value count contradicts the row count of the row group.
+    Return unknown bounds if the chunk's value count contradicts the row count of the row group.
     """
     if rows is None or values == rows or (0 < rows < values and leaf.max_repetition_level > 0):
         return statistics.to_bounds(leaf.leaf_type, chunk_statistics, values, order)

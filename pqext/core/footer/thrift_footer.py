@@ -14,7 +14,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.encryption.reading import FileDecryptor
-from pqext.core.format.extension.framing import FRAME_BYTES, checked_payload, payload_size
+from pqext.core.format.extension.framing import FRAME_BYTES, check_payload, payload_size
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
@@ -115,7 +115,7 @@ def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> byt
                 "raise the limit with limits=Limits(footer_bytes=...)"
             )
         start = opened.size - tail_bytes - size
-        return checked_payload(opened.read(start, size).tobytes(), result[:4], uuid)
+        return check_payload(opened.read(start, size).tobytes(), result[:4], uuid)
     except (CorruptFileError, LimitError) as error:
         error.locate(path=opened.path)
         raise

@@ -13,8 +13,8 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError, warn
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of, with_flat_footer
-from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, with_jump_table
+from pqext.core.footer.flatbuffers.reading import build_file_end, encode_tables, encode_with_flat_footer
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, encode_with_jump_table
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import FLATBUFFERS, Footer, serialise_footer
 from pqext.core.format.extension.paths import list_extensions, structures_at
@@ -39,19 +39,18 @@ def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, st
 
     The caller issues the warning after writing. Raises ``ValueError`` if the format cannot represent the metadata.
     """
-    plain = without_copies(metadata)
+    plain = drop_derived_extension(metadata)
     if footer_format == "flatbuffers":
-        return build_file_end(tables_of(encode(plain))), None
+        return build_file_end(encode_tables(encode(plain))), None
     if footer_format == "thrift":
         return serialise_footer(plain), None
-    serialised, warning = with_jump_table(plain) if footer_format == "thrift+index" else with_flat_footer(plain)
+    serialise = encode_with_jump_table if footer_format == "thrift+index" else encode_with_flat_footer
+    serialised, warning = serialise(plain)
     return serialise_footer(serialised), warning
 
 
-def without_copies(metadata: FileMetaData) -> FileMetaData:
-    """Return the footer. If it has an extension derived from its fields, which would become outdated, return a copy
-    without this extension.
-    """
+def drop_derived_extension(metadata: FileMetaData) -> FileMetaData:
+    """Return the footer without an extension that is derived from its fields, such as a jump table."""
     stored = extensions(metadata)
     if stored is None or stored[-16:] not in _DERIVED_FORMATS:
         return metadata
@@ -105,9 +104,11 @@ def _write_result(
     footer: FooterFormat,
     limits: Limits,
 ) -> str | None:
-    """Write the result to ``target``. Return a warning if the second footer was omitted, otherwise None."""
+    """Write the file with the changed footer to ``target``. Return a warning if the second footer was omitted,
+    otherwise None.
+    """
     with open_input(source) as opened:
-        result = plain_footer(opened, limits)
+        result = read_unencrypted_footer(opened, limits)
         changed = None if change is None else change(result.metadata)
         try:
             serialised = _serialise(result.metadata if changed is None else changed, limits)
@@ -139,7 +140,7 @@ def open_input(source: Any) -> Iterator[Source]:
 
 def _check_consistency(source: Source, limits: Limits) -> None:
     try:
-        _serialise(plain_footer(source, limits).metadata, limits)
+        _serialise(read_unencrypted_footer(source, limits).metadata, limits)
     except ValueError as error:
         message = f"the footer contradicts itself: {error}; run `pqext verify` for details"
         raise CorruptFileError(message, path=source.path) from None
@@ -152,8 +153,10 @@ def drop_extensions(metadata: FileMetaData) -> None:
             set_extension(struct, None, replace=True)
 
 
-def plain_footer(source: Source, limits: Limits) -> Footer:
-    """Read the footer of a file without encryption. Raises ``UnsupportedError`` for encrypted files."""
+def read_unencrypted_footer(source: Source, limits: Limits) -> Footer:
+    """Read the footer of a file without encryption, and drop its derived extension. Raises ``UnsupportedError`` for
+    encrypted files.
+    """
     ending = source.read(max(0, source.size - 4), min(4, source.size)).tobytes()
     # A signed footer is rejected before its signature is checked, which would require a key.
     footer = read_footer(source, limits) if ending != b"PARE" else None
@@ -163,7 +166,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
             feature="rewriting encrypted files",
             path=source.path,
         )
-    return Footer(without_copies(footer.complete), footer.offset, footer.length, footer.raw)
+    return Footer(drop_derived_extension(footer.complete), footer.offset, footer.length, footer.raw)
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:

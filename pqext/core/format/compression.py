@@ -17,7 +17,7 @@ import zstandard
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.base.threads import PerThread
+from pqext.core.base.threads import ThreadLocalValue
 from pqext.core.format.metadata import CompressionCodec
 from pqext.core.kernels.decode.block_sizes import lz4_size, lzo_size
 
@@ -48,7 +48,7 @@ No writer produces many, and each takes time to read.
 """
 _LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
 
-_zstd_contexts = PerThread(zstandard.ZstdDecompressor)
+_zstd_contexts = ThreadLocalValue(zstandard.ZstdDecompressor)
 
 
 def levels(codec: str) -> tuple[int, int] | None:

@@ -237,7 +237,7 @@ def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_na
 
 
 def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:
-    """Return ``predicate``. An ascending ``IsIn`` retains only the values within the bounds."""
+    """Return ``predicate``, without the values of an ascending ``IsIn`` that are outside the bounds."""
     if not isinstance(predicate, IsIn) or not predicate.ascending:
         return predicate
     low, high = bounds.minimum, bounds.maximum
@@ -256,7 +256,10 @@ def is_equality(predicate: Predicate) -> bool:
 
 
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
-    """Return whether a value in a Bloom filter may satisfy ``predicate``. ``might_contain`` can test only equality."""
+    """Return whether a chunk may satisfy ``predicate`` according to its Bloom filter, which ``might_contain`` queries.
+
+    The filter can exclude only tests for equality.
+    """
     if isinstance(predicate, Comparison) and predicate.operator == "==":
         return might_contain(predicate.value)
     if isinstance(predicate, IsIn):

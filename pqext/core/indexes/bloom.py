@@ -92,7 +92,7 @@ class SplitBlockFilter:
 
         Return True if the stored representations of the value are unknown.
         """
-        stored = plain_forms(self.leaf, value)
+        stored = plain_representations(self.leaf, value)
         return stored is None or any(self.contains_hash(xxhash.xxh64_intdigest(raw)) for raw in stored)
 
     @property
@@ -104,11 +104,11 @@ class SplitBlockFilter:
         return f"<split-block Bloom filter of {self.num_bytes} bytes>"
 
 
-class _UnclearError(Exception):
-    """The stored representations of a value are unknown."""
+class _UnknownRepresentationError(Exception):
+    """The representations with which a value may be stored are unknown, so the filter cannot exclude it."""
 
 
-def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
+def plain_representations(leaf: LeafType, value: Value) -> list[bytes] | None:
     """Return every PLAIN representation of ``value`` in a column of ``leaf``.
 
     Return an empty list if the column cannot contain the value, and None if its representations are unknown: different
@@ -120,10 +120,10 @@ def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
         return None
     try:
         if leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16":
-            return _float_forms(leaf, value)
+            return _float_representations(leaf, value)
         if leaf.physical in (Type.INT32, Type.INT64) or leaf.member == "DECIMAL":
-            return _integer_forms(leaf, value)
-    except _UnclearError:
+            return _integer_representations(leaf, value)
+    except _UnknownRepresentationError:
         return None
     return [value] if isinstance(value, bytes) else None
 
@@ -135,13 +135,13 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 _NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 
-def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
+def _float_representations(leaf: LeafType, value: Value) -> list[bytes]:
     """Return the bytes of the nearest float, since comparing may round the value first.
 
     For a zero, return both zeros.
     """
     if isinstance(value, bytes) or (not isinstance(value, float) and float(value) != value):
-        raise _UnclearError
+        raise _UnknownRepresentationError
     code = _FLOATS[leaf.width or 8]
     try:
         stored = struct.pack(code, float(value))
@@ -150,11 +150,11 @@ def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
     return [struct.pack(code, zero) for zero in (0.0, -0.0)] if struct.unpack(code, stored)[0] == 0 else [stored]
 
 
-def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
+def _integer_representations(leaf: LeafType, value: Value) -> list[bytes]:
     """Return the bytes of the stored integer, or an empty list if the value is too large or finer than the unit.
     """
     if leaf.physical == Type.BYTE_ARRAY:
-        raise _UnclearError  # leading zeros are allowed
+        raise _UnknownRepresentationError  # leading zeros are allowed
     number, exponent = _decimal_parts(value)
     divisor = 1
     if leaf.logical is not None and leaf.logical.DECIMAL is not None:
@@ -162,10 +162,10 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
     timed = (leaf.logical.TIME or leaf.logical.TIMESTAMP) if leaf.logical is not None else None
     if timed is not None:
         if timed.unit.member not in _NANOSECONDS:
-            raise _UnclearError
+            raise _UnknownRepresentationError
         divisor = _NANOSECONDS[timed.unit.member]
     if abs(exponent) > 4096:
-        raise _UnclearError
+        raise _UnknownRepresentationError
     number, divisor = number * 10 ** max(exponent, 0), divisor * 10 ** max(-exponent, 0)
     if number % divisor:
         return []
@@ -179,7 +179,7 @@ def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
 def _decimal_parts(value: Value) -> tuple[int, int]:
     """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``.
 
-    Raises :exc:`_UnclearError` for other values.
+    Raises :exc:`_UnknownRepresentationError` for other values.
     """
     if isinstance(value, int):
         return value, 0
@@ -190,7 +190,7 @@ def _decimal_parts(value: Value) -> tuple[int, int]:
             return (-number if sign else number), exponent
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
         return int(value), 0
-    raise _UnclearError  # beyond this, many integers may equal one float
+    raise _UnknownRepresentationError  # beyond this, many integers may equal one float
 
 
 def hash_values(physical: pa.Array) -> Hashes:
@@ -209,7 +209,7 @@ def hash_values(physical: pa.Array) -> Hashes:
     return hashes
 
 
-def false_positives(bits: float) -> float:
+def false_positive_rate(bits: float) -> float:
     """Return the false-positive rate of a filter with ``bits`` bits per inserted value.
 
     The number of values in a block follows a Poisson distribution. In a block with ``n`` values, a given bit of each of
@@ -225,21 +225,21 @@ def false_positives(bits: float) -> float:
 
 
 @lru_cache
-def _bits_for(fpp: float) -> float:
-    """Return the number of bits per inserted value for which :func:`false_positives` is ``fpp``."""
+def _bits_per_value(fpp: float) -> float:
+    """Return the number of bits per inserted value for which :func:`false_positive_rate` is ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if false_positives(middle) <= fpp else (middle, high)
+        low, high = (low, middle) if false_positive_rate(middle) <= fpp else (middle, high)
     return high
 
 
-def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
+def filter_size(ndv: int, fpp: float, max_bytes: int) -> int:
     """Return the size in bytes of a filter for ``ndv`` distinct values with false-positive rate ``fpp``.
 
     The size is between one block and ``max_bytes``. It is a power of two, so that the filter can be folded.
     """
-    needed = math.ceil(max(ndv, 1) * _bits_for(fpp) / 8)
+    needed = math.ceil(max(ndv, 1) * _bits_per_value(fpp) / 8)
     largest = 1 << (max_bytes.bit_length() - 1)
     return max(BLOCK_BYTES, min(largest, 1 << (needed - 1).bit_length()))
 
@@ -251,20 +251,20 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
     of distinct values, and the filter is folded to the size required for them. A floating-point zero inserts both
     zeros, for readers that look up only one of them.
     """
-    words = np.zeros(size_for(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
+    words = np.zeros(filter_size(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
     xxh64.insert_hashes(hash_values(physical), words)
     if is_float(leaf) and SplitBlockFilter(leaf, words).might_contain(0.0):
-        zeros = [xxhash.xxh64_intdigest(raw) for raw in plain_forms(leaf, 0.0) or ()]
+        zeros = [xxhash.xxh64_intdigest(raw) for raw in plain_representations(leaf, 0.0) or ()]
         xxh64.insert_hashes(np.array(zeros, np.uint64), words)
     if ndv is None:
-        target = size_for(_estimate_distinct(words), fpp, max_bytes)
+        target = filter_size(_estimate_distinct(words), fpp, max_bytes)
         while words.nbytes > target:
             words = fold(words)
     return SplitBlockFilter(leaf, words)
 
 
 def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Halve the number of blocks. The result equals inserting the same values into a filter of that size."""
+    """Halve the number of blocks. The returned words equal those of a filter of half the size with the same values."""
     pairs = words.reshape(-1, 2, 8)
     return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
 

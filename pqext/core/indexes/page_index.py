@@ -245,7 +245,7 @@ class NumberBounds:
         numbers = np.array(values, self.minimum.dtype)
         return np.searchsorted(numbers, self.maximum, "right") > np.searchsorted(numbers, self.minimum)
 
-    def matching(self, predicate: Predicate) -> list[int] | None:
+    def matching_pages(self, predicate: Predicate) -> list[int] | None:
         """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot evaluate the
         predicate.
         """
@@ -306,8 +306,8 @@ class IndexedPages(Sequence[Bounds]):
         """Whether the chunk has a column index with bounds of the pages."""
         return self._columns is not None
 
-    def accounts_for(self, stop: int) -> bool:
-        """Return whether the pages fill the bytes from the first page to offset ``stop``, and every page has rows."""
+    def covers_bytes_to(self, stop: int) -> bool:
+        """Return whether the pages fill all bytes from the first page to offset ``stop``, and every page has rows."""
         offsets, sizes = self._places.offsets, self._places.sizes
         return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
 
@@ -372,12 +372,12 @@ class IndexedPages(Sequence[Bounds]):
             return Bounds(null_count=known, num_values=known)
         return bounds_of_values(self._order, *values, plausible_null_count(stored, nulls, entries), nans, entries)
 
-    def matching(self, predicate: Predicate) -> list[int]:
+    def matching_pages(self, predicate: Predicate) -> list[int]:
         """Return the pages, in order, that may contain a value satisfying ``predicate``.
 
         All other pages can be skipped.
         """
-        result = None if self.numbers is None else self.numbers.matching(predicate)
+        result = None if self.numbers is None else self.numbers.matching_pages(predicate)
         if result is not None:
             return result
         return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]
@@ -388,4 +388,4 @@ def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
 
     The results of several columns can be combined with :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
     """
-    return rows_of_pages(pages, pages.matching(predicate))
+    return rows_of_pages(pages, pages.matching_pages(predicate))

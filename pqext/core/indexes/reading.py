@@ -36,7 +36,7 @@ from pqext.core.schema.statistics import is_cuttable
 
 IndexRanges = list[tuple[Source, Range]]
 
-_NOBODY: tuple[Gathering | None, IndexRanges | None] = None, None
+_NOBODY: tuple[IndexRecorder | None, IndexRanges | None] = None, None
 _local = threading.local()
 """Object that records index ranges in this thread, and the recorded ranges."""
 T = TypeVar("T", bound=Struct)
@@ -45,35 +45,34 @@ _IndexType = type[ColumnIndex] | type[OffsetIndex]
 _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: Module.OFFSET_INDEX}
 
 
-class Gathering:
-    """Determines whether a thread reads the indexes of a file, or only records their locations to fetch them together.
-    """
+class IndexRecorder:
+    """Switches a thread between reading the indexes of a file and recording their locations, to fetch them together."""
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
         """Ranges of indexes that this thread requested and does not read; None if the thread reads indexes.
         """
-        owner, ranges = getattr(_local, "recording", _NOBODY)
+        owner, ranges = getattr(_local, "record_requests", _NOBODY)
         return ranges if owner is self else None
 
     def fetch(self, source: Source, request: Callable[[], object]) -> None:
         """Fetch all indexes that ``request`` needs together, from ``source`` or files that it refers to."""
-        with self.recording() as ranges:
+        with self.record_requests() as ranges:
             request()
         if ranges:
             read_many(ranges, is_metadata=True)
             source.add_metadata_ranges(ranges)
 
     @contextmanager
-    def recording(self) -> Iterator[IndexRanges]:
+    def record_requests(self) -> Iterator[IndexRanges]:
         """Record the indexes that this thread requests, instead of reading them, until the context exits."""
         ranges: IndexRanges = []
-        before = getattr(_local, "recording", _NOBODY)
-        _local.recording = self, ranges
+        before = getattr(_local, "record_requests", _NOBODY)
+        _local.record_requests = self, ranges
         try:
             yield ranges
         finally:
-            _local.recording = before
+            _local.record_requests = before
 
 
 class DamagedIndexWarning(UserWarning):
@@ -111,14 +110,14 @@ class IndexReader:
 
     def __init__(
         self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: FilterCache,
-        gathering: Gathering, strict: bool,
+        recorder: IndexRecorder, strict: bool,
     ) -> None:
         self._source = source
         self._limits = limits
         self._num_rows = num_rows
         self._row_group = row_group
         self._filters = filters
-        self._gathering = gathering
+        self._recorder = recorder
         self._strict = strict
         self._indexes: dict[tuple[int, _IndexType], Any] = {}
         self._raw: dict[int, Any] = {}
@@ -161,7 +160,7 @@ class IndexReader:
                         place = self._location(chunk, index_type)
                         if place is not None:
                             missing.append((chunk, index_type, place))
-        if (ranges := self._gathering.recorded_ranges) is not None:
+        if (ranges := self._recorder.recorded_ranges) is not None:
             ranges += [(chunk.source(self._source), place) for chunk, _, place in missing]
             return
         places = [(chunk.source(self._source), place) for chunk, _, place in missing]
@@ -183,7 +182,7 @@ class IndexReader:
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
-        if self._gathering.recorded_ranges is not None and leaf not in self._pages:
+        if self._recorder.recorded_ranges is not None and leaf not in self._pages:
             self.load([chunk])
             return None
         if leaf not in self._pages:
@@ -200,7 +199,7 @@ class IndexReader:
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
             return self._pages[leaf]
-        if self._gathering.recorded_ranges is not None and leaf not in self._locations:
+        if self._recorder.recorded_ranges is not None and leaf not in self._locations:
             self.load([chunk], (OffsetIndex,))
             return None
         if leaf not in self._locations:
@@ -216,7 +215,7 @@ class IndexReader:
                 return None
             order = declared_order(chunk.node.leaf_type, chunk.order)
             pages = IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
-            if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
+            if columns is not None and not pages.covers_bytes_to(sum(chunk.byte_range)):
                 return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # the other bounds are unknown
             if columns is not None:
                 with _ChunkErrorContext(chunk):
@@ -262,7 +261,7 @@ class IndexReader:
         """
         if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter contains stored values
             return True
-        if (ranges := self._gathering.recorded_ranges) is not None:
+        if (ranges := self._recorder.recorded_ranges) is not None:
             self._record_filter(chunk, ranges)
             return True
         try:
@@ -290,8 +289,8 @@ class IndexReader:
             self.ignore_corrupt("the page indexes of a row group", error)
             self._is_ignored = True
 
-    def has_bounded(self, leaf: int | None) -> bool:
-        """Return whether rows may have been pruned by the page bounds of a leaf."""
+    def may_have_pruned_pages(self, leaf: int | None) -> bool:
+        """Return whether pages may have been pruned by the bounds of a leaf in the column index."""
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 

@@ -327,7 +327,7 @@ class _NewFile:
 
 
 class _AppendedFile(_NewFile):
-    """Existing file. New bytes are written after its ``size`` bytes, which never change."""
+    """Existing file to which bytes are appended. Its first ``size`` bytes never change."""
 
     def __init__(self, path: str, durable: bool) -> None:
         self._given_path, self._durable = path, durable
@@ -420,7 +420,7 @@ def _truncate(file: io.FileIO, sizes: list[int], process: int) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Sync the entries of ``folder`` to disk. Systems that cannot open folders need no such call."""
+    """Sync the entries of ``folder`` to disk, except on systems that cannot open folders and do not need this."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
-from pqext.core.base.local_paths import explain_link
+from pqext.core.base.local_paths import explain_broken_link
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.kernels.local_files import LocalFile, open_files
@@ -122,7 +122,8 @@ class Source(ABC):
     def read_groups(
         self, ranges: Sequence[Range], *, is_metadata: bool = False
     ) -> list[tuple[list[int], int, Bytes]]:
-        """Like :meth:`read_many`, but return each read: the indexes of its ranges, its offset and its bytes.
+        """Read ranges like :meth:`read_many`, but return each merged read: the indexes of its ranges, its offset and
+        its bytes.
 
         Empty ranges are omitted.
         """
@@ -329,7 +330,7 @@ class PathSource(Source):
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
-            raise explain_link(error, path) from None
+            raise explain_broken_link(error, path) from None
         if stat.S_ISDIR(mode):
             advice = f"{os.strerror(errno.EISDIR)}: pqext.scan and pqext.read_table read folders"
             raise IsADirectoryError(errno.EISDIR, advice, path)
@@ -417,7 +418,7 @@ def changed_file_error(path: str | None, identity: tuple[int, int], now: tuple[i
 
 
 def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
-    """Fill a buffer of ``length`` bytes by calling ``fill(rest, done)`` until it returns no more bytes."""
+    """Fill a buffer of ``length`` bytes by calling ``fill(unfilled_buffer, position)`` until no more bytes are read."""
     data, done = allocate(length), 0
     while done < length and (count := fill(data[done:].data, done)):
         done += count

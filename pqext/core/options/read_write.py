@@ -294,7 +294,7 @@ class WriteOptions:
                 meant = {"lz4": "lz4_raw", "none": "uncompressed"}.get(name, name)
                 advice = f"; use {meant}" if meant in COMPRESSIONS else ""
                 raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}{advice}")
-        extension_paths.check(self.extensions)
+        extension_paths.check_extensions(self.extensions)
         for encoding in self.second_encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"second_encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")

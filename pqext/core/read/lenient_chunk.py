@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
-from pqext.core.footer.encoding_statistics import DATA_PAGES, uncounted_encodings
+from pqext.core.footer.encoding_statistics import DATA_PAGES, excess_encodings
 from pqext.core.format.encodings import plain
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding
@@ -142,7 +142,7 @@ class LenientDecoder(PageDecoder):
         except CorruptFileError:  # the rows after a corrupt header are reported when they are read
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        return _Headers(values_add_up, rows == self._rows, uncounted_encodings(self._metadata, encodings))
+        return _Headers(values_add_up, rows == self._rows, excess_encodings(self._metadata, encodings))
 
     def _decode_run(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
         if len(run) > 1:

@@ -29,13 +29,13 @@ from pqext.core.base.suggestions import SuggestionMixin, column_list_hint, sugge
 from pqext.core.base.text import escape_text, html_summary, with_noun
 from pqext.core.base.usage import Account, Budget
 from pqext.core.footer.chunk_offsets import ChunkRanges
-from pqext.core.footer.reading import footer_or_checkpoint, open_to_read
+from pqext.core.footer.reading import open_for_reading, read_footer_or_checkpoint
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import list_extensions
 from pqext.core.indexes.bloom import filter_cache
-from pqext.core.indexes.reading import Gathering
+from pqext.core.indexes.reading import IndexRecorder
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import FileSource, Source
 from pqext.core.options.keywords import ReadKeywords
@@ -80,15 +80,16 @@ class ParquetFile(SuggestionMixin):
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be a Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = self._given = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
-        self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
+        self.source: Source = open_for_reading(source, filesystem, storage_options, self.options)
         self.limits = limits
         self.damage = DamageReport(limits.damaged_pieces)
-        self._gathering = Gathering()
+        self._recorder = IndexRecorder()
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                jump = self._with_jump_table
-                self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, with_jump_table=jump)
+                self._footer: Footer = read_footer_or_checkpoint(
+                    self.source, limits, self.options, with_jump_table=self._with_jump_table
+                )
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 key = self._key = schema_cache.key_of(self._footer)
@@ -142,10 +143,10 @@ class ParquetFile(SuggestionMixin):
         """Raise an error if the footer counts more rows than its row groups (with ``on_corrupt="skip"``, warn), or if
         rows or shared column chunks exceed ``limits``."""
         claimed, result = self.metadata.num_rows, self.num_rows
-        if result > self.limits.rows_for(self.source.size):
+        if result > self.limits.max_declared_rows(self.source.size):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
-        self.row_groups.check_repeats(len(self.schema.leaves), self.limits.memory_for(self.source.size))
+        self.row_groups.check_repeats(len(self.schema.leaves), self.limits.max_memory_bytes(self.source.size))
         if claimed > result:
             message = f"the footer states {claimed} rows, but its row groups have {result}: row groups are missing"
             self.options.report_corrupt(CorruptFileError(message, path=self.path))
@@ -157,7 +158,7 @@ class ParquetFile(SuggestionMixin):
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
             trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=filter_cache(),
-            gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
+            recorder=self._recorder, reads_invalid_as_null=self.options.invalid_values == "null",
             replaces_text=self.options.invalid_utf8 == "replace",
         )
         return RowGroups(len(self.metadata.row_groups), about, ChunkRanges(self.metadata, self.footer.offset))
@@ -169,11 +170,11 @@ class ParquetFile(SuggestionMixin):
 
     def fetch_ahead(self, request: Callable[[], object]) -> None:
         """Call ``request``, and then fetch together all page indexes and Bloom filters that it looked up."""
-        self._gathering.fetch(self.source, request)
+        self._recorder.fetch(self.source, request)
 
     def hide_indexes(self) -> AbstractContextManager[object]:
         """Return a context in which this thread uses only page indexes and Bloom filters that were already read."""
-        return self._gathering.recording()
+        return self._recorder.record_requests()
 
     @cached_property
     def page_index(self) -> list[PageIndex]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import excerpt, unknown_leaf_hint
-from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError, no_decryptor
+from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError, missing_algorithm_error
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.structure_lookup import Location, bounds_at, bytes_at, trusted_bounds
 from pqext.core.format import metadata as structures
@@ -21,7 +21,7 @@ from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.indexes.bloom import FilterCache, SplitBlockFilter, filter_cache
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.indexes.reading import Gathering, IndexReader
+from pqext.core.indexes.reading import IndexReader, IndexRecorder
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
 from pqext.core.schema.facts import Counts
@@ -65,7 +65,7 @@ class ColumnChunk:
         if self.crypto is not None:
             return self._decryptor
         if self.structure.crypto_metadata is not None:
-            raise no_decryptor(self.node.dotted_path)
+            raise missing_algorithm_error(self.node.dotted_path)
         return None
 
     @cached_property
@@ -308,7 +308,7 @@ class RowGroup:
     resolver: FileResolver | None = None
     trust_statistics: bool = True
     filters: FilterCache = field(default_factory=filter_cache, compare=False)
-    gathering: Gathering = field(default_factory=Gathering, compare=False)
+    recorder: IndexRecorder = field(default_factory=IndexRecorder, compare=False)
     strict: bool = False
     """Whether corrupt indexes and Bloom filters are errors."""
     reads_invalid_as_null: bool = False
@@ -430,7 +430,7 @@ class RowGroup:
     def indexes(self) -> IndexReader | None:
         """Reader and cache of the row group's page indexes and Bloom filters; None without a source."""
         return None if self.source is None else IndexReader(
-            self.source, self.limits, self.num_rows, self.index, self.filters, self.gathering, self.strict
+            self.source, self.limits, self.num_rows, self.index, self.filters, self.recorder, self.strict
         )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:

@@ -153,7 +153,7 @@ class RowGroupReader:
                     decoded, readers = {}, self._reopen_columns(readers, workers, selection)
                     continue
                 except OffsetIndexError as error:
-                    if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
+                    if not is_prefix or indexes is None or indexes.may_have_pruned_pages(error.leaf):
                         raise  # rows may already have been selected or returned with the index
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)

@@ -96,7 +96,7 @@ class ViewSlots:
             rle.look_up_run(run, entries, WIDTH, dictionary.count, values)
         else:
             builder = ByteArrayBuilder(self._take)
-            decoder.byte_arrays(run, builder, present[:0], np.array(run.counts, np.int64), dictionary)
+            decoder.decode_byte_arrays(run, builder, present[:0], np.array(run.counts, np.int64), dictionary)
             offsets, data, count = builder.finish()
             values = target[: count * WIDTH]
             if self._view(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), values):
@@ -298,7 +298,7 @@ class SlotBuilder:
                 return
             self._look_up()
             self._is_lookup = encoding in DICTIONARY_ENCODINGS
-            decoder.byte_arrays(run, self._builder, present, slot_counts, dictionary)
+            decoder.decode_byte_arrays(run, self._builder, present, slot_counts, dictionary)
             return
         width = self._width
         assert width is not None

@@ -35,7 +35,7 @@ class PageFacts(Protocol):
         """Return the range of rows of the row group that ``page`` contains."""
     def byte_range(self, page: int) -> tuple[int, int]:
         """Return the offset and the length of ``page`` in the file, including its header."""
-    def matching(self, predicate: Predicate) -> Sequence[int]:
+    def matching_pages(self, predicate: Predicate) -> Sequence[int]:
         """Return the numbers of the pages that may contain a value that satisfies ``predicate``, in order."""
 
 

@@ -209,7 +209,7 @@ class Group(_Nodes):
     __slots__ = ()
 
     @abstractmethod
-    def over_leaf(self, leaf: int) -> SchemaNode:
+    def ancestor_of_leaf(self, leaf: int) -> SchemaNode:
         """Return the child that contains the leaf, or is the leaf. The leaf must be below this group."""
 
 
@@ -264,7 +264,7 @@ class Children(Group):
             result = self._found[name] = (None if at < 0 else at - elements.start), is_only
         return result
 
-    def over_leaf(self, leaf: int) -> SchemaNode:
+    def ancestor_of_leaf(self, leaf: int) -> SchemaNode:
         return self[self.child_index(leaf)]
 
     def child_index(self, leaf: int) -> int:
@@ -290,7 +290,7 @@ class Leaves(_Nodes):
     def _make(self, position: int) -> SchemaNode:
         node = self._root
         while isinstance(node.children, Group):
-            node = node.children.over_leaf(position)
+            node = node.children.ancestor_of_leaf(position)
         return node
 
 

@@ -19,7 +19,7 @@ from pqext.core.base.text import escape_text
 from pqext.core.footer.checkpoints import Checkpoints
 from pqext.core.footer.merge import FooterMerge
 from pqext.core.footer.thrift_footer import Footer
-from pqext.core.footer.writing import footer_format_of, plain_footer
+from pqext.core.footer.writing import footer_format_of, read_unencrypted_footer
 from pqext.core.format.extension.paths import is_metadata_path
 from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
@@ -150,7 +150,7 @@ class AppendedFile:
             added = list(metadata.row_groups)
             for group in added:
                 group.columns = list(group.columns)
-            merge.forget_foreign_bounds(metadata, [group.columns for group in added])
+            merge.remove_foreign_bounds(metadata, [group.columns for group in added])
             groups += added
         for group in groups[len(old.row_groups) :]:
             for index in plain:
@@ -165,7 +165,7 @@ class AppendedFile:
 
 def _read_footer(source: Source) -> Footer:
     try:
-        return plain_footer(source, DEFAULT_LIMITS)
+        return read_unencrypted_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
         advice = "; if a writer crashed, `pqext recover` writes the remaining rows to a new file"
         advice = "" if "pqext recover" in error.message else advice

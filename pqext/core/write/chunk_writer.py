@@ -21,7 +21,7 @@ from pqext.core.base.buffers import Bytes, size_of, view
 from pqext.core.base.errors import LimitError
 from pqext.core.base.text import escape_text
 from pqext.core.encryption.modules import ORDINAL_MAX, Module
-from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
+from pqext.core.encryption.writing import ChunkEncryptor, fit_page_rows
 from pqext.core.format import compression
 from pqext.core.format.encodings.table import encoder
 from pqext.core.format.extension.framing import ExtensionContainer
@@ -316,7 +316,7 @@ def _split_pages(
     options = recipe.options
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if is_encrypted:
-        page_rows = page_rows_for(rows, page_rows)
+        page_rows = fit_page_rows(rows, page_rows)
     edges = None if page_starts is None else _page_edges(rows, page_rows, page_starts, is_encrypted)
     repetition, definition = column.repetition, column.definition
     return split_pages(

@@ -14,7 +14,7 @@ from pqext.core.base.errors import warn
 from pqext.core.base.suggestions import SuggestionMixin, suggest_arguments
 from pqext.core.base.threads import synchronized
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
-from pqext.core.footer.checkpoints import Checkpoints, with_row_groups
+from pqext.core.footer.checkpoints import Checkpoints, encode_with_row_groups
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.footer.writing import tail
 from pqext.core.format.created_by import created_by
@@ -359,7 +359,7 @@ class ParquetWriter(SuggestionMixin):
         self._indexes.add(written.group, group, self._sink)
         self._row_groups.append(group)
         if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
-            footer = with_row_groups(self._metadata([]), self._indexes.serialise_partial())
+            footer = encode_with_row_groups(self._metadata([]), self._indexes.serialise_partial())
             if checkpoint := self._checkpoints.build_frame(footer, number + 1, self._sink.offset):
                 self._sink.write(checkpoint)
                 self._sink.flush()
@@ -385,7 +385,8 @@ class ParquetWriter(SuggestionMixin):
 
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
-        extension_paths.apply(footer, self.options.extensions, {leaf.dotted_path for leaf in self._plan.schema.leaves})
+        paths = {leaf.dotted_path for leaf in self._plan.schema.leaves}
+        extension_paths.apply_extensions(footer, self.options.extensions, paths)
         for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer

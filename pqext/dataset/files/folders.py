@@ -282,7 +282,7 @@ class _Folder:
                         self._classify(entry, start + name)
                         continue
                 except OSError as error:
-                    raise local_paths.explain_link(error, start + name) from None
+                    raise local_paths.explain_broken_link(error, start + name) from None
                 path = start + name
                 files[path] = path
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pqext.core.base.local_paths import explain_link
+from pqext.core.base.local_paths import explain_broken_link
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
@@ -114,7 +114,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
             errno.ENOENT
         ) + _suggest_path(path)
     if not results:
-        raise explain_link(FileNotFoundError(errno.ENOENT, reason, path), path)
+        raise explain_broken_link(FileNotFoundError(errno.ENOENT, reason, path), path)
     return results
 
 

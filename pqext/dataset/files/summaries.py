@@ -19,7 +19,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
-from pqext.core.files.summary_files import METADATA, NotByFileError, SummarisedSource, Summary
+from pqext.core.files.summary_files import METADATA, SummarisedSource, Summary, UnusableSummaryError
 from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import join_path
 
@@ -108,7 +108,7 @@ class Summaries(PickledByFields):
             error = summary.contradiction()
             if error is not None:
                 raise error
-        except NotByFileError as error:
+        except UnusableSummaryError as error:
             self._refused[path] = str(error)
             return
         except ParquetError as error:
@@ -162,7 +162,7 @@ def _open_summary(file: Any, limits: Limits) -> Summary | None:
         return None
     try:
         summary = Summary(file, limits)
-    except (OSError, ValueError, NotByFileError):  # the error is raised when the file is read
+    except (OSError, ValueError, UnusableSummaryError):  # the error is raised when the file is read
         return None
     return summary if summary.groups else None
 

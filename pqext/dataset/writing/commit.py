@@ -180,7 +180,7 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
             with open(at, "rb") as file:
                 magic = file.read(4)
         except OSError as error:
-            raise local_paths.explain_link(error, at) from None
+            raise local_paths.explain_broken_link(error, at) from None
         if magic not in (MAGIC, ENCRYPTED_MAGIC):
             raise ValueError(
                 f"{path} is not a Parquet file, and overwriting its folder would remove it: move it elsewhere, or save "

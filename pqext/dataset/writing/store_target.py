@@ -32,7 +32,7 @@ from functools import cached_property
 from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_manifest_size
+from pqext.core.io.sources.pending_files import PendingFile, PendingStore, PendingUpload, check_manifest_size
 from pqext.core.io.sources.pending_stores import pending_store
 from pqext.core.io.table_formats import check_listing, check_parents, writing
 from pqext.dataset.files import manifests
@@ -223,7 +223,7 @@ class StoreTarget:
                 return
         raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
 
-    def _stage(self, name: str, data: bytes) -> Pending:
+    def _stage(self, name: str, data: bytes) -> PendingUpload:
         """Write a small file as a hidden file, which becomes visible only once."""
         file = self._bucket.create(self._inside + name)
         file.write(data)
@@ -345,7 +345,7 @@ class StoreTarget:
                 self._bucket.abort(self._inside + name, upload)
                 return
             try:
-                self._bucket.complete(self._inside + name, Pending(upload, tuple(etags)))
+                self._bucket.complete(self._inside + name, PendingUpload(upload, tuple(etags)))
             except FileNotFoundError:
                 if not self._is_current(note):
                     return

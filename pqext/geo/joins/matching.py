@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError, LimitError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.threads import PerThread
+from pqext.core.base.threads import ThreadLocalValue
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
 from pqext.geo.predicates.planar import POINT_FUNCTIONS, points_of
 from pqext.geo.predicates.query import as_distance
@@ -117,8 +117,8 @@ class Matcher:
         self.sides = sides_of(right, condition)
         self._grid: _Grid | None = None
         self._tree: Any = None
-        self._shapes = PerThread(self._prepared_shapes)
-        self._unrolled = PerThread(self._unrolled_shapes)
+        self._shapes = ThreadLocalValue(self._prepared_shapes)
+        self._unrolled = ThreadLocalValue(self._unrolled_shapes)
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         """Return the left and the right row numbers of matching pairs, ordered by left row."""
@@ -322,7 +322,7 @@ class Nearest:
         import shapely
 
         self.right, self.max_distance = right, max_distance
-        self._tree = PerThread(self._spatial_index)
+        self._tree = ThreadLocalValue(self._spatial_index)
         shapes = self.shapes
         self.count = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
         self.k = min(k, self.count)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from pqext.core.base.threads import PerThread
+from pqext.core.base.threads import ThreadLocalValue
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
 from pqext.geo.wkb import copy_geometry, without_empty_parts
@@ -64,8 +64,8 @@ class SpatialQuestion:
     distance: float | None = None
     box: BoundingBox | None = field(init=False, repr=False, compare=False)
     """Box around the query's coordinates; None if the query is an empty geometry."""
-    _private: PerThread[Query] = field(init=False, repr=False, compare=False)
-    _unrolled: PerThread[dict[Any, Any]] = field(init=False, repr=False, compare=False)
+    _private: ThreadLocalValue[Query] = field(init=False, repr=False, compare=False)
+    _unrolled: ThreadLocalValue[dict[Any, Any]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
@@ -84,8 +84,8 @@ class SpatialQuestion:
         if not isinstance(box, BoundingBox):
             box = None if box.is_empty else as_box(box.bounds)
         object.__setattr__(self, "box", box)
-        object.__setattr__(self, "_private", PerThread(partial(copy_geometry, self.geometry)))
-        object.__setattr__(self, "_unrolled", PerThread(dict))
+        object.__setattr__(self, "_private", ThreadLocalValue(partial(copy_geometry, self.geometry)))
+        object.__setattr__(self, "_unrolled", ThreadLocalValue(dict))
 
     @property
     def private_geometry(self) -> Query:

@@ -19,10 +19,10 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import find_checkpoints, is_embedded, resolve_columns
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import TAIL_BYTES, check, parse, size_of
+from pqext.core.footer.flatbuffers.reading import TAIL_BYTES, parse, tables_size, verify_checksum
 from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, FLAT_MAGIC, FLATBUFFERS, MAGIC, TRAILER_BYTES
-from pqext.core.footer.writing import without_copies
+from pqext.core.footer.writing import drop_derived_extension
 from pqext.core.format.extension.framing import FRAME_BYTES
 from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, uleb
@@ -171,9 +171,9 @@ def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterato
         if offset < 0 or length > limits.footer_bytes or not effort.spend(length):
             continue
         try:
-            size_of(before, mark_at - 12)  # both layouts have the same four numbers before the mark
+            tables_size(before, mark_at - 12)  # both layouts have the same four numbers before the mark
             stored = source.read(offset, length)
-            check(stored, before)
+            verify_checksum(stored, before)
             tables, begin = stored.tobytes(), offset
             if mark != FLAT_MAGIC:
                 framed = parse(stored)
@@ -185,7 +185,7 @@ def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterato
             metadata = _validate(FlatLookup(tables, limits, source.path).complete(), limits)
         except ParquetError:
             continue
-        yield FooterCandidate("FlatBuffers", offset, length, without_copies(metadata), begin)
+        yield FooterCandidate("FlatBuffers", offset, length, drop_derived_extension(metadata), begin)
 
 
 def _decode_complete(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:

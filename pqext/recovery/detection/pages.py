@@ -168,7 +168,7 @@ class _PageScanner:
         self._limits = limits
         self._effort = Effort(stop)
         self._window = 0, 0, EMPTY
-        self._max_pages = limits.memory_for(stop) // _PAGE_MEMORY
+        self._max_pages = limits.max_memory_bytes(stop) // _PAGE_MEMORY
         """Number of pages that can still be stored in memory."""
 
     def segments(self, start: int) -> Iterator[Segment]:

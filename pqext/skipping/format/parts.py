@@ -110,7 +110,7 @@ def read_parts(
         for path, about, table, part_size in workers.map_ahead(reading, parts, threads):
             read.append((path, about, table))
             memory, size = memory + table.nbytes, size + part_size
-            if memory > (allowed := limits.memory_for(size)):
+            if memory > (allowed := limits.max_memory_bytes(size)):
                 message = f"the store needs {memory:,} bytes of memory, limits allow {allowed:,}: read fewer columns"
                 raise LimitError(message, path=path)
     merged = store.merge_metadata([(path, about) for path, about, _ in read])

@@ -16,11 +16,11 @@ from pqext.core.base.text import escape_text
 from pqext.core.io.sources.csv_text import (
     CsvText,
     EndMarkedFile,
+    add_column_name,
     encoding_name,
     find_duplicate,
-    is_bad_text,
+    is_encoding_error,
     suppress_arrow_messages,
-    with_names,
 )
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
@@ -159,7 +159,7 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
         end = EndMarkedFile(text, format.delimiter, format.quote, format.escape, width)
         parse = csv.ParseOptions(
             delimiter=format.delimiter, quote_char=format.quote, escape_char=format.escape or False,
-            newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",
+            newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_marker_line(row) else "error",
         )
         try:
             with suppress_arrow_messages():
@@ -193,9 +193,9 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
                     path=path,
                 ) from None
             advice = '; pass null fields as csv={"null_words": [...]}' if "conversion error" in reason else ""
-            if is_bad_text(reason):
+            if is_encoding_error(reason):
                 advice = '; pass the encoding as csv={"encoding": ...}, latin-1 for example'
-            reason = with_names(reason, format.header or end.names, format.skip_rows)
+            reason = add_column_name(reason, format.header or end.names, format.skip_rows)
             raise CorruptFileError(f"the file is not CSV in the expected format: {reason}{advice}", path=path) from None
         finally:
             end.stop()

@@ -14,7 +14,7 @@ from typing import Any
 from pyarrow import fs
 
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial, KeyMaterialStore, stores_in
+from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial, KeyMaterialStore, list_stores
 from pqext.core.encryption.keytools.wrapping import (
     FileKeyUnwrapper,
     FileKeyWrapper,
@@ -156,7 +156,7 @@ class CryptoFactory:
         """
         self._caches.written_keks.clear()
         lifetime = cache_lifetime.total_seconds()
-        stores = stores_in(os.fspath(parquet_file_path), filesystem)
+        stores = list_stores(os.fspath(parquet_file_path), filesystem)
         if not stores:
             raise EncryptionError(
                 "no key material in the folder; to rotate keys with internal key material, rewrite the files",

@@ -191,7 +191,7 @@ class KeyMaterialStore:
             raise
 
 
-def stores_in(folder: str, filesystem: fs.FileSystem | None = None) -> list[KeyMaterialStore]:
+def list_stores(folder: str, filesystem: fs.FileSystem | None = None) -> list[KeyMaterialStore]:
     """Return a store for each key material file in ``folder``, sorted by file name. The files are not read."""
     own = filesystem if filesystem is not None else fs.LocalFileSystem()
     names = sorted(info.base_name for info in own.get_file_info(fs.FileSelector(folder)))

@@ -54,7 +54,7 @@ class FlatLookup(ColumnWindows):
         return self._read_all()[0]
 
     def raw(self) -> Bytes:
-        """Return the equivalent Thrift footer."""
+        """Return the complete footer, converted to serialised Thrift."""
         return self._read_all()[1]
 
     def _read_all(self) -> tuple[FileMetaData, Bytes]:
@@ -109,7 +109,7 @@ class FlatLookup(ColumnWindows):
         result = self._decode_struct(RowGroup, self.flat.group(position))
         result.columns = IndexedStructs(
             self, self._leaves, partial(self._chunk, row_group=position),
-            lambda whole: whole.row_groups[position].columns, partial(self.chunk_place, row_group=position),
+            lambda whole: whole.row_groups[position].columns, partial(self.locate_chunk, row_group=position),
         )
         return result
 

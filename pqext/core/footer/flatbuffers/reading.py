@@ -72,7 +72,7 @@ class EmbeddedFooter:
     thrift_crc: int
     body: Bytes
 
-    def agrees(self, footer: Bytes) -> bool:
+    def matches(self, footer: Bytes) -> bool:
         """Return whether the footer was created from the fields of this serialised Thrift footer."""
         return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
 
@@ -111,9 +111,9 @@ def parse_frame(footer: Bytes) -> EmbeddedFooter:
     end = footer[stop:-1].tobytes()
     if end[12:] != FLATBUFFERS.bytes:
         raise CorruptFileError("the file does not end with a FlatBuffers footer")
-    size = size_of(end, stop)
+    size = tables_size(end, stop)
     payload = footer[stop - size : stop]
-    check(payload, end)
+    verify_checksum(payload, end)
     return parse(payload)
 
 
@@ -127,10 +127,10 @@ def parse(payload: Bytes) -> EmbeddedFooter:
     return EmbeddedFooter(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
 
 
-def agrees(footer: Bytes) -> bool:
+def has_matching_footer(footer: Bytes) -> bool:
     """Return whether a serialised Thrift footer ends in a valid FlatBuffers footer that was created from it."""
     try:
-        return parse_frame(footer).agrees(footer)
+        return parse_frame(footer).matches(footer)
     except ParquetError:
         return False
 
@@ -141,7 +141,7 @@ def build_file_end(tables: bytes) -> bytes:
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
 
 
-def size_of(trailer: bytes, available: int) -> int:
+def tables_size(trailer: bytes, available: int) -> int:
     """Return the size of the tables from the ``trailer`` that follows them.
 
     The trailer consists of the CRC-32 of the tables, their size, and the CRC-32 of the size. Raises
@@ -161,13 +161,13 @@ def check_limit(size: int, limits: Limits) -> None:
         raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
 
 
-def check(footer: Bytes, trailer: bytes) -> None:
+def verify_checksum(footer: Bytes, trailer: bytes) -> None:
     """Raise ``CorruptFileError`` if ``footer`` does not match the checksum at the start of ``trailer``."""
     if crc32(footer.data) != int.from_bytes(trailer[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
 
 
-def tables_of(serialised_footer: bytes) -> bytes:
+def encode_tables(serialised_footer: bytes) -> bytes:
     """Convert a serialised FileMetaData to a FlatBuffers footer.
 
     Raises ``ValueError`` if it cannot be represented (:func:`pqext.core.kernels.flatbuffers.from_thrift.convert`).
@@ -180,7 +180,7 @@ def tables_of(serialised_footer: bytes) -> bytes:
     return b"".join([tables[:at], distance, tables[at + 4 :], size, extension])
 
 
-def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
+def encode_with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
     """Serialise the footer with an embedded FlatBuffers footer.
 
     Returns the bytes and None or, if the FlatBuffers footer is too long, the bytes without it and the reason. Raises
@@ -189,7 +189,7 @@ def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+flatbuffers' uses the same extension as extensions['file']: omit one of them")
     serialised = encode(metadata)
-    extension = build_extension(tables_of(serialised), serialised[:-1])
+    extension = build_extension(encode_tables(serialised), serialised[:-1])
     return append_readable(serialised, extension, "a FlatBuffers footer")
 
 
@@ -208,10 +208,10 @@ def read_standalone(source: Source, limits: Limits, end: int | None = None) -> F
         raise CorruptFileError(f"not a Parquet file: it has {source.size} bytes", path=source.path)
     try:
         tail = source.read(about, TAIL_BYTES, is_metadata=True).tobytes()
-        size = size_of(tail, about - len(MAGIC))
+        size = tables_size(tail, about - len(MAGIC))
         check_limit(size, limits)
         tables = source.read(about - size, size, is_metadata=True)
-        check(tables, tail)
+        verify_checksum(tables, tail)
         source.add_metadata(about - size)
         return _open_footer(tables.tobytes(), about - size, size, limits, source.path, "flatbuffers")
     except ParquetError as error:
@@ -227,22 +227,21 @@ def open_embedded(footer: Bytes, offset: int, limits: Limits, path: str | None) 
     return _open_footer(tables, offset, len(footer), limits, path, "thrift+flatbuffers")
 
 
-def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
-    """Choose between a Thrift footer and the FlatBuffers footer in it. Issue a warning if they differ.
+def choose_footer(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
+    """Return the FlatBuffers footer in a Thrift footer if the Thrift footer is corrupt; None to use the Thrift footer.
 
-    Return None to use the Thrift footer, which takes precedence unless it is corrupt. It is considered corrupt if it
-    contradicts itself, or if only a few adjacent bytes differ from the Thrift footer that the FlatBuffers footer was
-    created from.
+    The Thrift footer is considered corrupt if it contradicts itself, or if only a few adjacent bytes differ from the
+    Thrift footer that the FlatBuffers footer was created from. Issue a warning if the footers differ.
     """
     try:
         held = parse_frame(footer)
-        if held.agrees(footer):
+        if held.matches(footer):
             return None
         opened = open_embedded(footer, offset, limits, path)
     except ParquetError as error:
         _warn(path, f"ignored the footer's FlatBuffers copy: {error.message}")
         return None
-    fault = _fault(footer, offset, limits, path) or _damage(footer, held, opened.raw)
+    fault = _describe_contradiction(footer, offset, limits, path) or _describe_changed_bytes(footer, held, opened.raw)
     if fault is None:
         _warn(path, "the Thrift footer and its FlatBuffers copy differ; the Thrift footer is used")
         return None
@@ -262,7 +261,7 @@ def open_fallback(
     return opened
 
 
-def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
+def _describe_contradiction(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
     """Describe a contradiction within a serialised Thrift footer, or between the footer and the data size before it.
 
     Return None if there is no contradiction.
@@ -288,7 +287,7 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
         return error.message
 
 
-def _damage(footer: Bytes, embedded_footer: EmbeddedFooter, raw: Bytes) -> str | None:
+def _describe_changed_bytes(footer: Bytes, embedded_footer: EmbeddedFooter, raw: Bytes) -> str | None:
     """Describe the changed bytes if the Thrift footer differs from the original in one location only.
 
     Return None otherwise.

@@ -41,7 +41,7 @@ class IndexedFooter(LookupFooter):
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
         """Return the schema. Its columns are resolved on access."""
-        return from_table(self.lookup, limits, path)
+        return schema_from_table(self.lookup, limits, path)
 
 
 def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> IndexedFooter | None:
@@ -97,7 +97,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
     return Lookup(source, offset, length, root, crcs, start - offset, limits)
 
 
-def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
+def schema_from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
     """Return the schema, like :func:`pqext.core.schema.lazy_tree.from_elements`. Columns are resolved on access.
 
     If the table does not match the schema, issue a warning and resolve all columns.
@@ -143,7 +143,7 @@ class TopColumns(Group):
         return self._lookup.root.tops
 
     def _all(self) -> SchemaNode:
-        """Return the root of the complete schema, for columns that the table does not locate."""
+        """Return the root of the complete schema, after checking that the jump table matches it."""
         if self._whole is None:
             self._whole = from_elements(self._lookup.complete().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
@@ -161,7 +161,7 @@ class TopColumns(Group):
             return result
 
     def _by_table(self, position: int) -> SchemaNode:
-        _, _, first, _, _, last = self._lookup.top(position)
+        _, _, first, _, _, last = self._lookup.top_column(position)
         elements = [SchemaElement(name="", num_children=1), *self._lookup.column_elements(position)]
         tree = Tree(elements, self._limits, self._path, first)
         if len(tree.leaf_elements) != last - first:
@@ -197,11 +197,11 @@ class TopColumns(Group):
         self._found[name] = (results[0], len(results) == 1) if results else (None, True)
         return self._found[name]
 
-    def over_leaf(self, leaf: int) -> SchemaNode:
+    def ancestor_of_leaf(self, leaf: int) -> SchemaNode:
         """Return the top-level column that contains the leaf, or is the leaf."""
         if self._whole is None and not self._lookup.is_whole:
             try:
-                return self[self._lookup.over_leaf(leaf)]
+                return self[self._lookup.ancestor_of_leaf(leaf)]
             except ParquetError as error:
                 self._all()
                 warn_about_jump_table(self._path, error)

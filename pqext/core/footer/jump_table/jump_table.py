@@ -68,19 +68,19 @@ class Root:
     crc_list: int
 
     @property
-    def tops_at(self) -> int:
+    def top_columns_offset(self) -> int:
         """Offset of the top-level columns in the sections, after the name hashes."""
         return self.tops * NAME_BYTES
 
     @property
-    def groups_at(self) -> int:
+    def row_groups_offset(self) -> int:
         """Offset of the row groups in the sections."""
-        return self.tops_at + (self.tops + 1) * TOP_BYTES
+        return self.top_columns_offset + (self.tops + 1) * TOP_BYTES
 
     @property
-    def places_at(self) -> int:
+    def chunk_offsets_offset(self) -> int:
         """Offset of the column chunks' offsets in the sections."""
-        return self.groups_at + self.row_groups * GROUP_BYTES
+        return self.row_groups_offset + self.row_groups * GROUP_BYTES
 
     @property
     def thrift_blocks(self) -> int:
@@ -125,14 +125,14 @@ class Root:
             *((result.orders_header, result.orders_start, result.orders_end) if result.order_bytes else ()),
             result.thrift_bytes,
         )
-        sections = result.places_at + (result.columns + 1) * result.row_groups * PLACE_BYTES
+        sections = result.chunk_offsets_offset + (result.columns + 1) * result.row_groups * PLACE_BYTES
         is_whole = list(lists) == sorted(lists) and sections == result.section_bytes
         if not is_whole or result.block_bytes < LEAST_BLOCK_BYTES:
             raise CorruptFileError("the jump table's root is inconsistent")
         return result
 
 
-def fits(footer: bytes) -> bool | None:
+def has_correct_table(footer: bytes) -> bool | None:
     """Return whether the jump table of a serialised footer is correct; None if there is no jump table.
 
     Raises ``CorruptFileError`` for a corrupt frame.
@@ -203,12 +203,12 @@ def build(serialised_footer: bytes) -> bytes | None:
     return sections + listed + root.encode()
 
 
-def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """Serialise the footer with its jump table. Return the bytes and None.
+def encode_with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
+    """Serialise the footer with its jump table. Return the bytes, and None or the reason why the table is missing.
 
-    If the table would be too long, return the bytes without it and the reason. For an unusual footer (:func:`build`),
-    return the bytes without a table, and None. Raises ``ValueError`` if the footer has another extension, because
-    readers locate the table from the end of the file.
+    The table is omitted with a reason if it would be too long, and without one from an unusual footer (:func:`build`).
+    Raises ``ValueError`` if the footer has another extension, because readers locate the table from the end of the
+    file.
     """
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+index' uses the same extension as extensions['file']: omit one of them")

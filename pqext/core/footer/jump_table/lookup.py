@@ -1,5 +1,9 @@
 """Look up structures of a footer with its jump table, reading only the bytes around them.
 
+A few blocks of a 100 MB footer are read, and each is verified with a CRC in the table. If the table does not match the
+footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if a
+large part of it is accessed.
+
 Of a footer of 100 MB, a few blocks are read. Each is verified with a CRC in the table. If the table does not match the
 footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if
 a large part of it is accessed.
@@ -52,13 +56,13 @@ class TableBlocks:
         self._starts = offset, offset + sections
         self._blocks: dict[int, Any] = {}
 
-    def hold(self, spans: Iterable[tuple[int, int]], *, of_sections: bool = False) -> dict[int, Any]:
-        """Fetch spans of the footer, or of the table's sections; return the cached blocks.
+    def load_blocks(self, spans: Iterable[tuple[int, int]], *, in_sections: bool = False) -> dict[int, Any]:
+        """Fetch the blocks that contain ``spans`` of the footer, or of the table's sections; return all cached blocks.
 
         Raises ``CorruptFileError`` if a span is out of range or does not match its checksums.
         """
-        size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
-        end = self._root.section_bytes if of_sections else self._root.thrift_bytes
+        size, first_block = self._root.block_bytes, self._root.thrift_blocks if in_sections else 0
+        end = self._root.section_bytes if in_sections else self._root.thrift_bytes
         blocks = self._blocks  # another thread may replace it
         missing: set[int] = set()
         for start, stop in spans:
@@ -69,7 +73,7 @@ class TableBlocks:
         requested = sorted([block for block in missing if first_block + block not in blocks])
         if not requested:
             return blocks
-        base = self._starts[of_sections]
+        base = self._starts[in_sections]
         ranges = [(base + block * size, min(size, end - block * size)) for block in requested]
         for block, data in zip(requested, self._source.read_many(ranges, is_metadata=True), strict=True):
             piece = data.data
@@ -79,13 +83,13 @@ class TableBlocks:
             self.spent += len(piece)
         return blocks
 
-    def span(self, start: int, stop: int, *, of_sections: bool = False) -> bytes:
+    def span(self, start: int, stop: int, *, in_sections: bool = False) -> bytes:
         """Return verified bytes of the footer, or of the table's sections, from ``start`` to ``stop``."""
-        size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
+        size, first_block = self._root.block_bytes, self._root.thrift_blocks if in_sections else 0
         first, last = start // size, (stop - 1) // size
         blocks = self._blocks
         if not 0 <= start < stop or first_block + first not in blocks or first != last:
-            blocks = self.hold([(start, stop)], of_sections=of_sections)
+            blocks = self.load_blocks([(start, stop)], in_sections=in_sections)
             if start == stop:
                 return b""
         if first == last:
@@ -95,7 +99,7 @@ class TableBlocks:
 
     def numbers(self, position: int, count: int) -> list[int]:
         """Return ``count`` 32-bit numbers from offset ``position`` in the sections."""
-        result: list[int] = np.frombuffer(self.span(position, position + 4 * count, of_sections=True), "<u4").tolist()
+        result: list[int] = np.frombuffer(self.span(position, position + 4 * count, in_sections=True), "<u4").tolist()
         return result
 
     def clear(self) -> None:
@@ -174,7 +178,7 @@ class Lookup(ColumnWindows):
         spans = list(zip(starts, stops, strict=True))
         counted = ((root.schema_header, root.schema_start, root.elements),
                    (root.groups_header, root.groups_start, root.row_groups))
-        self._blocks.hold([*spans, *[element[:2] for element in counted]])
+        self._blocks.load_blocks([*spans, *[element[:2] for element in counted]])
         kept = _EMPTY_LIST.join([self._blocks.span(*span) for span in spans])
         result, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
         if end != len(kept) + 1 or len(result.schema) or len(result.row_groups) or not all(
@@ -214,19 +218,19 @@ class Lookup(ColumnWindows):
             self,
             self.root.columns,
             lambda column: self._chunk(column, position),
-            lambda whole: whole.row_groups[position].columns, lambda column: self.chunk_place(column, position),
+            lambda whole: whole.row_groups[position].columns, lambda column: self.locate_chunk(column, position),
         )
         return result
 
     def _window_of_groups(self, first: int, stop: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         root = self.root
         count = stop - first
-        at = root.groups_at + first * GROUP_BYTES
-        last = root.places_at + (root.columns * root.row_groups + first) * PLACE_BYTES
-        self._blocks.hold([(at, at + count * GROUP_BYTES), (last, last + count * PLACE_BYTES)], of_sections=True)
+        at = root.row_groups_offset + first * GROUP_BYTES
+        last = root.chunk_offsets_offset + (root.columns * root.row_groups + first) * PLACE_BYTES
+        self._blocks.load_blocks([(at, at + count * GROUP_BYTES), (last, last + count * PLACE_BYTES)], in_sections=True)
         heads, ends = self._blocks.numbers(at, 3 * count), self._blocks.numbers(last, count)
         spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(count)]
-        self._blocks.hold(span for pair in spans for span in pair)
+        self._blocks.load_blocks(span for pair in spans for span in pair)
         parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
         groups = build_list(_Groups, len(parts), parts, self.limits, self.path).items
         return groups, [(before[1], behind[0]) for before, behind in spans]
@@ -234,7 +238,7 @@ class Lookup(ColumnWindows):
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
         """Return the chunks of one column in several row groups. They are fetched together."""
         groups = self.root.row_groups
-        at = self.root.places_at + (column * groups + first) * PLACE_BYTES
+        at = self.root.chunk_offsets_offset + (column * groups + first) * PLACE_BYTES
         if groups <= WINDOW:  # the offsets of the next column follow immediately
             places = self._blocks.numbers(at, 2 * groups)
         else:
@@ -244,7 +248,7 @@ class Lookup(ColumnWindows):
         for (start, end), (least, most) in zip(spans, self._window(first)[1], strict=True):
             if not least < start < end <= most:
                 raise CorruptFileError("the jump table refers to a chunk of another row group")
-        self._blocks.hold(spans)
+        self._blocks.load_blocks(spans)
         return self._build_chunks(len(spans), [self._blocks.span(*span) for span in spans])
 
     def _order(self, column: int) -> ColumnOrder:
@@ -255,16 +259,19 @@ class Lookup(ColumnWindows):
 
     def schema_root(self) -> SchemaElement:
         """Return the first element of the schema."""
-        data = self._blocks.span(self.root.schema_start, self.top(0)[0])
+        data = self._blocks.span(self.root.schema_start, self.top_column(0)[0])
         return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
 
-    def top(self, position: int) -> list[int]:
-        """Return offset in the footer, element and first leaf of a top-level column, and then of its successor."""
-        return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
+    def top_column(self, position: int) -> list[int]:
+        """Return the footer offset, schema element and first leaf of a top-level column, followed by those of the next
+        column.
+        """
+        start = self.root.top_columns_offset + position * TOP_BYTES
+        return self._blocks.numbers(start, 3 if position == self.root.tops else 6)
 
     def column_elements(self, position: int) -> list[SchemaElement]:
         """Return the schema elements of a top-level column, beginning with its own element."""
-        place, element, _, stop, last, _ = self.top(position)
+        place, element, _, stop, last, _ = self.top_column(position)
         data, at = self._blocks.span(place, stop), 0
         results = []
         while at < len(data):
@@ -274,11 +281,11 @@ class Lookup(ColumnWindows):
             raise CorruptFileError("the jump table does not match the schema")
         return results
 
-    def over_leaf(self, leaf: int) -> int:
+    def ancestor_of_leaf(self, leaf: int) -> int:
         """Return the position of the top-level column that contains the leaf, or is the leaf."""
         if self.root.tops == self.root.columns:
             return leaf
-        return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
+        return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top_column(at)[2]) - 1
 
     def find_columns(self, name: bytes) -> list[int] | None:
         """Return the positions of top-level columns whose name hash matches ``name``, in order.

@@ -1,6 +1,6 @@
 """Encodings of values, one module each, by their number in the format.
 
-A module defines ``decode_fixed_width`` (values of a fixed width, as dense bytes) and ``byte_arrays`` (slots appended to
-a builder). If pqext writes the encoding, the module also defines ``encode`` for the values of a page. To add an
-encoding, write its module and enter it in ``table``.
+A module defines ``decode_fixed_width`` (values of a fixed width, as dense bytes) and ``decode_byte_arrays`` (slots
+appended to a builder). If pqext writes the encoding, the module also defines ``encode`` for the values of a page. To
+add an encoding, write its module and enter it in ``table``.
 """

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pqext.core.base.buffers import Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings import alp
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
@@ -26,11 +26,11 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     kind = _OUTPUT.get(physical)
     if kind is None:
         raise CorruptFileError(f"encoding ALP is invalid for {physical.name} columns")
-    for page, _, part in parts(run, width, out):
+    for page, _, part in split_output(run, width, out):
         alp.decode_into(page, part.view(kind))
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Raise ``CorruptFileError``, since ALP does not encode byte arrays."""

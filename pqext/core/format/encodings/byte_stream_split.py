@@ -8,7 +8,7 @@ import pyarrow as pa
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings import plain
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings import byte_stream_split
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
@@ -21,7 +21,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     """Decode values of a fixed width into ``out``. The streams must end where the page ends."""
     if physical not in _SPLIT:
         raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT is invalid for {physical.name} columns")
-    for page, count, part in parts(run, width, out):
+    for page, count, part in split_output(run, width, out):
         if len(page) != count * width:
             raise CorruptFileError(
                 f"a BYTE_STREAM_SPLIT page of {len(page)} bytes does not contain {count} values of {width} bytes"
@@ -29,7 +29,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
         byte_stream_split.join_streams(page, width, part)
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Raise ``CorruptFileError``, since BYTE_STREAM_SPLIT does not encode byte arrays."""

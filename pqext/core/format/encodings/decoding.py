@@ -46,7 +46,7 @@ class Decoder(Protocol):
     ) -> None:
         """Fill ``out`` with the run's values, ``width`` bytes each without gaps. Booleans take one byte each."""
 
-    def byte_arrays(
+    def decode_byte_arrays(
         self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts,
         dictionary: Dictionary | None,
     ) -> None:
@@ -56,16 +56,16 @@ class Decoder(Protocol):
         """
 
 
-def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
-    """Yield each page, its number of values, and its slice of ``out``."""
+def split_output(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
+    """Yield each page of ``run``, its number of values, and the slice of ``out`` to decode them into."""
     at = 0
     for page, count in zip(run.pages, run.counts, strict=True):
         yield page, count, out[at : at + count * width]
         at += count * width
 
 
-def slot_parts(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
-    """Yield each page, its number of values, its slice of ``present``, and its number of slots."""
+def split_slots(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
+    """Yield each page of ``run``, its number of values, its slice of ``present``, and its number of slots."""
     at = 0
     for page, count, number in zip(run.pages, run.counts, slot_counts.tolist(), strict=True):
         yield page, count, present[at : at + number], number
@@ -76,4 +76,4 @@ class Encoder(Protocol):
     """Interface of an encoding for the writer."""
 
     def encode(self, values: pa.Array) -> Bytes:
-        """Encode a page of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""
+        """Encode a dense array of a physical Arrow type (see ``core.schema.types.leaf``) as the values of one page."""

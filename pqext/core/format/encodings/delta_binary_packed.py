@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings import delta
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
@@ -25,11 +25,11 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     kind = _OUTPUT.get(physical)
     if kind is None:
         raise CorruptFileError(f"encoding DELTA_BINARY_PACKED is invalid for {physical.name} columns")
-    for page, _, part in parts(run, width, out):
+    for page, _, part in split_output(run, width, out):
         delta.decode_into(page, part.view(kind))
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Raise ``CorruptFileError``, since DELTA_BINARY_PACKED does not encode byte arrays."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, Bytes, view
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts, slot_parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output, split_slots
 from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.format.encodings.delta_length_byte_array import spans
 from pqext.core.format.metadata import Type
@@ -25,15 +25,15 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     """Decode FIXED_LEN_BYTE_ARRAY values into ``out``. The encoding stores their lengths too."""
     if physical != Type.FIXED_LEN_BYTE_ARRAY:
         raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY is invalid for {physical.name} columns")
-    for page, count, part in parts(run, width, out):
+    for page, count, part in split_output(run, width, out):
         part[:] = _join(page, count, count * width, width)[0]
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays. A long prefix may be repeated any number of times, so the builder limits the total size."""
-    for page, count, flags, number in slot_parts(run, present, slot_counts):
+    for page, count, flags, number in split_slots(run, present, slot_counts):
         data, lengths = _join(page, count, builder.room, -1, builder.claim)
         builder.append_run(data, lengths, flags, number)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.encodings.decoding import Counts, Dictionary, slot_parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_slots
 from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
@@ -20,11 +20,11 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY is invalid for {physical.name} columns")
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays, which are stored after all their lengths."""
-    for page, count, flags, number in slot_parts(run, present, slot_counts):
+    for page, count, flags, number in split_slots(run, present, slot_counts):
         lengths, data = decode_lengths(page, count)
         builder.append_run(data, lengths, flags, number)
 

@@ -20,7 +20,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     rle.look_up_run(run, result.data, width, result.count, out)
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays by dictionary look-up."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, numbers, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.usage import Account
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_plain
 from pqext.core.kernels.encodings.page_run import PageRun
@@ -25,13 +25,13 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     if physical != Type.BOOLEAN:
         run.copy_into(width, out)
         return
-    for page, count, part in parts(run, 1, out):
+    for page, count, part in split_output(run, 1, out):
         if len(page) * 8 < count:
             raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
         part[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays with length prefixes."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.encodings.decoding import Counts, Dictionary, split_output
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings import rle, rle_encode
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
@@ -19,7 +19,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
     """Decode booleans, which have a 4-byte length prefix in pages of either version."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError(f"encoding RLE is invalid for {physical.name} columns")
-    for page, count, part in parts(run, 1, out):
+    for page, count, part in split_output(run, 1, out):
         if not count:
             continue
         length = int.from_bytes(page[:4], "little")
@@ -28,7 +28,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
         rle.decode_into(page[4 : 4 + length], 1, 2, part)
 
 
-def byte_arrays(
+def decode_byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Raise ``CorruptFileError``, since RLE does not encode byte arrays."""

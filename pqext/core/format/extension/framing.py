@@ -46,7 +46,7 @@ def frame(payload: bytes, uuid: UUID) -> bytes:
 
 
 def owner(extension: bytes) -> UUID | None:
-    """Return the UUID of the frame that ``extension`` consists of; None if its length or a checksum is wrong."""
+    """Return the UUID of the frame that fills ``extension``; None if ``extension`` is not a valid frame."""
     if len(extension) < FRAME_BYTES:
         return None
     uuid = UUID(bytes=extension[-16:])
@@ -69,7 +69,7 @@ def unframe(extension: bytes, uuid: UUID) -> bytes | None:
         raise CorruptFileError(
             f"extension {uuid} has {len(extension) - FRAME_BYTES} bytes of payload, but declares {size}"
         )
-    return checked_payload(extension[:size], extension[size : size + 4], uuid)
+    return check_payload(extension[:size], extension[size : size + 4], uuid)
 
 
 def _uint32(value: int) -> bytes:
@@ -89,7 +89,7 @@ def payload_size(end: bytes, available: int, uuid: UUID) -> int:
     return size
 
 
-def checked_payload(payload: bytes, crc: bytes, uuid: UUID) -> bytes:
+def check_payload(payload: bytes, crc: bytes, uuid: UUID) -> bytes:
     if _uint32(crc32(payload)) != crc:
         raise CorruptFileError(f"the payload of extension {uuid} does not match its checksum")
     return payload

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from pqext.core.format.extension.framing import ExtensionContainer
-from pqext.core.format.extension.structure import holds_header, set_extension, walk_extensions
+from pqext.core.format.extension.structure import may_contain_extension, set_extension, walk_extensions
 from pqext.core.format.metadata import ColumnChunk, FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct
 
@@ -23,7 +23,7 @@ _STEP = re.compile(r"(\w+)(?:\[(\d+|\*)\])?")
 _LISTS = {field.name for field in FileMetaData.fields if field.is_list and not isinstance(field.type, str)}
 
 
-def check(extensions: Mapping[str, Payload]) -> None:
+def check_extensions(extensions: Mapping[str, Payload]) -> None:
     """Raise ``TypeError`` for a path that is not text, or a payload other than bytes or a mapping of UUIDs to bytes."""
     for path, payload in extensions.items():
         if not isinstance(path, str):
@@ -77,7 +77,7 @@ def _select_structs(struct: Struct, path: str, name: str, position: str | None) 
     return [value]
 
 
-def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Collection[str]) -> None:
+def apply_extensions(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Collection[str]) -> None:
     """Set the extensions at metadata paths.
 
     The leaf paths ``columns`` are skipped, since their chunks already have them.
@@ -93,6 +93,6 @@ def list_extensions(metadata: FileMetaData, raw: bytes | None) -> Iterator[tuple
 
     ``raw`` is the serialised footer if available, for a quick check.
     """
-    if raw is None or holds_header(raw):
+    if raw is None or may_contain_extension(raw):
         for path, payload in walk_extensions(metadata):
             yield path or FILE, payload

@@ -7,7 +7,7 @@ the specification is written by default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from pqext.core.base.limits import OWN_METADATA
@@ -89,7 +89,7 @@ def extensions(struct: Struct) -> bytes | None:
     return payloads[-1] if payloads else None
 
 
-def holds_header(data: bytes) -> bool:
+def may_contain_extension(data: bytes) -> bool:
     """Return whether these serialised structures may contain an extension. False is definitive."""
     return any(header[1:] in data for header in HEADERS.values())
 
@@ -110,7 +110,9 @@ def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes
         if isinstance(value, Struct):
             yield from walk_extensions(value, f"{prefix}{field.name}")
         elif isinstance(value, (list, tuple, LazyStructs)):
-            positions = value.iter_positions(holds_header) if isinstance(value, LazyStructs) else range(len(value))
+            positions: Iterable[int] = range(len(value))
+            if isinstance(value, LazyStructs):
+                positions = value.iter_positions(may_contain_extension)
             for position in positions:
                 element = value[position]
                 if isinstance(element, Struct):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pqext.core.base.errors import warn
-from pqext.core.io.sources.remote import RemoteSource, Version, with_retries
+from pqext.core.io.sources.remote import RemoteSource, Version, call_with_retries
 from pqext.core.io.sources.store import ListedFile, Store, Upload, temporary_path
 from pqext.core.io.sources.store_errors import StoreErrorContext
 
@@ -50,7 +50,7 @@ class ArrowStore(Store):
                     raise IsADirectoryError(21, "it is a folder", name) from None
                 raise
 
-        file = with_retries(self, name, "the file", attempt, opening=True)
+        file = call_with_retries(self, name, "the file", attempt, is_opening=True)
         return ArrowFile(self, path, name, file)
 
     def files(self, path: str) -> list[ListedFile]:
@@ -60,7 +60,7 @@ class ArrowStore(Store):
             infos: list[fs.FileInfo] = self.filesystem.get_file_info(selector)
             return infos
 
-        infos = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
+        infos = call_with_retries(self, self.name(path), "the list of files", attempt, is_opening=True)
         files = [info for info in infos if info.is_file]
         if self.filesystem.type_name in _KEY_STORES and any("//" in info.path for info in files):
             odd = [info.path for info in files if "//" in info.path]
@@ -119,7 +119,7 @@ class ArrowFile(RemoteSource):
                 return self._store.version(self._path, file), file.size()
 
         self.usage.add_fetch(0, 0.0)
-        version, size = with_retries(self._store, self.path or "", "the version of the file", attempt)
+        version, size = call_with_retries(self._store, self.path or "", "the version of the file", attempt)
         if size != self.size or str(version) != str(self.version):
             raise self.changed_error(f"{version} with {size} bytes")
 

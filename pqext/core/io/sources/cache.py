@@ -44,7 +44,7 @@ class CachedRanges:
                     self.size += len(part)
 
     def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
-        """Return the offsets and bytes of the cached ranges after ``start``.
+        """Return the offset and bytes of each cached range from offset ``start`` on.
 
         Of a range that begins before ``start``, the bytes from ``start`` are copied.
         """
@@ -120,7 +120,7 @@ class MetadataCache:
             self._files.weigh(file, entry[1].size + _ENTRY)
 
     @property
-    def held_bytes(self) -> int:
+    def cached_bytes(self) -> int:
         """Number of cached bytes."""
         return sum(ranges.size for _, ranges in self._files.values())
 

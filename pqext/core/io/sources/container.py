@@ -1,6 +1,6 @@
 """Write pending files to a Google Cloud Storage bucket or an Azure container.
 
-Pending files are stored under hidden keys until the store copies them to their final keys. A copy within a bucket
+PendingUpload files are stored under hidden keys until the store copies them to their final keys. A copy within a bucket
 transfers no data through this machine. Small files are claimed with conditional writes, which need ``obstore`` (extra
 ``remote``) because pyarrow does not support them.
 """
@@ -19,7 +19,7 @@ from pqext.core.base.local_paths import split_uri
 from pqext.core.io.sources.pending_files import (
     PENDING_FOLDER,
     KeyErrorContext,
-    Pending,
+    PendingUpload,
     UnfinishedFile,
     check_manifest_size,
 )
@@ -70,7 +70,7 @@ class Container:
         inside = f"{self.prefix}/" if self.prefix else ""
         return f"{inside}{PENDING_FOLDER}/{uuid.uuid4().hex}/{key.removeprefix(inside)}"
 
-    def complete(self, key: str, pending: Pending) -> None:
+    def complete(self, key: str, pending: PendingUpload) -> None:
         """Copy a pending file to ``key``, unless this was already done."""
         import obstore
 
@@ -204,11 +204,11 @@ class CopiedFile:
         self._container.call(self._key, lambda: self._stream.write(data))
         return len(data)
 
-    def finish(self) -> Pending:
+    def finish(self) -> PendingUpload:
         """Store the remaining bytes, and return the pending file."""
         self.write(b"")
         self._container.call(self._key, lambda: self._stream.close())
-        return Pending(self._pending_key)
+        return PendingUpload(self._pending_key)
 
     def abort(self) -> None:
         """Delete the file. Never raises."""

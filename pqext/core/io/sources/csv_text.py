@@ -1,8 +1,8 @@
 """Prepare the text of CSV files for the parser: convert it to UTF-8 and remove leading lines and comment lines.
 
 Arrow's parser reads only UTF-8 and does not support comments. :class:`CsvText` is a file with text that the parser can
-read, and ``with_names`` adds column names to its errors. A file that ends within quotes is an error, because all rows
-after an unclosed quote would become one field.
+read, and :func:`add_column_name` adds column names to its errors. A file that ends within quotes is an error, because
+all rows after an unclosed quote would become one field.
 """
 
 from __future__ import annotations
@@ -193,10 +193,10 @@ def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is
     return (counts[:-1] if is_cut and len(counts) > 1 else counts) or [0]
 
 
-def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
+def add_column_name(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
     """Add the column name and the row to the message of an error of Arrow's CSV reader. The heading is row 1.
 
-    >>> with_names("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
+    >>> add_column_name("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
     "row 3, column 'b': CSV conversion error to int64: invalid value 'x'"
     """
     match = _ARROW_COLUMN.match(reason)
@@ -208,13 +208,13 @@ def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
     return f"{where}column {column}: {reason[match.end():]}"
 
 
-def column_of(reason: str) -> int | None:
-    """Return the position of the column in an error of Arrow's CSV reader; None for other errors."""
+def error_column(reason: str) -> int | None:
+    """Return the position of the column that an error of Arrow's CSV reader names; None for other errors."""
     match = _ARROW_COLUMN.match(reason)
     return None if match is None else int(match[1])
 
 
-def is_bad_text(reason: str) -> bool:
+def is_encoding_error(reason: str) -> bool:
     """Return whether an error of Arrow's CSV reader reports text that is not UTF-8."""
     return "invalid UTF8" in reason
 
@@ -330,7 +330,7 @@ class EndMarkedFile:
             raise LimitError(f"column names cannot be read: {error}") from None
         return [name.encode("latin-1").decode(errors="replace") for name in names], bool(text.read(1))
 
-    def is_met(self, row: Any) -> bool:
+    def is_marker_line(self, row: Any) -> bool:
         """Return whether a rejected row is the marker line, and record it in ``seen``."""
         result = self._line is not None and row.text.encode() == self._line
         self.seen |= result

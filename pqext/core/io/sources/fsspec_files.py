@@ -10,7 +10,7 @@ from math import floor, isfinite
 from typing import Any
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.io.sources.remote import RemoteSource, Version, with_retries
+from pqext.core.io.sources.remote import RemoteSource, Version, call_with_retries
 from pqext.core.io.sources.store import ListedFile, Store, Upload, temporary_path
 from pqext.core.io.sources.store_errors import StoreErrorContext, redact_uri
 
@@ -39,7 +39,7 @@ class FsspecStore(Store):
         return redact_uri(f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}")
 
     def open(self, path: str, name: str) -> FsspecFile:
-        info = with_retries(self, name, "the size of the file", lambda _: self.info(path), opening=True)
+        info = call_with_retries(self, name, "the size of the file", lambda _: self.info(path), is_opening=True)
         if info.get("type") == "directory":
             raise IsADirectoryError(21, "it is a folder", name)
         if info.get("size") is None:
@@ -64,7 +64,9 @@ class FsspecStore(Store):
                     _to_listed_file(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()
                 ]
 
-        files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
+        files: list[ListedFile] = call_with_retries(
+            self, self.name(path), "the list of files", attempt, is_opening=True
+        )
         return files
 
     def create(self, path: str, name: str) -> Upload:
@@ -114,7 +116,7 @@ class FsspecFile(RemoteSource):
 
     def _check_version(self) -> None:
         self.usage.add_fetch(0, 0.0)
-        info = with_retries(
+        info = call_with_retries(
             self._store, self.path or "", "the version of the file", lambda _: self._store.info(self._path)
         )
         version, size = version_of(info), info.get("size")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pqext.core.base.errors import SourceError, UnsupportedError
 from pqext.core.io.sources.locations import locate
-from pqext.core.io.sources.pending_files import KeyErrorContext, Pending, UnfinishedFile, check_manifest_size
+from pqext.core.io.sources.pending_files import KeyErrorContext, PendingUpload, UnfinishedFile, check_manifest_size
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.store_errors import collect_secrets, redact_uri
 from pqext.core.io.sources.uris import s3_arguments
@@ -47,19 +47,19 @@ class Bucket:
         folder: Location = locate(self._uri, None, self._options)
         return folder.with_key(f"{self.name}/{key}")
 
-    def create(self, key: str) -> PartUpload:
+    def create(self, key: str) -> MultipartWriter:
         """Create a file that becomes pending when it is finished."""
-        return PartUpload(self, key)
+        return MultipartWriter(self, key)
 
     def begin(self, key: str) -> str:
         """Begin an upload and return its id."""
         return self._field("UploadId", "create_multipart_upload", key)
 
-    def part(self, key: str, upload: str, number: int, data: bytes) -> str:
+    def upload_part(self, key: str, upload: str, number: int, data: bytes) -> str:
         """Store a part and return its etag. Parts are numbered from 1."""
         return self._field("ETag", "upload_part", key, UploadId=upload, PartNumber=number, Body=data)
 
-    def complete(self, key: str, pending: Pending) -> None:
+    def complete(self, key: str, pending: PendingUpload) -> None:
         """Complete an upload as the file at ``key``, unless this was already done."""
         parts = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(pending.etags, 1)]
         try:
@@ -168,8 +168,8 @@ class Bucket:
         return KeyErrorContext(self.url(key), self._secrets)
 
 
-class PartUpload:
-    """Output of a writer that stores its bytes as a multipart upload. :meth:`finish` returns the pending upload."""
+class MultipartWriter:
+    """Output of a writer that uploads its bytes to S3 in parts. :meth:`finish` returns the pending upload."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket = bucket
@@ -191,12 +191,12 @@ class PartUpload:
             self._store(part)
         return len(data)
 
-    def finish(self) -> Pending:
+    def finish(self) -> PendingUpload:
         """Store the remaining bytes, and return the pending upload."""
         if self._buffer or not self._etags:
             self._store(bytes(self._buffer))
             self._buffer.clear()
-        return Pending(self._upload or "", tuple(self._etags))
+        return PendingUpload(self._upload or "", tuple(self._etags))
 
     def abort(self) -> None:
         """Abort the upload. Never raises."""
@@ -207,7 +207,7 @@ class PartUpload:
     def _store(self, part: bytes) -> None:
         if self._upload is None:
             self._upload = self._bucket.begin(self._key)
-        self._etags.append(self._bucket.part(self._key, self._upload, len(self._etags) + 1, part))
+        self._etags.append(self._bucket.upload_part(self._key, self._upload, len(self._etags) + 1, part))
 
 
 def _client(options: Mapping[str, Any]) -> Any:

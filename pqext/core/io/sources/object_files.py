@@ -14,7 +14,7 @@ from typing import Any
 from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.cache import CACHE
-from pqext.core.io.sources.remote import RemoteSource, Version, with_retries
+from pqext.core.io.sources.remote import RemoteSource, Version, call_with_retries
 from pqext.core.io.sources.store import ListedFile, Store, Upload
 from pqext.core.io.sources.store_errors import ResponseError, StoreErrorContext, redact_uri
 
@@ -47,8 +47,8 @@ class ObjectStore(Store):
     def name(self, path: str) -> str:
         return self._base + path
 
-    def for_attempt(self, attempts: int) -> Any:
-        """Return the store for an attempt after ``attempts`` failures."""
+    def store_for_attempt(self, attempts: int) -> Any:
+        """Return the store to use after ``attempts`` failures, with a new connection after the first failure."""
         if attempts and self._make is not None:
             self.store = self._make()
         return self.store
@@ -64,7 +64,7 @@ class ObjectStore(Store):
             if cached is not None and cached[0].startswith("etag "):
                 options["if_none_match"] = cached[0].removeprefix("etag ")
             try:
-                result = obstore.get(self.for_attempt(attempts), path, options=options)
+                result = obstore.get(self.store_for_attempt(attempts), path, options=options)
                 start, stop = result.range
                 meta: Any = result.meta
                 data = view(result.bytes())
@@ -83,15 +83,17 @@ class ObjectStore(Store):
             return None, 0, None
 
         def fetch_size(attempts: int) -> Any:
-            return obstore.head(self.for_attempt(attempts), path)
+            return obstore.head(self.store_for_attempt(attempts), path)
 
         meta: Any = None
         tail: Bytes | None = None
         start = 0
         if self.has_suffix_ranges:
-            meta, start, tail = with_retries(self, name, f"the last {tail_bytes} bytes", fetch_tail, opening=True)
+            meta, start, tail = call_with_retries(
+                self, name, f"the last {tail_bytes} bytes", fetch_tail, is_opening=True
+            )
         if meta is None:
-            meta = with_retries(self, name, "the size of the file", fetch_size, opening=True)
+            meta = call_with_retries(self, name, "the size of the file", fetch_size, is_opening=True)
         file = ObjectFile(self, path, name, meta["size"], version_of(meta))
         file.usage.add_fetch(0 if tail is None else len(tail), 0.0)
         if tail is not None:
@@ -104,12 +106,14 @@ class ObjectStore(Store):
         def attempt(attempts: int) -> list[ListedFile]:
             return [
                 _to_listed_file(meta) for page in obstore.list(
-                    self.for_attempt(attempts), path or None
+                    self.store_for_attempt(attempts), path or None
                 ) for meta in page
             ]
 
         try:
-            files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
+            files: list[ListedFile] = call_with_retries(
+                self, self.name(path), "the list of files", attempt, is_opening=True
+            )
         except FileNotFoundError:
             return []
         return files
@@ -126,7 +130,7 @@ class ObjectStore(Store):
         import obstore
 
         with StoreErrorContext(self.name(path), self.secrets), suppress(FileNotFoundError):
-            obstore.delete(self.for_attempt(0), path)
+            obstore.delete(self.store_for_attempt(0), path)
 
 
 def _to_listed_file(meta: Any) -> ListedFile:
@@ -166,7 +170,7 @@ class ObjectFile(RemoteSource):
     def _request(self, offset: int, length: int, attempts: int) -> Any:
         import obstore
 
-        store = self._store.for_attempt(attempts)
+        store = self._store.store_for_attempt(attempts)
         result = obstore.get(store, self._path, options={"range": (offset, offset + length)})
         meta = result.meta
         version = version_of(meta)

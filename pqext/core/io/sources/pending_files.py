@@ -32,8 +32,8 @@ def check_manifest_size(size: int, path: str) -> None:
 
 
 @dataclass(frozen=True)
-class Pending:
-    """Pending file: the id or key of its upload, and the etags of its parts if it has parts."""
+class PendingUpload:
+    """File that is stored but not yet visible: the id or key of its upload, and the etags of its parts, if any."""
 
     upload: str
     etags: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class UnfinishedFile:
 
 
 class PendingFile(Protocol):
-    """Output of a writer."""
+    """Output of a writer to a store. The file becomes pending when it is finished."""
 
     def seekable(self) -> bool:
         """Return False, since bytes are written in order."""
@@ -57,7 +57,7 @@ class PendingFile(Protocol):
     def write(self, data: Any) -> int:
         """Append ``data``."""
 
-    def finish(self) -> Pending:
+    def finish(self) -> PendingUpload:
         """Finish writing, and return the pending file."""
 
     def abort(self) -> None:
@@ -90,7 +90,7 @@ class PendingStore(Protocol):
     def create(self, key: str) -> PendingFile:
         """Create a file that becomes pending when it is finished."""
 
-    def complete(self, key: str, pending: Pending) -> None:
+    def complete(self, key: str, pending: PendingUpload) -> None:
         """Publish a pending file at ``key``, unless this was already done."""
 
     def abort(self, key: str, upload: str) -> None:

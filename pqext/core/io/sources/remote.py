@@ -62,11 +62,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int], Any], opening: bool = False) -> Any:
+def call_with_retries(
+    store: Store, name: str, subject: str, attempt: Callable[[int], Any], is_opening: bool = False
+) -> Any:
     """Call ``attempt`` with the number of failed attempts and return its result. Transient errors are retried.
 
     Raises a ``SourceError`` that names the requested ``subject``, or ``ChangedFileError`` if the file is missing. With
-    ``opening``, raises ``FileNotFoundError`` if the file is missing, and ``PermissionError`` if access is denied.
+    ``is_opening``, raises ``FileNotFoundError`` if the file is missing, and ``PermissionError`` if access is denied.
     """
     for failed in range(ATTEMPTS):
         try:
@@ -79,10 +81,10 @@ def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int],
             category = classify_error(error)
             text = redact_error(error, store.secrets) + describe_cause(error)
         if category == "missing":
-            if opening:
+            if is_opening:
                 raise FileNotFoundError(2, "file not found, or no permission to access it", name)
             raise ChangedFileError(f"the file was removed while it was read: {subject}: {text}", path=name)
-        if category == "denied" and opening:
+        if category == "denied" and is_opening:
             raise PermissionError(13, f"the store denies access ({text})", name)
         if category != "transient" or failed + 1 == ATTEMPTS:
             attempts = "" if failed == 0 else f" in {failed + 1} attempts"
@@ -257,7 +259,7 @@ class RemoteSource(Source):
             return data
 
         try:
-            data: Bytes = with_retries(self._store, self.path or "", f"{length} bytes at {offset}", attempt)
+            data: Bytes = call_with_retries(self._store, self.path or "", f"{length} bytes at {offset}", attempt)
         except SourceError as error:
             error.locate(offset=offset)
             raise

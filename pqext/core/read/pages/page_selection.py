@@ -134,7 +134,7 @@ class SelectedPages:
     @cached_property
     def is_ordinary(self) -> bool:
         """Whether the offset index covers the complete chunk."""
-        return not self._pages or self._index.accounts_for(self._stop)
+        return not self._pages or self._index.covers_bytes_to(self._stop)
 
     def page_spans(self) -> Iterator[PageSpan]:
         """Yield the spans of the dictionary page and the selected pages."""
@@ -148,7 +148,7 @@ class SelectedPages:
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Yield the dictionary page and the selected pages. Raises ``OffsetIndexError`` if the index is wrong."""
-        if self._pages and not self._index.accounts_for(self._stop):
+        if self._pages and not self._index.covers_bytes_to(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._iter_fetch_groups():
             spans = self._spans(stretches)

@@ -70,7 +70,7 @@ def _byte_arrays(encoding: int, run: PageRun, positions: NDArray[np.int64], dict
     if decoder is None:
         raise UnsupportedError(f"encoding {encoding!r} is not supported", feature=f"encoding {encoding}")
     builder, chosen = ByteArrayBuilder(), ByteArrayBuilder()
-    decoder.byte_arrays(run, builder, EMPTY, np.array(run.counts, np.int64), dictionary)
+    decoder.decode_byte_arrays(run, builder, EMPTY, np.array(run.counts, np.int64), dictionary)
     offsets, data, _ = builder.finish()
     ends = np.frombuffer(offsets, np.int32)
     chosen.append_lookup(view(data), ends, positions.astype(np.int32), EMPTY, len(positions))
