@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.usage import Budget
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.format.predicate import Value
 from pqext.core.read.leaf_runs import contents, runs
@@ -104,17 +105,18 @@ def _summarize_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> Co
     return ColumnSummary(bounds.num_values, nulls, nans, bounds.minimum, bounds.maximum, tight)
 
 
-def summarize_data(file: ParquetFile, leaf: LeafShape) -> ColumnSummary:
+def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> ColumnSummary:
     """Summarise the values of a leaf, read one run of rows at a time. Counts are exact and bounds are tight.
 
-    Raises ``CorruptFileError`` with the column for corrupt pages, ``EncryptionError`` for a column whose key is
-    missing and ``LimitError`` for pages that exceed the limits of the file.
+    ``budget`` bounds the decoded bytes of all leaves together. Raises ``CorruptFileError`` with the column for corrupt
+    pages, ``EncryptionError`` for a column whose key is missing and ``LimitError`` for pages that exceed the limits of
+    the file.
     """
     order, parts = to_write(leaf.node.leaf_type), list[ColumnSummary]()
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:
-            for column in runs(file, group, leaf, chunk) if group.num_rows else ():
+            for column in runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
                 run = contents(column, order)
                 nans = run.nans or 0
                 # Types without an order, and very long values, have no extremes.
@@ -197,7 +199,8 @@ def summarize(
     if not exact:
         return [summarize_footer(file, leaf) for leaf in selected]
     shapes = leaf_shapes(file)
-    return [summarize_data(file, shapes[leaf.leaf_start]) for leaf in selected]
+    budget = file.budget()
+    return [summarize_data(file, shapes[leaf.leaf_start], budget) for leaf in selected]
 
 
 def leaf_shapes(file: ParquetFile) -> dict[int, LeafShape]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.usage import Budget
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -41,7 +43,7 @@ def open_file(
     return file
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileColumns:
     """Summaries of the columns of ``file``: from its footer, or from its values if ``exact``.
 
@@ -52,16 +54,21 @@ class FileColumns:
     exact: bool
     _shapes: dict[int, LeafShape] = field(default_factory=dict)
 
+    @cached_property
+    def _budget(self) -> Budget:
+        """The budget of all values that are read."""
+        return self.file.budget()
+
     def summary(self, leaf: SchemaNode) -> ColumnSummary:
         """Return the counts, minimum and maximum of a leaf."""
         if self._reads([leaf]):
-            return summarize_data(self.file, self._shape(leaf))
+            return summarize_data(self.file, self._shape(leaf), self._budget)
         return summarize_footer(self.file, leaf)
 
     def box(self, leaf: SchemaNode) -> BoundingBox | None:
         """Return the bounding box of all values of a GEOMETRY or GEOGRAPHY column; None if it is unknown."""
         if self._reads([leaf]):
-            return geo_bounds.box_of_data(self.file, self._shape(leaf))
+            return geo_bounds.box_of_data(self.file, self._shape(leaf), self._budget)
         return geo_bounds.box_of_footer(self.file, leaf)
 
     def paths(self, group: SchemaNode) -> list[PathBounds]:
@@ -72,7 +79,8 @@ class FileColumns:
         bounds = variant_bounds.path_bounds(variant_bounds.typed_paths(group), self.summary)
         if self._reads(list(group.leaves())):
             paths = {each.path for each in bounds}
-            bounds += [each for each in variant_bounds.bounds_of_values(self.file, group) if each.path not in paths]
+            found = variant_bounds.bounds_of_values(self.file, group, self._budget)
+            bounds += [each for each in found if each.path not in paths]
         return bounds
 
     def _reads(self, leaves: list[SchemaNode]) -> bool:

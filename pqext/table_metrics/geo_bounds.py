@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.base.usage import Budget
 from pqext.core.format.metadata import GeospatialStatistics
 from pqext.core.read.leaf_runs import runs
 from pqext.core.read.reader import ParquetFile
@@ -83,7 +84,7 @@ def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
     return low, high
 
 
-def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
+def box_of_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingBox | None:
     """Return the box of all geometries, including edges that are not planar; None if there is no valid box.
 
     Raises ``GeometryError`` with file, column and row for invalid WKB.
@@ -97,7 +98,7 @@ def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:
-            for column in runs(file, group, leaf, chunk) if group.num_rows else ():
+            for column in runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
                 parts = summaries(column.array)
                 filled = [part.box for part in parts if part.types]
                 ranges = [_merge_ranges([*ranges, *filled])]

@@ -20,6 +20,7 @@ from io import BytesIO
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
+from pqext.core.base.usage import Budget
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
 from pqext.core.read.reader import ParquetFile
@@ -225,7 +226,7 @@ def variant_bound(bound: bytes | str) -> Variant:
     return Variant(value[: value_size(value, 0, len(value))], metadata)
 
 
-def bounds_of_values(file: ParquetFile, node: SchemaNode) -> list[PathBounds]:
+def bounds_of_values(file: ParquetFile, node: SchemaNode, budget: Budget) -> list[PathBounds]:
     """Return the bounds of the paths whose values all have the type of the first rows, or are null.
 
     Raises ``VariantError`` with file and column for invalid values.
@@ -234,7 +235,7 @@ def bounds_of_values(file: ParquetFile, node: SchemaNode) -> list[PathBounds]:
     paths: list[TypedPath] = []
     summaries: dict[int, ColumnSummary] = {}
     try:
-        for batch in _batches(file, node):
+        for batch in _batches(file, node, budget):
             if schema is None:
                 if batch.null_count == len(batch):
                     continue
@@ -262,13 +263,13 @@ def _encode_shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
     return sink.getvalue()
 
 
-def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
+def _batches(file: ParquetFile, node: SchemaNode, budget: Budget) -> Iterator[pa.StructArray]:
     """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
     nodes = file.schema.root.children
     (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
-    file.row_groups.check_shared(list(top.leaves()), file.budget())
+    file.row_groups.check_shared(list(top.leaves()), budget)
     for group in file.row_groups:
-        for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
+        for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS, budget=budget.restart()):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
             schema_of_storage(array.type)

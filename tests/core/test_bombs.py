@@ -155,6 +155,7 @@ def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -
     for read in (
         lambda limits: sum(map(len, pqext.open(data, limits=limits).iter_batches())),
         lambda limits: pqext.repair(data, io.BytesIO(), limits=limits).rows,
+        lambda limits: pqext.table_metrics.delta(data, exact=True, limits=limits).num_records,
     ):
         assert read(high) == rows
         with pytest.raises(MemoryLimitError, match=r"more than a file of .* raise the limit with limits=") as caught:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.usage import Budget
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
 from pqext.core.io.external_files import make_spans
@@ -36,16 +37,18 @@ LEAST_ROWS = 1024
 
 
 def runs(
-    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[LeafColumn]:
     """Yield the rows of a chunk in runs. Checksums are not verified.
 
-    ``pages`` contains the row count of each run. If it is None, the sizes in the metadata determine the runs. Raises
-    ``CorruptFileError`` if the chunk does not have as many rows as its row group.
+    ``pages`` contains the row count of each run. If it is None, the sizes in the metadata determine the runs.
+    ``budget`` counts the decoded bytes of all chunks that a call reads. Raises ``CorruptFileError`` if the chunk does
+    not have as many rows as its row group.
     """
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
-    budget = file.budget()
+    budget = file.budget() if budget is None else budget.restart()
     reader = ColumnReader(
         leaf, metadata, stored, rows, chunk.limits, budget, checksums=False, decryptor=chunk.decryptor
     )

@@ -41,6 +41,10 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
         memcpy(target, source, length)
 
 
+cdef enum:
+    GROWN_SLOWLY = 32 << 20  # bytes from which a buffer grows by a quarter, because it is copied while both exist
+
+
 @cython.no_gc_clear  # what is freed depends on who lent the memory
 cdef class ByteArrayBuilder:
     """Builder of a BYTE_ARRAY leaf that collects its slots over many pages as 32-bit offsets and contiguous data.
@@ -80,13 +84,14 @@ cdef class ByteArrayBuilder:
         return 0
 
     cdef object _lend(self, Bytes *bytes, object owner, size_t more, size_t expected):
-        cdef size_t wanted, used
+        cdef size_t wanted, used, grown
         cdef uint8_t[::1] made
         if owner is not None and more <= bytes.capacity - bytes.size:
             return owner
         if more > <size_t> 0x7FFFFFFFFFFFFFFF - bytes.size:
             raise MemoryError("byte array values")
-        wanted = max(bytes.size + more, 2 * bytes.capacity, expected)
+        grown = 2 * bytes.capacity if bytes.capacity < GROWN_SLOWLY else bytes.capacity + bytes.capacity // 4
+        wanted = max(bytes.size + more, grown, expected)
         lent = self.allocating(wanted)
         made = lent
         if <size_t> made.shape[0] < wanted:
