@@ -155,12 +155,16 @@ def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -
     for read in (
         lambda limits: sum(map(len, pqext.open(data, limits=limits).iter_batches())),
         lambda limits: pqext.repair(data, io.BytesIO(), limits=limits).rows,
-        lambda limits: pqext.table_metrics.delta(data, exact=True, limits=limits).num_records,
     ):
         assert read(high) == rows
         with pytest.raises(MemoryLimitError, match=r"more than a file of .* raise the limit with limits=") as caught:
             read(low)
         assert caught.value.is_final
+    numbers = bombs.looked_up(bombs.Type.INT64, bytes(8), 1 << 23)  # 64 MiB
+    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (1, 4))
+    assert pqext.table_metrics.delta(numbers, exact=True, limits=high).num_records == 1 << 23
+    with pytest.raises(MemoryLimitError, match="decoding expands"):
+        pqext.table_metrics.delta(numbers, exact=True, limits=low)
     large = Limits(memory_bytes=1, memory_expansion=0)
     assert large.max_decoded_bytes(1 << 40) == 1 << 50
 
