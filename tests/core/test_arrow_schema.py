@@ -189,6 +189,17 @@ def test_categories_preserve_order_and_unused_entries(options: dict[str, Any]) -
     assert bounds.distinct_count == (3 if "row_group_rows" not in options else 2)
 
 
+@pytest.mark.parametrize(("beyond", "ordered"), [(0, False), (1, False), (1, True)])
+def test_unordered_categories_are_preserved_up_to_a_mebibyte(beyond: int, ordered: bool) -> None:
+    others = ["unused", "a"]
+    entries = pa.array([*others, "z" * ((1 << 20) - pa.array([*others, ""]).nbytes + beyond)])
+    assert entries.nbytes == (1 << 20) + beyond
+    table = pa.table({"k": pa.DictionaryArray.from_arrays(pa.array([1, 2, 1], pa.int8()), entries, ordered=ordered)})
+    found = read_by_pyarrow(written(table))["k"].combine_chunks()
+    assert found.dictionary.equals(entries) is (ordered or not beyond)
+    assert found.cast(pa.string()).equals(table["k"].combine_chunks().cast(pa.string()))
+
+
 @pytest.mark.parametrize("encoding", ["delta_byte_array", "delta_length_byte_array"])
 def test_dictionary_column_in_an_unusual_encoding_is_read_as_values(encoding: str) -> None:
     table = pa.table({"c": pa.array(["a", "b", "a"]).dictionary_encode(), "s": pa.array([["x"]] * 3)})

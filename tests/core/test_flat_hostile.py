@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import random
 import struct
 import warnings
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from core.test_flat_footer import TWO, decode_payload, footer_of, written
+from core.test_flat_footer import TWO, decode_payload, footer_of, with_footer, written
 
 import pqext
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.footer.flatbuffers import reading
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, parse
+from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, parse, tables_of
 from pqext.core.format.compression import compress
+from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.kernels.flatbuffers.verify import verify
 from pqext.core.options.layout import FooterFormat
 from reference import flat_footer as slowly
@@ -164,3 +169,32 @@ def test_encrypted_footers_of_other_writers_are_rejected() -> None:
     )
     with pytest.raises(UnsupportedError, match="encrypted FlatBuffers footers"):
         pqext.open(b"PAR1" + build_file_end(payload))
+
+
+@pytest.mark.spec("extension.flatbuffers.instead")
+@pytest.mark.parametrize("distance", [1, 15, 16, 40])
+def test_changes_at_most_fifteen_bytes_apart_are_damage_and_others_are_an_edit(distance: int) -> None:
+    table = pa.table({"i": [1]}).replace_schema_metadata({"note": "-" * 50})
+    file = written(table, "thrift+flatbuffers", arrow_schema=False)
+    footer = bytearray(footer_of(file))
+    first = footer.index(b"-" * 50) + 3
+    footer[first] = footer[first + distance] = ord("+")
+    changed = with_footer(file, bytes(footer))
+    with pytest.warns(DamagedIndexWarning) as warned, pqext.open(changed) as opened:
+        notes = opened.arrow_schema.metadata
+    if distance < 16:
+        assert f"its bytes {first} to {first + distance} changed after it was written" in str(warned[0].message)
+        assert notes == {b"note": b"-" * 50}
+    else:
+        assert "differ; the Thrift footer is used" in str(warned[0].message)
+        assert notes == {b"note": pq.read_metadata(io.BytesIO(changed)).metadata[b"note"]}
+
+
+def test_flat_footer_may_fill_its_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    serialised = footer_of(written(TWO, "thrift"))
+    tables = tables_of(serialised)
+    monkeypatch.setattr(reading, "_MOST_BYTES", len(tables))
+    assert tables_of(serialised) == tables
+    monkeypatch.setattr(reading, "_MOST_BYTES", len(tables) - 1)
+    with pytest.raises(ValueError, match="more than 2 GiB"):
+        tables_of(serialised)

@@ -183,3 +183,23 @@ def test_page_and_its_values_count_against_memory_bytes_together(encoding: str, 
     limits = Limits(memory_bytes=page_bytes + table.nbytes - 1, memory_expansion=0)
     with pytest.raises(pqext.LimitError, match="memory_bytes"):
         next(pqext.open(out.getvalue(), limits=limits).iter_batches(100))
+
+
+@pytest.mark.parametrize(("rows", "pages"), [(100, 3), (75, 2)], ids=["whole pages", "part of a page"])
+def test_joined_pages_count_in_addition_to_their_copy(rows: int, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two pages are joined. Whether the second ends with a row of lists is known once the third is decoded."""
+    table = pa.table({"a": [[b"%1000d" % row] * (12, 6, 2, 2, 2, 2)[row // 50] for row in range(300)]})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_rows=50, page_bytes=1 << 22, dictionary=False)
+    held = [0]
+    add = Budget.add
+
+    def recorded(budget: Budget, size: int) -> None:
+        add(budget, size)
+        held.append(held[-1] + size)
+
+    monkeypatch.setattr(Budget, "add", recorded)
+    batch = next(pqext.open(out.getvalue()).iter_batches(rows))
+    assert pa.Table.from_batches([batch]).equals(table.slice(0, rows))
+    decoded, joined = (table.slice(0, 50 * count)["a"].combine_chunks().flatten().nbytes for count in (pages, 2))
+    assert max(held) >= decoded + joined

@@ -282,6 +282,24 @@ def test_invalid_utf8_is_rejected_before_writing(text: bytes) -> None:
         pqext.write_table(table, io.BytesIO())
 
 
+@pytest.mark.parametrize("row", range(6))
+@pytest.mark.parametrize("form", ["plain", "nulls", "lists", "lists and nulls"])
+def test_invalid_utf8_is_located_by_its_row(form: str, row: int) -> None:
+    texts: list[bytes | None] = [b"a"] * 6
+    texts[row] = b"\xff"
+    lists: list[list[bytes | None] | None] = [[text] if i % 2 else [b"b", b"b", text] for i, text in enumerate(texts)]
+    if "nulls" in form:
+        texts = [text if i == row else None for i, text in enumerate(texts)]
+        lists = [[None, b"b", text] if i == row else [[], None, [None]][i % 3] for i, text in enumerate(texts)]
+    values = pa.array(lists) if "lists" in form else pa.array(texts)
+    if "lists" in form:
+        values = pa.ListArray.from_arrays(values.offsets, values.values.view(pa.string()), mask=values.is_null())
+    else:
+        values = values.view(pa.string())
+    with pytest.raises(ValueError, match=f"row {row} of the row group: .*not UTF-8"):
+        pqext.write_table(pa.table({"s": values}), io.BytesIO())
+
+
 def test_chunks_with_combined_dictionaries_beyond_their_index_type_are_written() -> None:
     chunks = [
         pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{name}{i}" for i in range(100)]))

@@ -17,6 +17,7 @@ from pyproj import Geod
 
 import pqext
 from pqext import col, geo
+from pqext.dataset.pruning.search_radius import search_radii
 from reference.effort import share
 
 SHAPES = st.lists(
@@ -108,6 +109,18 @@ def test_pages_farther_away_are_not_read() -> None:
     assert len(reads) < 8
     again = pqext.scan(bytes(damaged)).nearest(shapely.Point(31.2, 17.1), 4)
     assert again.to_table().equals(scan.to_table())
+
+
+@pytest.mark.parametrize("rows", [1, 4, 60])
+@pytest.mark.parametrize("at", [(31.2, 16.4), (24.5, 24.5), (3.5, 3.5), (-10.0, 3.0), (200.0, 60.0)])
+def test_first_radius_contains_enough_rows_of_an_even_distribution(at: tuple[float, float], rows: int) -> None:
+    x, y = np.meshgrid(np.arange(50.0), np.arange(50.0))
+    distances = shapely.distance(shapely.points(x.ravel(), y.ravel()), shapely.Point(at))
+    with pqext.open(grid()) as file:
+        radii = [*search_radii(col("geom"), (*at, *at), file.row_groups, rows)]
+    assert np.count_nonzero(distances <= radii[0]) >= rows
+    assert rows > 1 or radii[0] <= distances.min() + 10  # the width of a row group
+    assert radii == sorted(set(radii))
 
 
 @pytest.mark.spec("querying.nearest")

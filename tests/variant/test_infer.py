@@ -146,6 +146,20 @@ def test_mixed_values_are_widened_to_a_common_type_or_none(
     assert inferred(column(values), mixed="widen", **options) == schema
 
 
+@pytest.mark.parametrize(
+    ("other", "options", "reason"),
+    [
+        (prim("int8", 2), {"coerce": "json"}, "integers are not written like doubles"),
+        (prim("int8", 2), {}, "no type holds all"),
+        (prim("string", "x"), {"coerce": "json"}, "no type holds all"),
+        (prim("float", 1.5), {"coerce": "json"}, "no type holds all"),
+    ],
+)
+def test_reason_that_no_type_is_wide_enough_is_explained(other: bytes, options: dict[str, Any], reason: str) -> None:
+    schema = variant.infer_schema(column([prim("double", 1.5), other]), mixed="widen", **options)
+    assert f"mixed, and {reason}: " in schema.explain()
+
+
 @fewer
 @given(st.lists(primitives(), min_size=1, max_size=6))
 def test_widened_type_leaves_only_nulls_in_the_residual(values: list[bytes]) -> None:
