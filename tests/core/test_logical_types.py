@@ -136,6 +136,16 @@ def test_each_type_is_read_by_duckdb_or_polars_with_its_meaning(name: str, tmp_p
     assert found["c"].cast(expected.type).equals(expected)
 
 
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "UNKNOWN"])
+def test_slices_without_nulls_are_written_like_copies_of_their_values(name: str) -> None:
+    values = pa.concat_tables([TYPES[name][0].drop_null()] * 5).combine_chunks()
+    rows = values.num_rows - 2
+    for options in ({}, {"row_group_rows": 2}, {"page_rows": 1, "dictionary": False}):
+        data = written(values.slice(1, rows), **options)
+        assert data == written(values.take(pa.array(range(1, 1 + rows))), **options)
+        assert read(data).equals(values.slice(1, rows))
+
+
 CONVERTED = [
     (ConvertedType.UTF8, Type.BYTE_ARRAY, byte_arrays(b"a"), pa.array(["a"])),
     (ConvertedType.ENUM, Type.BYTE_ARRAY, byte_arrays(b"a"), pa.array(["a"])),
