@@ -160,7 +160,9 @@ def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(MemoryLimitError, match=r"more than a file of .* raise the limit with limits=") as caught:
             read(low)
         assert caught.value.is_final
-    numbers = bombs.looked_up(bombs.Type.INT64, bytes(8), 1 << 23)  # 64 MiB
+    sink = io.BytesIO()
+    pqext.concatenate([bombs.looked_up(bombs.Type.INT64, bytes(8), 1 << 22)] * 2, sink)  # 64 MiB in two row groups
+    numbers = sink.getvalue()
     low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (1, 4))
     assert pqext.table_metrics.delta(numbers, exact=True, limits=high).num_records == 1 << 23
     with pytest.raises(MemoryLimitError, match="decoding expands"):
