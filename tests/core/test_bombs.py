@@ -161,10 +161,10 @@ def test_small_file_cannot_decode_without_end(monkeypatch: pytest.MonkeyPatch) -
             read(low)
         assert caught.value.is_final
     sink = io.BytesIO()
-    pqext.concatenate([bombs.looked_up(bombs.Type.INT64, bytes(8), 1 << 20)] * 8, sink)  # 64 MiB in eight row groups
+    pqext.concatenate([bombs.looked_up(bombs.Type.INT64, bytes(8), 1 << 20)] * 8, sink)
     numbers = sink.getvalue()
-    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (1, 4))
-    assert pqext.table_metrics.delta(numbers, exact=True, limits=high).num_records == 1 << 23
+    low, high = (Limits(memory_bytes=size << 20, memory_expansion=0) for size in (2, 4))
+    assert pqext.table_metrics.delta(numbers, exact=True, limits=high).num_records == 8 << 20
     with pytest.raises(MemoryLimitError, match="decoding expands"):
         pqext.table_metrics.delta(numbers, exact=True, limits=low)
     large = Limits(memory_bytes=1, memory_expansion=0)
