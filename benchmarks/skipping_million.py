@@ -27,7 +27,7 @@ from pqext.dataset.expressions import Expression
 from pqext.geo.types import GeospatialType
 from pqext.skipping.format.names import object_name
 from pqext.skipping.maintenance.object_cells import TypedIndex
-from pqext.skipping.maintenance.part_layout import Layout, part_name, put
+from pqext.skipping.maintenance.part_layout import Layout, part_name, write_split_part
 from pqext.skipping.store.clauses import exclusions
 from pqext.skipping.store.folders import VERSION, VERSION_TYPE
 from pqext.skipping.store.objects import Objects
@@ -78,8 +78,9 @@ def write(folder: Path, count: int) -> None:
         described = ({"size": SIZE + int(number), "etag": f"{number:032x}"} for number in numbers)
         versions = pa.array(described, VERSION_TYPE)
         name = part_name(start // PART)
-        put(str(folder / "_pqext"), pa.table({"obj_name": names, VERSION: versions, **extra}), made.extra, None, name)
-        put(str(folder), pa.table({"obj_name": names, **own}), made.own, None, name)
+        extra_table = pa.table({"obj_name": names, VERSION: versions, **extra})
+        write_split_part(str(folder / "_pqext"), extra_table, made.extra, None, name)
+        write_split_part(str(folder), pa.table({"obj_name": names, **own}), made.own, None, name)
 
 
 def listed(count: int) -> Objects:

@@ -17,10 +17,10 @@ def stores() -> Iterator[tuple[str, bytes]]:
         cell = spark_bloom.build_bloom(values, count, 0.1)
         yield f"filter of {count}", b"\0" + cell
     cell = spark_bloom.build_bloom(values, 50, 0.1)
-    payload = spark_bloom.unwrap(cell) or b""
+    payload = spark_bloom.unwrap_filter(cell) or b""
     for seed in (0, 9):
         second = b"\0\0\0\2" + payload[4:8] + seed.to_bytes(4, "big") + payload[8:]
-        yield f"filter of version 2 with seed {seed}", b"\0" + spark_bloom.wrap(second)
+        yield f"filter of version 2 with seed {seed}", b"\0" + spark_bloom.wrap_filter(second)
     indexes = (
         IndexColumn("a_minmax_1", "minmax", ("a",), {}, "k1"),
         IndexColumn("b_bloomfilter_1", "bloomfilter", ("b",), {"io.xskipper.index.bloom.fpp": "0.01"}, "k2"),

@@ -28,7 +28,7 @@ def skipping(data: bytes) -> None:
 
 
 def _filter(cell: bytes) -> None:
-    stored = spark_bloom.unwrap(cell)
+    stored = spark_bloom.unwrap_filter(cell)
     results = [bool(spark_bloom.may_contain_any(pa.array([None, cell]), [value])[1]) for value in PROBES]
     assert all(results) or stored is not None
     for value, may_contain in zip(PROBES, results, strict=True):

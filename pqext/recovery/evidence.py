@@ -37,23 +37,23 @@ from pqext.recovery.candidates.candidates import (
     end_of,
     file_metadata,
     first_equal_groups,
+    remove_value_metadata,
     shift_chunk,
-    without_value_metadata,
 )
 from pqext.recovery.candidates.chunk_locations import pages_of
 from pqext.recovery.candidates.inconsistencies import (
     SAMPLE,
+    contradicts_type,
     correct_path,
     correct_schema,
-    correct_values,
+    correct_value_counts,
     flag_contradictions,
-    have_other_type,
-    rows_of,
+    resolve_row_count,
 )
 from pqext.recovery.candidates.report import Loss
-from pqext.recovery.detection.codecs import CODECS, Codecs
+from pqext.recovery.detection.codecs import CODECS, CodecDetector
 from pqext.recovery.detection.footers import FooterCandidate
-from pqext.recovery.detection.page_matching import Chunks, metadata_of
+from pqext.recovery.detection.page_matching import PageMatcher, chunk_metadata
 from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, UnplacedPages
@@ -82,9 +82,9 @@ class Evidence:
 
 @dataclass(slots=True)
 class Hints:
-    """Hints of the caller: codecs to try, codecs of each leaf, and the rows of a row group."""
+    """Hints of the caller: codecs to try, the codec of each leaf, and the number of rows of a row group."""
 
-    codecs: Codecs
+    codecs: CodecDetector
     leaf_codecs: Sequence[int | None] = ()
     row_group_rows: int | None = None
     is_logical: bool = False
@@ -94,10 +94,10 @@ class Hints:
 
 
 def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
-    """Collect the row groups of a footer, at their stated offsets or shifted by the bytes missing before the footer.
+    """Collect the row groups of a footer, at the offsets that the footer states or shifted by a constant distance.
 
-    Bytes before the footer that it does not list may be abandoned row groups, or not be pages. If these bytes are
-    other pages, or if chunks are not at their stated offsets, bytes may have been inserted before the chunks.
+    Bytes that no chunk of the footer covers may be abandoned row groups, or not be pages at all. If they are other
+    pages, or if chunks are not at the stated offsets, bytes may have been inserted before the chunks.
     """
     corrected = correct_schema(footer.metadata, limits)
     evidence = _choose_distances(source, footer, limits)
@@ -106,26 +106,30 @@ def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> 
 
 
 def _choose_distances(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
-    distances = _distances(footer)
+    """Collect the row groups of a footer at the distances that agree best with the pages."""
+    distances = _possible_distances(footer)
     if max(distances) == 0:
-        return _with_distances(source, footer, distances, limits)
-    evidence = _with_distances(source, footer, [0], limits)
+        return _evidence_at_distances(source, footer, distances, limits)
+    evidence = _evidence_at_distances(source, footer, [0], limits)
     groups = evidence.candidates.groups
     if not all(None not in group.chunks and group.assigned != "contradicted" for group in groups):
-        return max(evidence, _with_distances(source, footer, distances, limits), key=_count_supported_rows)
+        return max(evidence, _evidence_at_distances(source, footer, distances, limits), key=_count_supported_rows)
     sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
     are_groups = not all(max(distances) % size for size in sizes if size)
     is_stated = are_groups or page_at(source, structures_end(footer.metadata), limits) is None
-    return evidence if is_stated else _with_distances(source, footer, distances, limits)
+    return evidence if is_stated else _evidence_at_distances(source, footer, distances, limits)
 
 
 def _count_supported_rows(evidence: Evidence) -> int:
-    """Count the rows of complete row groups that no values contradict."""
+    """Count the rows of complete row groups whose values do not contradict the footer."""
     groups = evidence.candidates.groups
     return sum(group.rows for group in groups if None not in group.chunks and group.assigned != "contradicted")
 
 
-def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence[int], limits: Limits) -> Evidence:
+def _evidence_at_distances(
+    source: Source, footer: FooterCandidate, distances: Sequence[int], limits: Limits
+) -> Evidence:
+    """Collect the row groups of a footer whose chunks have moved by one of ``distances``."""
     metadata = footer.metadata
     notes = [
         f"the schema element {element.name!r} has {problem}, which is ignored"
@@ -136,11 +140,11 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
         without_implausible(metadata.schema),
         f"the {footer.name}",
         [],
-        without_value_metadata(metadata.key_value_metadata),
+        remove_value_metadata(metadata.key_value_metadata),
         metadata.created_by,
     )
     candidates.pairs = _readable_pairs(source, candidates, limits)
-    if len(candidates.pairs or ()) < len(without_value_metadata(metadata.key_value_metadata) or ()):
+    if len(candidates.pairs or ()) < len(remove_value_metadata(metadata.key_value_metadata) or ()):
         notes.append("the ARROW:schema metadata entry cannot be read and is ignored")
     leaves = list(from_elements(metadata.schema, limits).leaves)
     losses: list[Loss] = []
@@ -148,7 +152,7 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
     for number, group in enumerate(metadata.row_groups):
         chunks = [_locate(source, chunk, distances, limits) for chunk in group.columns]
         values = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
-        rows = rows_of(group, leaves, more)
+        rows = resolve_row_count(group, leaves, more)
         if rows != group.num_rows:
             notes.append(f"row group {number}: the footer states {group.num_rows:,} rows, its columns {rows:,}")
         if len(chunks) != len(leaves) or rows < 0 or (rows == 0 and values > 0):
@@ -158,17 +162,17 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
             candidates.groups.append(CandidateGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
         _resolve_locations(source, metadata, candidates.groups, distances, limits)
-    candidates.groups, repeated = _without_repeats(candidates.groups, limits.max_memory_bytes(source.size))
+    candidates.groups, repeated = _limit_repeats(candidates.groups, limits.max_memory_bytes(source.size))
     losses += repeated
     _drop_overlaps(candidates.groups, footer.offset)
     is_in_place = footer.begin is None or follows_data(source, metadata, footer.begin)
     for candidate in candidates.groups:
         if len(metadata.row_groups) > 1 and (path := correct_path(candidate, leaves)) is not None:
             notes.append(f"column {path} in row group {candidate.number}: the footer has another path for its chunk")
-        for name in correct_values(source, candidate, leaves, limits):
+        for name in correct_value_counts(source, candidate, leaves, limits):
             note = "the footer's value count contradicts rows and pages"
             notes.append(f"column {name} in row group {candidate.number}: {note}")
-    measure(source, candidates.groups, limits)  # chunks no longer overlap
+    measure_chunks(source, candidates.groups, limits)  # chunks no longer overlap
     for candidate in candidates.groups:
         candidate.assigned = "footer" if is_in_place else "moved"
     flag_contradictions(source, metadata, candidates.groups, limits)
@@ -198,8 +202,8 @@ def _resolve_locations(
 
 
 def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
-    """Count the rows of row groups in which one of the first ``_FIRST`` chunks starts with a page header."""
-    distances = _distances(footer)
+    """Count the rows of row groups in which a page header starts one of the first ``_FIRST`` chunks."""
+    distances = _possible_distances(footer)
     return sum(
         max(group.num_rows, 0)
         for group in footer.metadata.row_groups
@@ -207,14 +211,14 @@ def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -
     )
 
 
-def _distances(footer: FooterCandidate) -> list[int]:
-    """Return the possible distances between chunks and their offsets in the footer."""
+def _possible_distances(footer: FooterCandidate) -> list[int]:
+    """Return the distances by which chunks may have moved from their offsets in the footer."""
     moved = 0 if footer.type == "torn" else footer.offset - structures_end(footer.metadata)
     return [0, moved] if moved else [0]
 
 
 def _readable_pairs(source: Source, candidates: Candidates, limits: Limits) -> Sequence[KeyValue] | None:
-    """Return the key-value metadata, without an ARROW:schema entry that pqext or Arrow cannot read."""
+    """Return the key-value metadata. An ARROW:schema entry that pqext or Arrow cannot read is omitted."""
     with catch_warnings():
         simplefilter("error")
         try:
@@ -239,7 +243,7 @@ def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hin
     leaves = list(tree.leaves)
     # The hints apply to the schema argument; a footer in the file may have a different schema.
     codecs = hints.leaf_codecs if len(hints.leaf_codecs) == len(leaves) else [None] * len(leaves)
-    chunks = Chunks(source, tree, hints.codecs, codecs, limits)
+    matcher = PageMatcher(source, tree, hints.codecs, codecs, limits)
     segments = find_segments(source, start, stop, limits)
     losses: list[Loss] = []
     at = start
@@ -249,19 +253,20 @@ def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hin
         at = segment.stop
     if at < stop and not (segments and segments[-1].at_end):
         losses.append(Loss("no pages are recognised in these bytes", at, stop))
-    groups, unplaced = assignment.group(segments, leaves, chunks, hints.row_group_rows)
+    groups, unplaced = assignment.group_pages(segments, leaves, matcher, hints.row_group_rows)
     losses += [Loss(_loss_reason(pages.reason, hints), pages.start, pages.stop) for pages in unplaced]
     mismatched = {
         number
         for number, leaf in enumerate(leaves)
-        if have_other_type(leaf, (group.chunks[number] for group in groups[:SAMPLE]), chunks)
+        if contradicts_type(leaf, (group.chunks[number] for group in groups[:SAMPLE]), matcher)
     }
-    candidates = replace(schema, groups=[_candidate(group, leaves, chunks, mismatched) for group in groups])
-    notes = [*_size_notes(groups, hints), *_schema_warnings(groups, unplaced, chunks)]
+    candidates = replace(schema, groups=[_candidate(group, leaves, matcher, mismatched) for group in groups])
+    notes = [*_size_notes(groups, hints), *_schema_warnings(groups, unplaced, matcher)]
     return Evidence(candidates, "pages", losses, notes, segments)
 
 
 def _loss_reason(reason: str, hints: Hints) -> str:
+    """Return the reason of a loss, with advice on ``row_group_rows`` if it may help."""
     rows = hints.row_group_rows
     if reason == GIVEN_UP and rows is None:
         return f"{reason}; pass row_group_rows to shorten it"
@@ -272,7 +277,7 @@ def _loss_reason(reason: str, hints: Hints) -> str:
 
 
 def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
-    """Describe row groups whose sizes contradict ``row_group_rows``."""
+    """Return a note if the row groups have other sizes than ``row_group_rows``."""
     expected = hints.row_group_rows
     if expected is None:
         return []
@@ -284,11 +289,13 @@ def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
     return [f"row_group_rows={expected} does not match the pages: row groups have {rows} rows"]
 
 
-def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[UnplacedPages], chunks: Chunks) -> list[str]:
-    """Return warnings if the schema may belong to other columns although pages match it."""
+def _schema_warnings(
+    groups: Sequence[PageGroup], unplaced_pages: Sequence[UnplacedPages], matcher: PageMatcher
+) -> list[str]:
+    """Return warnings if pages match the schema, but the schema may list other columns than the file has."""
     if len(groups) < 2:
         return []
-    if len({*chunks.types}) == 1:
+    if len({*matcher.types}) == 1:
         return ["all columns of the schema have the same type: if columns are missing or extra, values are mixed up"]
     if sum(pages.reason == assignment.MISMATCH for pages in unplaced_pages) >= len(groups):
         return ["as many pages fit no column as there are row groups: if the schema lacks columns, values are mixed up"]
@@ -296,13 +303,13 @@ def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[Unpla
 
 
 def _candidate(
-    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, mismatched_leaves: Collection[int]
+    group: PageGroup, leaves: Sequence[SchemaNode], matcher: PageMatcher, mismatched_leaves: Collection[int]
 ) -> CandidateGroup:
-    """Convert a row group of pages to a candidate, without the chunks of ``mismatched_leaves``."""
+    """Convert a row group that was assembled from pages to a candidate. Chunks of ``mismatched_leaves`` are omitted."""
     columns: list[ColumnMetaData | None] = []
     for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
-        codec = None if number in mismatched_leaves else chunks.codec(leaf.leaf_start, pages)
-        columns.append(None if codec is None else metadata_of(leaf, codec, pages))
+        codec = None if number in mismatched_leaves else matcher.detect_codec(leaf.leaf_start, pages)
+        columns.append(None if codec is None else chunk_metadata(leaf, codec, pages))
     checked = {page.checked for pages in group.chunks for page in pages}
     return CandidateGroup(
         group.rows,
@@ -322,7 +329,7 @@ def end_of_candidates(evidence: Evidence) -> int:
 
 
 def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
-    """Return the chunk, shifted by the first of ``distances`` at which it starts with a page header.
+    """Return the metadata of a chunk, moved by the first of ``distances`` at which a page header starts.
 
     Returns None if there is no such distance, or if the chunk is encrypted, in another file, or of invalid size.
     """
@@ -339,8 +346,8 @@ def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits
     return None
 
 
-def measure(source: Source, groups: Iterable[CandidateGroup], limits: Limits) -> None:
-    """Set the sizes and encodings of chunks from their pages, and the page properties of row groups."""
+def measure_chunks(source: Source, groups: Iterable[CandidateGroup], limits: Limits) -> None:
+    """Set sizes and encodings of chunks from their pages, and whether row groups have checksums and V2 pages."""
     for group in groups:
         group.checksums, group.may_count_rows = True, False
         for chunk in group.chunks:
@@ -351,6 +358,7 @@ def measure(source: Source, groups: Iterable[CandidateGroup], limits: Limits) ->
 
 
 def _read_page_sizes(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
+    """Set the sizes and encodings of a chunk from its pages. Returns the pages; None if they do not match the chunk."""
     pages = pages_of(source, chunk, limits)
     if pages is None:
         _truncate_chunk(source, chunk, limits)
@@ -378,9 +386,9 @@ def _is_compressed(page: Page) -> bool:
 
 
 def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
-    """End the chunk after the page with its last value, because readers ignore the following bytes.
+    """End the chunk after the page that contains its last value, because readers ignore the bytes after it.
 
-    If pages follow, a page header has a wrong count, and the chunk is left unchanged.
+    If a page follows, the count in a page header is wrong, and the chunk is left unchanged.
     """
     at, remaining = start_of(chunk), chunk.num_values
     while remaining > 0 and at < end_of(chunk):
@@ -393,8 +401,10 @@ def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> No
         chunk.total_compressed_size = at - start_of(chunk)
 
 
-def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
-    """Remove row groups that repeat the bytes of others, if there are too many. Returns the rest and the loss.
+def _limit_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
+    """Remove row groups that repeat the bytes of other row groups, if they are too many.
+
+    Returns the others and the loss.
 
     Each repetition is written with its own copy of the bytes. Legitimate files have few repetitions, so their number is
     limited to ``_REPEATS``, and the size of their bytes or values to ``max_bytes``.
@@ -414,10 +424,7 @@ def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list
 
 
 def _drop_overlaps(groups: Sequence[CandidateGroup], end: int) -> None:
-    """Drop chunks that the next chunk or the footer overlaps, because bytes are missing from them.
-
-    A row group that a footer lists several times is not treated as overlapping itself.
-    """
+    """Drop each chunk that extends into the next chunk or the footer, unless both are the same chunk."""
     named: dict[int, list[CandidateGroup]] = {}
     for group, first in zip(groups, first_equal_groups(groups), strict=True):
         named.setdefault(first, []).append(group)

@@ -64,7 +64,7 @@ class TemporaryFiles:
         return os.path.join(self._folder.name, f"{self._count}.parquet")
 
     def download(self, source: Source) -> Source:
-        """Copy a remote file, so that several passes fetch it only once. The copy reports the name of the original.
+        """Copy a remote file to a local file, so that several passes fetch it only once. Errors name the original.
 
         Raises ``SourceError`` if the bytes cannot be fetched, which does not count as damage.
         """
@@ -108,7 +108,7 @@ _PAGE_ROWS = 1 << 20
 
 
 class NullPageSource(Source):
-    """Source with the bytes of a damaged file, followed by pages of nulls in memory."""
+    """Source that appends pages of nulls, held in memory, to the bytes of a damaged file."""
 
     def __init__(self, source: Source, pages: bytes) -> None:
         super().__init__(source.path, source.size + len(pages))
@@ -128,7 +128,7 @@ class NullPageSource(Source):
 
 
 class NullFiller:
-    """Fill row groups that lost chunks of optional columns with chunks of nulls."""
+    """Replaces lost chunks of optional columns with chunks of nulls."""
 
     def __init__(self, source: Source, candidates: Candidates, limits: Limits) -> None:
         self._source = source
@@ -138,7 +138,7 @@ class NullFiller:
 
     @property
     def source(self) -> Source:
-        """Source with the damaged file, followed by all generated chunks of nulls."""
+        """Source of the damaged file and of all generated chunks of nulls."""
         return NullPageSource(self._source, bytes(self._null_pages))
 
     def fill(self, assessment: Assessment) -> CandidateGroup | None:
@@ -229,7 +229,10 @@ def _encode_zeros(count: int, highest: int) -> bytes:
 def rewritten_groups(
     path: str, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits
 ) -> list[tuple[Source, CandidateGroup]]:
-    """Return each assessment's row group in a rewritten file; an empty list if its schema or row counts differ."""
+    """Return the row groups of the rewritten file ``path``, one for each assessment.
+
+    The list is empty if the schema or the row counts of the rewritten file are not those of the candidates.
+    """
     source = PathSource(path)
     footer = read_footer(source, limits).metadata
     groups = footer.row_groups

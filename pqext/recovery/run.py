@@ -20,13 +20,13 @@ from pqext.core.io.sink import Sink
 from pqext.core.io.source import FileSource, PathSource, Source
 from pqext.core.io.sources.locations import open_source
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.recovery.candidates.assessments import Assessment, assess, quiet, remove_columns
+from pqext.recovery.candidates.assessments import Assessment, assess, remove_columns, suppress_warnings
 from pqext.recovery.candidates.candidates import (
     CandidateGroup,
     Candidates,
     CandidateSource,
     file_metadata,
-    without_columns,
+    remove_footer_columns,
 )
 from pqext.recovery.candidates.chunk_locations import pages_of
 from pqext.recovery.candidates.inconsistencies import flag_contradictions
@@ -34,14 +34,14 @@ from pqext.recovery.candidates.report import (
     Loss,
     RecoveredRowGroup,
     Recovery,
+    create_column_loss,
+    describe_group,
     describe_wrong_headers,
-    loss_of,
-    losses_of,
-    recovered_group,
+    list_column_losses,
     sort_losses,
 )
 from pqext.recovery.detection import footers
-from pqext.recovery.detection.codecs import CODECS, Codecs
+from pqext.recovery.detection.codecs import CODECS, CodecDetector
 from pqext.recovery.evidence import (
     Evidence,
     Hints,
@@ -49,7 +49,7 @@ from pqext.recovery.evidence import (
     count_located_rows,
     end_of_candidates,
     footer_evidence,
-    measure,
+    measure_chunks,
     page_evidence,
 )
 from pqext.recovery.output import NullFiller, TemporaryFiles, check_distinct, rewritten_groups, write
@@ -121,7 +121,7 @@ def recover(
         >>> pqext.recover(data[:-20], "rest.parquet", schema="id BIGINT").rows
         100
     """
-    tried = CODECS if codec is None else (_codec(codec),)
+    tried = CODECS if codec is None else (_parse_codec(codec),)
     if row_group_rows is not None and operator.index(row_group_rows) < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
     if drop_columns and null_columns:
@@ -145,7 +145,7 @@ def recover(
         if read.is_remote:
             read = temporary.download(read)
             opened.callback(read.close)
-        hints = Hints(Codecs(read, tried), leaf_codecs, row_group_rows, is_logical, codec)
+        hints = Hints(CodecDetector(read, tried), leaf_codecs, row_group_rows, is_logical, codec)
         recovery = _Recovery(read, temporary, limits, hints, None if provided is None else provided[0], progress)
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
 
@@ -157,7 +157,7 @@ def _open_source(source: Any, filesystem: Any, storage_options: Mapping[str, Any
         raise mention_unfinished(error, source) from None
 
 
-def _codec(name: str) -> int:
+def _parse_codec(name: str) -> int:
     try:
         return int(CompressionCodec[name.upper()])
     except (KeyError, AttributeError):
@@ -181,7 +181,7 @@ class _Recovery:
 
     def run(self, dest: Any, *, drop_columns: bool, null_columns: bool) -> Recovery:
         """Recover the file to ``dest``, and return the report."""
-        evidence = self._gather()
+        evidence = self._collect_evidence()
         if evidence is None:
             head = self._source.read(0, min(4, self._source.size)).tobytes()
             hint = "; the file is empty" if not head else "" if head == MAGIC else describe_file_type(head)
@@ -190,18 +190,18 @@ class _Recovery:
             return self._report(Evidence(Candidates([], "unknown"), "none", [loss]), [], ())
         candidates, losses = evidence.candidates, evidence.losses
         assessments = self._assess(candidates)
-        if self._schema is not None and evidence.origin != "pages" and not _any_recoverable(assessments):
+        if self._schema is not None and evidence.origin != "pages" and not _has_recoverable_rows(assessments):
             # If nothing matches the footer, the schema argument may match.
             pages = self._all_pages(replace(self._schema, groups=[]))
             by_pages = self._assess(pages.candidates)
-            if _any_recoverable(by_pages):
+            if _has_recoverable_rows(by_pages):
                 evidence, assessments = pages, by_pages
                 candidates, losses = evidence.candidates, evidence.losses
         if evidence.origin == "pages":
-            evidence, assessments = self._with_physical_types(evidence, assessments)
+            evidence, assessments = self._try_physical_types(evidence, assessments)
             candidates, losses = evidence.candidates, evidence.losses
         if null_columns:
-            self._fill(evidence, assessments)
+            self._fill_with_nulls(evidence, assessments)
         dropped: list[str] = []
         if drop_columns:
             names = [node.name for node in from_elements(candidates.elements, self._limits).root.children]
@@ -214,7 +214,7 @@ class _Recovery:
             dropped = [name for name in names if name in lost]
             if dropped and len(dropped) < len(names) and len(set(names)) == len(names):
                 losses = losses + [
-                    loss_of(item.group, name, reason, item.group.rows)
+                    create_column_loss(item.group, name, reason, item.group.rows)
                     for item in assessments
                     if item not in fully_lost
                     for name, reason in item.lost_columns.items()
@@ -222,14 +222,14 @@ class _Recovery:
                 candidates = remove_columns(candidates, dropped, self._limits)
                 assessments = self._assess(candidates)
                 if evidence.metadata is not None:  # incomplete row groups have not been compared with the footer
-                    metadata = without_columns(evidence.metadata, candidates.elements, dropped)
+                    metadata = remove_footer_columns(evidence.metadata, candidates.elements, dropped)
                     complete = [
                         item.group for item in assessments if item.is_complete and item.group.number is not None
                     ]
                     flag_contradictions(self._source, metadata, complete, self._limits)
             else:
                 dropped = []
-        losses = losses + losses_of(assessments)
+        losses = losses + list_column_losses(assessments)
         if not assessments and not losses:
             losses = [Loss("no pages are recognised" if self._source.size else "the file is empty")]
         origin = candidates.schema_from
@@ -244,24 +244,21 @@ class _Recovery:
         if not written and self._schema is None and evidence.metadata is not None and evidence.metadata.num_rows > 0:
             evidence.notes.append("pass schema= to read the pages without this footer, which may be corrupt")
         losses = sort_losses(losses, evidence.candidates, self._limits)
-        groups = [recovered_group(item.group, item.recoverable_rows) for item in written]
+        groups = [describe_group(item.group, item.recoverable_rows) for item in written]
         return self._report(replace(evidence, losses=losses), groups, tuple(dropped))
 
     def _assess(self, candidates: Candidates) -> list[Assessment]:
         return assess(self._source, candidates, self._limits, self._progress)
 
-    def _with_physical_types(
+    def _try_physical_types(
         self, evidence: Evidence, assessments: list[Assessment]
     ) -> tuple[Evidence, list[Assessment]]:
-        """Try other physical types if the schema states logical types only, and return the evidence that fits.
-
-        If few row groups can be read with any types, the losses explain where the schema does not match.
-        """
+        """Try other physical types if the schema states only logical types, and return the evidence that fits best."""
         candidates, hints = evidence.candidates, self._hints
         rows = sum(item.recoverable_rows for item in assessments)
         if hints.is_logical:
             readable_at = next((item.group.offset for item in assessments if item.recoverable_rows), None)
-            likely = physical_types.iter_likely(
+            likely = physical_types.iter_likely_schemas(
                 self._source, evidence.segments, replace(candidates, groups=[]), hints.codecs, self._limits,
                 readable_at, may_fit=bool(rows) or _is_ambiguous(evidence),
             )  # fmt: skip
@@ -270,25 +267,27 @@ class _Recovery:
                 others = self._assess(other.candidates)
                 other_rows = sum(item.recoverable_rows for item in others)
                 if other_rows >= max(rows, 1) or (not rows and _is_ambiguous(other)):
-                    other.notes += changes if _any_recoverable(others) else []
-                    return self._with_byte_order(other, others)
+                    other.notes += changes if _has_recoverable_rows(others) else []
+                    return self._choose_byte_order(other, others)
             if rows:
-                evidence, assessments = self._with_byte_order(evidence, assessments)
+                evidence, assessments = self._choose_byte_order(evidence, assessments)
         extents = [
             item.group.extent for item in assessments if item.recoverable_rows and item.group.extent is not None
         ]
         every = sum(segment.stop - segment.start for segment in evidence.segments)
         is_intact = len(evidence.segments) == 1 and evidence.segments[0].at_start  # damage does not explain the losses
         if not rows or (is_intact and 2 * sum(stop - start for start, stop in extents) < every):
-            return self._with_explanation(evidence, assessments)
+            return self._explain_losses(evidence, assessments)
         return evidence, assessments
 
-    def _with_byte_order(self, evidence: Evidence, assessments: list[Assessment]) -> tuple[Evidence, list[Assessment]]:
-        """Choose the byte order of decimals that fits all row groups, and add notes on guesses."""
+    def _choose_byte_order(
+        self, evidence: Evidence, assessments: list[Assessment]
+    ) -> tuple[Evidence, list[Assessment]]:
+        """Choose the byte order of decimals that fits all row groups, and add a note for each guess."""
         candidates, limits = evidence.candidates, self._limits
-        changed, unsure = physical_types.swapped_decimals(self._source, candidates, limits)
+        changed, unsure = physical_types.find_swapped_decimals(self._source, candidates, limits)
         if changed:
-            other = self._all_pages(physical_types.with_elements(replace(candidates, groups=[]), changed))
+            other = self._all_pages(physical_types.replace_elements(replace(candidates, groups=[]), changed))
             other.notes += evidence.notes + physical_types.describe_changes(candidates.elements, changed)
             evidence, assessments = other, self._assess(other.candidates)
         evidence.notes += [
@@ -302,8 +301,8 @@ class _Recovery:
         ]
         return evidence, assessments
 
-    def _with_explanation(self, evidence: Evidence, assessments: list[Assessment]) -> tuple[Evidence, list[Assessment]]:
-        """Add the column and page at which the schema does not match to the losses."""
+    def _explain_losses(self, evidence: Evidence, assessments: list[Assessment]) -> tuple[Evidence, list[Assessment]]:
+        """Add to the losses the column and the page at which the schema stops matching."""
         candidates, losses = evidence.candidates, evidence.losses
         extents = [item.group.extent for item in assessments if item.group.extent is not None]
         # Intact pages whose row groups cannot be read do not form these row groups.
@@ -312,20 +311,20 @@ class _Recovery:
             losses = [Loss(UNPLACED, extents[0][0], extents[-1][1]), *losses]
         described = explain_losses(
             self._source, evidence.segments, losses, candidates, self._hints.codecs, self._limits,
-            vary=self._hints.is_logical, by_values=not is_wrong,
+            vary_types=self._hints.is_logical, read_values=not is_wrong,
         )  # fmt: skip
         if self._hints.codec is not None and self._source.size and evidence.segments:
             evidence.notes.append(f"codec {self._hints.codec} was passed; omit codec= to try all codecs")
         if described == losses:
-            if not _any_recoverable(assessments):
+            if not _has_recoverable_rows(assessments):
                 add_schema_hint(assessments)
             return evidence, assessments
         if is_wrong:
             return replace(evidence, candidates=replace(candidates, groups=[]), losses=described), []
         return replace(evidence, losses=described), assessments
 
-    def _fill(self, evidence: Evidence, assessments: list[Assessment]) -> None:
-        """Replace lost chunks with nulls, and assess the filled row groups again."""
+    def _fill_with_nulls(self, evidence: Evidence, assessments: list[Assessment]) -> None:
+        """Replace lost chunks with nulls, and assess the changed row groups again."""
         candidates, limits = evidence.candidates, self._limits
         filler = NullFiller(self._source, candidates, limits)
         pending = list(range(len(assessments)))
@@ -341,22 +340,22 @@ class _Recovery:
                         assessment.lost_columns["".join(chunk.path_in_schema[:1])] = "its pages do not fill its chunk"
                 if assessment.is_complete and assessment.lost_columns:
                     assessment.damaged, assessment.recoverable_rows = dict(assessment.lost_columns), 0
-                measure(source, [group], limits)
+                measure_chunks(source, [group], limits)
                 if evidence.metadata is not None:
                     flag_contradictions(source, evidence.metadata, [group], limits)
                 assessments[at] = assessment
             pending = list(filled)
 
-    def _gather(self) -> Evidence | None:
+    def _collect_evidence(self) -> Evidence | None:
         """Collect the evidence of the best footer, or of the pages; None if there is neither a footer nor a schema."""
-        self._footers = footers.find(self._source, self._limits)
+        self._footers = footers.find_footers(self._source, self._limits)
         source, limits = self._source, self._limits
         own = [footer for footer in self._footers if footer.is_own]
         likely = {footer.offset: count_likely_rows(source, footer, limits) for footer in own[:_FOOTERS]}
         best = sorted(own[:_FOOTERS], key=lambda footer: likely[footer.offset], reverse=True)
         for footer in best[:_TRIED]:
             if likely[footer.offset] and count_located_rows(evidence := footer_evidence(source, footer, limits)):
-                return self._with_uncovered_pages(footer, evidence)
+                return self._add_uncovered_pages(footer, evidence)
         schema = self._schema or (footer_evidence(source, best[0], limits).candidates if best else None)
         if schema is None:
             return None
@@ -368,8 +367,8 @@ class _Recovery:
         has_magic = source.size >= len(MAGIC) and source.read(0, len(MAGIC)).tobytes() == MAGIC
         return self._pages(len(MAGIC) if has_magic else 0, source.size, schema)
 
-    def _with_uncovered_pages(self, footer: footers.FooterCandidate, evidence: Evidence) -> Evidence:
-        """Add the pages that a footer does not cover to its evidence."""
+    def _add_uncovered_pages(self, footer: footers.FooterCandidate, evidence: Evidence) -> Evidence:
+        """Add the row groups in pages that the footer does not cover to its evidence."""
         end = footer.offset + footer.length
         ranges = [] if footer.type == "end" else [(end + 8 * (footer.type == "inside"), self._source.size)]
         if footer.type == "torn":
@@ -392,7 +391,7 @@ class _Recovery:
     def _write(
         self, candidates: Candidates, assessments: list[Assessment], dest: Any, losses: list[Loss]
     ) -> list[Assessment]:
-        """Write the recoverable rows, and return the assessments of the row groups that were written."""
+        """Write the recoverable rows to ``dest``. Returns the assessments of the row groups that were written."""
         to_rewrite = [item for item in assessments if not item.can_be_copied]
         rewritten: dict[int, tuple[Source, CandidateGroup]] = {}
         if to_rewrite and (path := self._rewrite(candidates, to_rewrite)) is not None:
@@ -415,11 +414,11 @@ class _Recovery:
         return written
 
     def _rewrite(self, candidates: Candidates, assessments: list[Assessment]) -> str | None:
-        """Write rows outside damaged pages to a temporary file. Returns None if the file fails verification."""
+        """Write the rows outside damaged pages to a temporary file. Returns its path; None if verification fails."""
         path = self._temporary.create_path()
         metadata = file_metadata(candidates, [item.group for item in assessments])
         try:
-            with quiet():
+            with suppress_warnings():
                 result = repair(CandidateSource(self._source, metadata, self._limits), path, limits=self._limits)
         except (ParquetError, ValueError):
             return None
@@ -441,7 +440,7 @@ class _Recovery:
         )
 
 
-def _any_recoverable(assessments: Sequence[Assessment]) -> bool:
+def _has_recoverable_rows(assessments: Sequence[Assessment]) -> bool:
     return any(item.recoverable_rows for item in assessments)
 
 

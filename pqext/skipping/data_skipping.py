@@ -1,4 +1,4 @@
-"""A table and its store as one object with the method names of xskipper, based on the functions of the package."""
+"""A table and its data-skipping store as one object, with the method names of xskipper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pqext.skipping.store.folders import join_location
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import SkippingStatistics
 from pqext.skipping.store.store import OnForeign, Store, open_store
-from pqext.skipping.store.table import root_of
+from pqext.skipping.store.table import common_folder
 
 IN_TABLE = "_skipping"
 """Folder of a store within its table, which readers of the table skip."""
@@ -94,7 +94,7 @@ class DataSkipping:
         if store is not None:
             self.location = locate(store, filesystem, self._options_of(store))
         else:
-            root, identifier = root_of(self._sources)
+            root, identifier = common_folder(self._sources)
             if base is None:
                 self.location = join_location(root, IN_TABLE)
             else:
@@ -103,14 +103,14 @@ class DataSkipping:
         """The store, to be passed as ``skipping=`` to :func:`pqext.scan`."""
 
     def _options_of(self, location: Any) -> Mapping[str, Any] | None:
-        """Return the storage options for a URL; None for other locations."""
+        """Return the storage options if ``location`` is a URL, and None otherwise."""
         return self._storage_options if isinstance(location, str) and ":/" in location else None
 
     def __repr__(self) -> str:
         return f"DataSkipping({self.path!r}, {str(self.location)!r})"
 
     def index_builder(self) -> IndexBuilder:
-        """Return a builder to which indexes are added, and which builds the store."""
+        """Return a builder that collects indexes and creates the store."""
         return IndexBuilder(self)
 
     def refresh_index(self, *, data: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
@@ -170,7 +170,10 @@ class DataSkipping:
 
 
 class IndexBuilder:
-    """Builder of a store: each method adds an index and returns the builder; :meth:`build` creates the store."""
+    """Builder of a store.
+
+    Each ``add`` method adds an index and returns the builder; :meth:`build` creates the store.
+    """
 
     def __init__(self, table: DataSkipping) -> None:
         self._table = table

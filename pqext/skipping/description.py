@@ -18,9 +18,9 @@ from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.names import OBJECT_NAME, split_object_names
 from pqext.skipping.format.parts import NO_PART
 from pqext.skipping.indexes.index import restore_index
-from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, join_location, parts_of
-from pqext.skipping.store.objects import objects_of
-from pqext.skipping.store.store import Store, rows_of_objects
+from pqext.skipping.store.folders import EXTRA, VERSION, current_parts, join_location, list_all_parts
+from pqext.skipping.store.objects import current_objects
+from pqext.skipping.store.store import Store, current_rows
 from pqext.skipping.store.table import Table
 
 
@@ -167,7 +167,7 @@ def list_stores(
     stores = []
     for location in _folders(folder):
         try:
-            if parts_of(location):
+            if current_parts(location):
                 stores.append(_describe(Store(location, decryption, limits), None))
         except (ParquetError, FileNotFoundError) as error:
             if isinstance(error, CorruptFileError) and error.message.startswith(NO_PART):
@@ -182,10 +182,10 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
     paths, _ = split_object_names(parts.table.column(OBJECT_NAME))
     counts: dict[str, int] = {}
     if table is not None:
-        objects = objects_of(table.files)
+        objects = current_objects(table.files)
         is_fresh = store.is_fresh(objects)
         stale = len(parts.table) - int(np.count_nonzero(table.current_mask(parts.table)))
-        current = len(rows_of_objects(parts.table, objects))
+        current = len(current_rows(parts.table, objects))
         counts = {
             "fresh": int(is_fresh.sum()), "unknown": int((~is_fresh).sum()),
             "stale": stale + max(0, current - int(is_fresh.sum())),
@@ -199,7 +199,7 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
         for column in ([] if each is None else each.indexes)
         if column.name != VERSION
     ]  # fmt: skip
-    every = [*files, *parts_of(join_location(store.location, EXTRA))]
+    every = [*files, *current_parts(join_location(store.location, EXTRA))]
     return StoreDescription(
         source_name(store.location), metadata.version, metadata.table_identifier, len(paths.unique()),
         len(parts.table), len(files), sum(map(_bytes, every)), metadata.partitions, tuple(indexes), metadata.reason,
@@ -208,7 +208,7 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
 
 
 def _describe_unreadable(location: Any, reason: str) -> StoreDescription:
-    parts = all_parts(location)
+    parts = list_all_parts(location)
     size = sum(map(_bytes, parts))
     return StoreDescription(source_name(location), None, None, 0, 0, len(parts), size, (), (), reason)
 

@@ -52,7 +52,7 @@ def test_use_of_row_group_rows_is_reported() -> None:
     assert {group.assigned for group in report.row_groups} == {"row_group_rows"}
     assert report.checksums
     assert not report.is_certified
-    told = "assigned by the Arrow schema given, whose names and types no footer confirms and row_group_rows"
+    told = "assigned by the provided Arrow schema, whose names and types no footer confirms and row_group_rows"
     assert told in str(report)
 
 

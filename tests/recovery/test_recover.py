@@ -418,7 +418,7 @@ def test_rows_next_to_a_page_with_a_checksum_mismatch_are_certain() -> None:
 def test_unnecessary_schema_is_reported() -> None:
     report, _ = recover(written(rows(300))[:-1], schema="x BIGINT")
     assert report.rows == 300
-    assert "the DDL given was not needed: the footer without its frame states the columns" in report.notes
+    assert "the provided DDL was not needed: the footer without its frame states the columns" in report.notes
 
 
 def test_explicit_codec_overrides_that_of_a_sibling() -> None:

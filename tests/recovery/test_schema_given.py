@@ -134,7 +134,7 @@ def test_every_arrow_type_has_a_ddl_form_that_is_accepted(tmp_path: Path) -> Non
     table = pa.schema([(f"c{i}", type) for i, type in enumerate(types)]).empty_table()
     data = by_pqext(table)
     report, _ = without_footer(data, schema=ddl_of(data, tmp_path))
-    assert report.schema_from == "the DDL given"
+    assert report.schema_from == "the provided DDL"
 
 
 _NUMBERS = pa.array(range(300))

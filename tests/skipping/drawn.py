@@ -17,7 +17,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexes.statistics import MinMax, NullCount, RowCount
 from pqext.skipping.indexes.values import BloomFilter, Prefix, ValueList
 from pqext.skipping.maintenance.construction import storage_type_options
-from pqext.skipping.maintenance.object_cells import Indexer, resolve
+from pqext.skipping.maintenance.object_cells import Indexer, resolve_indexes
 from pqext.skipping.store.clauses import Evidence, exclusions
 
 MOST = {"i8", "i32", "i64"}
@@ -57,7 +57,7 @@ def indexes(draw: st.DrawFn, batch: pa.RecordBatch) -> list[Index]:
 def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = True) -> list[Evidence]:
     """What indexes say of objects."""
     options = storage_type_options(None)
-    indexer = Indexer(resolve(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
+    indexer = Indexer(resolve_indexes(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
     rows = [indexer.cells(one)[0] for one in objects]
     numbers = np.arange(len(objects))
     return [

@@ -12,7 +12,7 @@ import pytest
 
 import pqext
 from pqext import col, skipping
-from pqext.skipping.format.names import format_path, path_of
+from pqext.skipping.format.names import format_path, parse_path
 from reference import skipping_store
 
 NAN = float("nan")
@@ -69,14 +69,14 @@ def test_name_with_dots_is_not_a_struct_field(tmp_path: Path) -> None:
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("path", [("a",), ("a", "b"), ("a.b",), ("a`b", "c"), ("a.b", "c.d`"), ("", "a"), ("``", "x")])
 def test_paths_round_trip_through_names(path: tuple[str, ...]) -> None:
-    assert path_of(format_path(path)) == path
+    assert parse_path(format_path(path)) == path
 
 
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("name", ["`a", "a`b", "`a`b", "`a`.", "``"])
 def test_unmatched_backquotes_name_no_column(name: str) -> None:
     with pytest.raises(ValueError, match="unmatched backticks"):
-        path_of(name)
+        parse_path(name)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pqext import CorruptFileError, UnsupportedError
 from pqext.core.base.errors import ParquetError
-from pqext.skipping.format.java_object import Description, find_own_bytes, write_object
+from pqext.skipping.format.java_object import ClassDescription, find_custom_data, write_object
 from reference import skipping_store
 
-INNER = [Description("a.Inner", 7, 3, (("bits", "La/Bits;"), ("count", "I")))]
-OUTER = [Description("a.Outer", 1, 2, (("inner", "La/Inner;"),)), Description("a.Above", 2, 2, ())]
+INNER = [ClassDescription("a.Inner", 7, 3, (("bits", "La/Bits;"), ("count", "I")))]
+OUTER = [ClassDescription("a.Outer", 1, 2, (("inner", "La/Inner;"),)), ClassDescription("a.Above", 2, 2, ())]
 HEADER = b"\xac\xed\x00\x05"
 
 
@@ -32,7 +32,7 @@ def described(name: str, flags: int, fields: Sequence[bytes] = (), above: bytes 
 @given(st.binary(max_size=3000))
 def test_written_object_is_found(data: bytes) -> None:
     cell = write_object(OUTER, INNER, data)
-    found = find_own_bytes(cell)
+    found = find_custom_data(cell)
     assert (found.name, found.join(cell), found.stop) == ("a.Inner", data, len(cell))
     assert [size for _, size in found.blocks[:-1]] == [1024] * (len(data) // 1024 - (len(data) % 1024 == 0 < len(data)))
     if data:
@@ -43,7 +43,7 @@ def test_written_object_is_found(data: bytes) -> None:
 def test_cells_of_every_writer_are_read(xskipper: Path) -> None:
     for path in (xskipper / "bloom_samples").glob("*_javaser.bin"):
         cell = path.read_bytes()
-        found = find_own_bytes(cell)
+        found = find_custom_data(cell)
         assert found.join(cell) == Path(str(path).replace("javaser", "writeTo")).read_bytes()
         assert found.name.startswith("org.apache.spark.util.sketch.BloomFilterImpl")
 
@@ -59,14 +59,14 @@ def test_objects_with_preceding_fields_and_references_are_read() -> None:
     above = described("Above", 2, [b"S" + utf("short")])
     root = described("Root", 2, fields, above) + bytes(2) + values
     cell = HEADER + b"s" + root + b"s" + own + b"w\x02ab" + b"z\x00\x00\x00\x01c" + b"x"
-    assert find_own_bytes(cell).join(cell) == b"abc"
+    assert find_custom_data(cell).join(cell) == b"abc"
 
 
 def test_stream_truncated_anywhere_is_rejected_with_the_offset() -> None:
     cell = write_object(OUTER, INNER, b"data" * 300)
     for size in range(len(cell)):
         with pytest.raises(CorruptFileError) as refused:
-            find_own_bytes(cell[:size])
+            find_custom_data(cell[:size])
         assert refused.value.offset is not None
         assert 0 <= refused.value.offset <= size
 
@@ -77,7 +77,7 @@ def test_corrupt_stream_is_read_or_rejected(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         cell[data.draw(st.integers(0, len(cell) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = find_own_bytes(bytes(cell))
+        found = find_custom_data(bytes(cell))
     except ParquetError:
         return
     assert all(0 < at <= at + size <= len(cell) for at, size in found.blocks)
@@ -114,7 +114,7 @@ HOSTILE = {
 def test_hostile_stream_is_rejected(name: str) -> None:
     cell, kind, message = HOSTILE[name]
     with pytest.raises(kind, match=message):
-        find_own_bytes(cell)
+        find_custom_data(cell)
 
 
 def test_classes_that_grow_by_references_are_rejected() -> None:
@@ -127,4 +127,4 @@ def test_classes_that_grow_by_references_are_rejected() -> None:
         objects += b"s" + described("A", 2, (), above)
         handle += 2
     with pytest.raises(UnsupportedError, match="more than 16 superclasses"):
-        find_own_bytes(HEADER + b"s" + described("Root", 2, fields) + objects)
+        find_custom_data(HEADER + b"s" + described("Root", 2, fields) + objects)

@@ -227,7 +227,7 @@ def test_interrupted_replacement_leaves_the_old_or_the_new_store(
     def breaks(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for name, left in (("remove", "valuelist"), ("move", "minmax")):
+    for name, left in (("remove_parts", "valuelist"), ("move_parts", "minmax")):
         with monkeypatch.context() as patched:
             patched.setattr(folders, name, breaks)
             with pytest.raises(KeyboardInterrupt):

@@ -285,7 +285,7 @@ def test_types_match_those_of_spark() -> None:
         (pa.uint32(), "long"), (pa.uint64(), "decimal(20,0)"), (pa.timestamp("us", "UTC"), "timestamp"),
         (pa.timestamp("us"), "timestamp_ntz"), (pa.decimal128(9, 2), "decimal(9,2)"), (pa.binary(4), "binary"),
     ]  # fmt: skip
-    assert [spark_schema.type_of(kind, "c") for kind, _ in told] == [name for _, name in told]
+    assert [spark_schema.spark_type(kind, "c") for kind, _ in told] == [name for _, name in told]
     for kind in (pa.timestamp("ns"), pa.duration("s"), pa.decimal256(40, 0), pa.map_(pa.string(), pa.string())):
         with pytest.raises(UnsupportedError, match=r"Spark has no type .* \[column c\]"):
-            spark_schema.type_of(kind, "c")
+            spark_schema.spark_type(kind, "c")

@@ -140,7 +140,7 @@ def test_object_with_equal_time_and_size_and_another_etag_is_read(
     assert [object.found(number) for number in (1, 2)] == [0, 1]
 
     calls = {"count": 0}
-    original = part_layout.put
+    original = part_layout.write_split_part
 
     def failing(folder: Any, *arguments: Any) -> None:
         is_side = str(folder).rstrip("/").endswith("_pqext")
@@ -149,16 +149,16 @@ def test_object_with_equal_time_and_size_and_another_etag_is_read(
             raise KeyboardInterrupt
         original(folder, *arguments)
 
-    monkeypatch.setattr(part_layout, "put", failing)
+    monkeypatch.setattr(part_layout, "write_split_part", failing)
     try:
         skipping.refresh("/versions/t", "/versions/store", **options)
     except KeyboardInterrupt:
         assert break_off != "nothing"
-    monkeypatch.setattr(part_layout, "put", original)
+    monkeypatch.setattr(part_layout, "write_split_part", original)
     assert calls["count"] > 0
     assert [object.found(number) for number in (1, 2)] == [0, 1]
     removals = {"left": 1}
-    remove = folders.remove
+    remove = folders.remove_parts
 
     def once(parts: Any) -> None:
         if break_off == "compaction" and not removals["left"]:
@@ -166,12 +166,12 @@ def test_object_with_equal_time_and_size_and_another_etag_is_read(
         removals["left"] -= 1
         remove(parts)
 
-    monkeypatch.setattr(compaction, "remove", once)
+    monkeypatch.setattr(compaction, "remove_parts", once)
     try:
         skipping.compact("/versions/store", "/versions/t", **options)
     except KeyboardInterrupt:
         assert break_off == "compaction"
-    monkeypatch.setattr(compaction, "remove", remove)
+    monkeypatch.setattr(compaction, "remove_parts", remove)
     assert [object.found(number) for number in (1, 2)] == [0, 1]
     skipping.refresh("/versions/t", "/versions/store", **options)
     assert [object.found(number) for number in (1, 2)] == [0, 1]

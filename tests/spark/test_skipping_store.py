@@ -12,7 +12,7 @@ import pytest
 
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.parts import write_part
-from pqext.skipping.format.spark_bloom import build_bloom, may_contain_any, unwrap, wrap
+from pqext.skipping.format.spark_bloom import build_bloom, may_contain_any, unwrap_filter, wrap_filter
 
 SKETCH = "org.apache.spark.util.sketch."
 CLASSES = """
@@ -72,7 +72,7 @@ def test_spark_filters_match_spark(spark: Any, seed: int | None) -> None:
         made = sketch.BloomFilter.create(kind, 200, 1500, seed)
     for value in held:
         put(made, value)
-    cell = pa.array([wrap(stored(made, jvm))])
+    cell = pa.array([wrap_filter(stored(made, jvm))])
     for value in [*held, *random_values()[1]]:
         asked = value.encode() if isinstance(value, str) else value
         assert may_contain_any(cell, [asked]).tolist() == [has(made, value)]
@@ -84,7 +84,7 @@ def test_spark_reads_our_filters_like_its_own(spark: Any) -> None:
     sketch = jvm.org.apache.spark.util.sketch
     values = pa.array([one for one in held if isinstance(one, int)]), pa.array([x for x in held if isinstance(x, str)])
     for expected, fpp in ((200, 0.05), (100_000, 0.01), (7, 0.5), (3, 0.0001), (1_000_000, 0.001)):
-        payload = unwrap(build_bloom(values[0], expected, fpp))
+        payload = unwrap_filter(build_bloom(values[0], expected, fpp))
         assert payload is not None
         read = sketch.BloomFilter.readFrom(jvm.java.io.ByteArrayInputStream(bytearray(payload)))
         assert stored(read, jvm) == payload
@@ -92,7 +92,7 @@ def test_spark_reads_our_filters_like_its_own(spark: Any) -> None:
         words_at = 12 if own[3] == 2 else 8
         assert own[4:8] + own[words_at : words_at + 4] == payload[4:12]
     read = sketch.BloomFilter.readFrom(
-        jvm.java.io.ByteArrayInputStream(bytearray(unwrap(build_bloom(values[1], 200, 0.05)) or b""))
+        jvm.java.io.ByteArrayInputStream(bytearray(unwrap_filter(build_bloom(values[1], 200, 0.05)) or b""))
     )
     assert all(has(read, one) for one in values[1].to_pylist())
     assert sum(has(read, one) for one in random_values()[1]) < 10
@@ -119,7 +119,7 @@ def test_java_deserialises_the_written_cells(spark: Any) -> None:
     method = reader.getDeclaredMethod("read", kinds)
     method.setAccessible(True)
     read = method.invoke(None, arguments)
-    assert stored(read, jvm) == unwrap(bytes(cell))
+    assert stored(read, jvm) == unwrap_filter(bytes(cell))
     assert [read.mightContainString(one) for one in ("Haifa", "é", "x" * 100, "y")] == [True, True, True, False]
 
 

@@ -81,7 +81,7 @@ def assess(
     assessments = [Assessment(group) for group in candidates.groups]
     damages, budget = DamageReport(_MOST_DAMAGES), Budget(limits, source.size)
     complete = [item for item in assessments if None not in item.group.chunks]
-    with quiet():
+    with suppress_warnings():
         if complete:
             _read_all(source, candidates, complete, limits, budget, Steps(progress, len(complete)))
             _verify(source, candidates, complete, schema, limits)
@@ -104,7 +104,7 @@ def open_candidates(
 
 
 def remove_columns(candidates: Candidates, dropped_columns: Sequence[str], limits: Limits) -> Candidates:
-    """Return the candidates without the top-level columns ``dropped_columns``."""
+    """Return the candidates without the top-level columns in ``dropped_columns``."""
     schema = from_elements(candidates.elements, limits)
     elements: list[SchemaElement] = []
     retained: list[int] = []
@@ -125,19 +125,21 @@ def _count_elements(node: SchemaNode) -> int:
     return 1 + sum(map(_count_elements, node.children))
 
 
-def _has_meaning(leaf: SchemaNode) -> bool:
+def _needs_value_check(leaf: SchemaNode) -> bool:
+    """Return whether the values of a leaf have a structure that reading does not check."""
     return leaf.leaf_type.member in ("JSON", "GEOMETRY", "GEOGRAPHY")
 
 
-def _has_annotation(node: SchemaNode) -> bool:
+def _contains_variant(node: SchemaNode) -> bool:
+    """Return whether a node or a group below it is a VARIANT."""
     return node.logical_name == "VARIANT" or any(
-        not child.is_leaf and _has_annotation(child) for child in node.children
+        not child.is_leaf and _contains_variant(child) for child in node.children
     )
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress warnings in a ``with`` block, because the report covers them."""
+def suppress_warnings() -> Iterator[None]:
+    """Suppress warnings in a ``with`` block. The report describes the same faults."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -147,6 +149,7 @@ def _read_all(
     source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits, budget: Budget,
     steps: Steps,
 ) -> None:
+    """Read all columns of the row groups, and record each column that cannot be read in its assessment."""
     with open_candidates(source, candidates, [item.group for item in assessments], limits) as file:
         file.check_rows()
         names = [top.node.name for top in file.shapes]
@@ -166,6 +169,7 @@ def _read_all(
 
 
 def _read_error(file: ParquetFile, top: Shape, group: int, budget: Budget) -> str | None:
+    """Read one column of a row group, and return the error message; None if the column is readable."""
     try:
         for _ in file.iter_storage_arrays(top, group, _BATCH, budget=budget.restart(), as_dictionaries=True):
             pass
@@ -183,7 +187,7 @@ def _verify(
     Otherwise, only faults around the values are added: no checksum covers the header of a V2 page, and empty decimals
     are invalid.
     """
-    has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _has_annotation(schema.root)
+    has_meaning = any(_needs_value_check(leaf) for leaf in schema.root.leaves()) or _contains_variant(schema.root)
     is_checked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
     readable = [item for item in assessments if not item.damaged and (is_checked or item.group.may_count_rows)]
     if not readable:
@@ -196,7 +200,7 @@ def _verify(
         for index, assessment in enumerate(readable):
             if fault.row_group not in (None, index) or (fault.rule in _OF_FOOTER and fault.column is None):
                 continue
-            top = _top(fault.column or "", names)
+            top = _top_level_name(fault.column or "", names)
             if fault.rule in _MISSTATED:
                 assessment.misstated.setdefault(top, fault.message)
             elif has_meaning or fault.rule in _OF_HEADERS:
@@ -210,8 +214,11 @@ def _verify(
             columns.setdefault("", "too many invalid values")
 
 
-def _top(column: str, names: Sequence[str]) -> str:
-    """Return the longest of ``names`` that is a prefix of the dotted path ``column``; ``column`` if there is none."""
+def _top_level_name(column: str, names: Sequence[str]) -> str:
+    """Return the top-level column of the dotted path ``column``: the longest of ``names`` that is a prefix of the path.
+
+    Returns ``column`` if no name is a prefix.
+    """
     prefixes = [name for name in names if column == name or column.startswith(f"{name}.")]
     return max(prefixes, key=len, default=column)
 
@@ -250,7 +257,7 @@ def _count_rows(file: ParquetFile, columns: list[str] | None, budget: Budget) ->
 def _assess_incomplete(
     source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits, budget: Budget
 ) -> None:
-    """Check a row group whose chunks are not all located, by reading the columns whose chunks are located."""
+    """Check a row group that lacks the location of some chunks, by reading its other columns."""
     missing = [
         node.name for node in schema.root.children if None in assessment.group.chunks[node.leaf_start : node.leaf_stop]
     ]

@@ -52,7 +52,7 @@ class CandidateGroup:
 
 @dataclass(slots=True)
 class Candidates:
-    """Schema and its origin, key-value metadata, writer, and candidate row groups in row order."""
+    """Candidate row groups in row order, with the file's schema and its origin, key-value metadata, and writer."""
 
     elements: Sequence[SchemaElement]
     schema_from: str
@@ -67,7 +67,10 @@ def end_of(chunk: ColumnMetaData) -> int:
 
 
 def first_equal_groups(groups: Iterable[CandidateGroup]) -> list[int]:
-    """Return, for each row group, the position of the first row group with the same chunk extents."""
+    """Map each row group to the first row group whose chunks occupy the same byte ranges.
+
+    Returns positions in ``groups``.
+    """
     firsts: dict[tuple[tuple[int, int] | None, ...], int] = {}
     positions = []
     for number, group in enumerate(groups):
@@ -117,7 +120,7 @@ def file_metadata(candidates: Candidates, groups: Iterable[CandidateGroup]) -> F
 
 
 def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
-    """Return the metadata for reading a chunk ``distance`` bytes after its offset, without statistics and indexes."""
+    """Return the metadata of a chunk that has moved by ``distance`` bytes, without statistics and indexes."""
     dictionary = chunk.dictionary_page_offset  # some writers store 0 for a missing dictionary
     return ColumnMetaData(
         type=chunk.type,
@@ -132,7 +135,7 @@ def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
     )
 
 
-def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] | None:
+def remove_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] | None:
     """Return key-value metadata without the boxes and types of geometries, which recovered rows may contradict.
 
     An invalid ``geo`` entry is removed. Returns None if ``pairs`` is None.
@@ -154,10 +157,13 @@ def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] |
     return result
 
 
-def without_columns(
+def remove_footer_columns(
     metadata: FileMetaData, elements: Sequence[SchemaElement], dropped_columns: Collection[str]
 ) -> FileMetaData:
-    """Return the footer without the top-level ``dropped_columns``. ``elements`` is the schema without these columns."""
+    """Return the footer without the top-level columns in ``dropped_columns``.
+
+    ``elements`` is the schema without these columns.
+    """
     tops = from_elements(metadata.schema).root.children
     retained = [leaf.leaf_start for top in tops if top.name not in dropped_columns for leaf in top.leaves()]
     orders = metadata.column_orders

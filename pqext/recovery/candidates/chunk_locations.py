@@ -16,7 +16,7 @@ from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement
 from pqext.core.io.source import Source
 from pqext.recovery.candidates.candidates import CandidateSource, end_of, shift_chunk
-from pqext.recovery.detection.pages import Page, chain
+from pqext.recovery.detection.pages import Page, chunk_pages
 from pqext.verification import verify
 
 
@@ -38,7 +38,7 @@ class MovedChunk:
 def resolve(
     source: Source, metadata: FileMetaData, chunks: Sequence[MovedChunk], limits: Limits
 ) -> list[ColumnMetaData | None]:
-    """Return each chunk at its actual location, or None if the location cannot be determined.
+    """Return the metadata of each chunk with its actual offset; None if the offset cannot be determined.
 
     The gap is found by bisection, so few chunks are read if their statistics distinguish them.
     """
@@ -83,13 +83,13 @@ def resolve(
 def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[
     list[int], list[int]
 ]:
-    """Return the distances at which pages and statistics match the chunk, and those that statistics contradict."""
+    """Return the distances at which a chunk matches its metadata, and those at which its statistics contradict it."""
     fitting, contradicted = [], []
     for distance, located in chunk.by_distance.items():
         pages = pages_of(source, located, limits)
         if pages is None:
             continue
-        described = _with_statistics(located, chunk.stated, pages)
+        described = _describe_chunk(located, chunk.stated, pages)
         group = RowGroup(
             columns=[ColumnChunk(file_offset=0, meta_data=described)],
             total_byte_size=described.total_uncompressed_size,
@@ -109,9 +109,12 @@ def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, l
 
 
 def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
-    """Return the pages of a chunk. None if pages do not fill the byte range, or contain another number of values."""
+    """Return the pages of a chunk.
+
+    Returns None if the pages do not fill the chunk's byte range, or do not contain the stated number of values.
+    """
     try:
-        pages = chain(source, start_of(chunk), end_of(chunk), limits)
+        pages = chunk_pages(source, start_of(chunk), end_of(chunk), limits)
     except ParquetError:
         return None
     if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
@@ -123,8 +126,8 @@ STATISTICS_RULES = frozenset({"statistics.bounds", "statistics.null-count", "sta
 """Rules that values violate if the statistics belong to other values."""
 
 
-def _with_statistics(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
-    """Return the chunk with the sizes and encodings of its pages and the statistics of the footer."""
+def _describe_chunk(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
+    """Return the chunk's metadata, with sizes and encodings from its pages and with the statistics of the footer."""
     result = shift_chunk(chunk, 0)
     levels = {int(encoding) for encoding in metadata_chunk.encodings if encoding in (3, 4)}
     result.encodings = sorted({page.encoding for page in pages} | levels)
@@ -134,17 +137,17 @@ def _with_statistics(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, page
 
 
 def leaf_schemas(elements: Sequence[SchemaElement]) -> list[list[SchemaElement]]:
-    """Return, for each leaf of a schema, the elements of a schema with only this leaf."""
-    return [single_leaf([elements[at] for at in path]) for path in leaf_paths(elements)]
+    """Return one schema for each leaf: the elements on the path from the root to the leaf."""
+    return [single_leaf_schema([elements[at] for at in path]) for path in leaf_paths(elements)]
 
 
-def single_leaf(path: Sequence[SchemaElement]) -> list[SchemaElement]:
-    """Return the elements of a schema whose only leaf is the last of ``path``, which starts at the root."""
-    return [*(_with_one_child(group) for group in path[:-1]), path[-1]]
+def single_leaf_schema(path: Sequence[SchemaElement]) -> list[SchemaElement]:
+    """Return a schema whose only leaf is the last element of ``path``. The first element of ``path`` is the root."""
+    return [*(_copy_with_one_child(group) for group in path[:-1]), path[-1]]
 
 
 def leaf_paths(elements: Sequence[SchemaElement]) -> list[list[int]]:
-    """Return, for each leaf of a schema, the numbers of the elements from the root to the leaf."""
+    """Return the path to each leaf of a schema, as the numbers of the elements from the root to the leaf."""
     paths: list[list[int]] = []
     open_groups: list[list[int]] = []  # group numbers with the number of remaining children
     for number, element in enumerate(elements):
@@ -159,5 +162,5 @@ def leaf_paths(elements: Sequence[SchemaElement]) -> list[list[int]]:
     return paths
 
 
-def _with_one_child(group: SchemaElement) -> SchemaElement:
+def _copy_with_one_child(group: SchemaElement) -> SchemaElement:
     return SchemaElement(name=group.name, repetition_type=group.repetition_type, num_children=1)

@@ -38,8 +38,8 @@ from pqext.recovery.candidates.candidates import (
     first_equal_groups,
 )
 from pqext.recovery.candidates.chunk_locations import leaf_paths, pages_of
-from pqext.recovery.detection.codecs import Codecs
-from pqext.recovery.detection.page_matching import Chunks, is_type_unknown
+from pqext.recovery.detection.codecs import CodecDetector
+from pqext.recovery.detection.page_matching import PageMatcher, is_type_unknown
 from pqext.recovery.detection.pages import Page
 from pqext.verification import Fault, verify
 
@@ -52,24 +52,24 @@ SAMPLE = 4
 def flag_contradictions(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
-    """Mark row groups that contradict the footer's statistics, encodings or column types.
+    """Mark row groups that contradict the footer's statistics, page counts by encoding, or column types.
 
-    Sampled pages contradict a column's type if they have extra bytes. Chunks may have been swapped, or a column may
-    have a different type. Chunks of required columns without lists are rejected if all their sampled pages have extra
+    Bytes after the values of sampled pages contradict the column's type: chunks may have been swapped, or the column
+    may have another type. Chunks of required columns without lists are rejected if all their sampled pages have such
     bytes.
     """
     _reject_oversized_chunks(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     stated = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
-        replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
+        replace(group, chunks=[_add_statistics(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
         for group, columns in zip(complete, stated, strict=True)
     ]
     contradicted = _find_extra_bytes(source, metadata, complete, limits)
     for number, columns in enumerate(stated):
         group = complete[number]
         both = zip(group.chunks, columns, strict=True)
-        odd = [column for chunk, column in both if _has_odd_pages(group, chunk, column)]
+        odd = [column for chunk, column in both if _has_other_page_counts(group, chunk, column)]
         if odd:
             names = [".".join(column.meta_data.path_in_schema) for column in odd if column.meta_data is not None]
             contradicted.setdefault(number, []).extend(names)
@@ -100,13 +100,17 @@ def _verify_chunks(
 
 
 def _is_generated(group: CandidateGroup, chunk: ColumnMetaData) -> bool:
-    """Return whether the chunk contains nulls in place of a lost column."""
+    """Return whether recovery created the chunk, with nulls in place of a lost column."""
     return any(name in group.nulls for name in chunk.path_in_schema[:1])  # a damaged footer may state an empty path
 
 
-def _with_bounds(
+def _add_statistics(
     group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk
 ) -> ColumnMetaData | None:
+    """Return a copy of the chunk's metadata with the statistics of the footer.
+
+    Chunks of generated nulls are unchanged.
+    """
     if chunk is None or metadata_chunk.meta_data is None or _is_generated(group, chunk):
         return chunk
     result = copy(chunk)
@@ -115,8 +119,8 @@ def _with_bounds(
     return result
 
 
-def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
-    """Return whether the encodings of measured pages differ from those in the footer. False for generated nulls."""
+def _has_other_page_counts(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
+    """Return whether the footer states other page counts by encoding than the pages have. False for generated nulls."""
     if chunk is None or metadata_chunk.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
@@ -126,26 +130,32 @@ def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, metadata
 def _reject_oversized_chunks(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
+    """Reject chunks of required columns without lists if all their sampled pages have bytes after the values."""
     tree = from_elements(metadata.schema, limits)
     flat = [leaf for leaf in tree.leaves if not leaf.max_definition_level]
     for group in groups if flat else ():
         codecs = [None if chunk is None else int(chunk.codec) for chunk in group.chunks]
-        chunks = Chunks(source, tree, Codecs(source), codecs, limits)
+        matcher = PageMatcher(source, tree, CodecDetector(source), codecs, limits)
         for leaf in flat:
             chunk = group.chunks[leaf.leaf_start]
             pages = [] if chunk is None else pages_of(source, chunk, limits) or []
             plain = [page for page in pages if page.encoding == Encoding.PLAIN and not is_type_unknown(page)]
             plain = [page for page in plain if not page.is_dictionary]
-            if plain and all(_has_extra_bytes(leaf, page, chunks) for page in plain[:SAMPLE]):
+            if plain and all(_has_extra_bytes(leaf, page, matcher) for page in plain[:SAMPLE]):
                 group.chunks[leaf.leaf_start] = None
                 reason = "its pages contain more bytes than its values need; they may be other values"
                 group.rejected[leaf.path[0]] = reason
 
 
-def _has_extra_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
-    """Return whether a page without levels has bytes after its values. Fixed-size values need only the header."""
+def _has_extra_bytes(leaf: SchemaNode, page: Page, matcher: PageMatcher) -> bool:
+    """Return whether a page without levels has bytes after its values.
+
+    Pages of fixed-size values are checked by their headers alone.
+    """
     width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
-    return page.uncompressed_bytes > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
+    if width:
+        return page.uncompressed_bytes > page.count * width
+    return (matcher.count_trailing_bytes(leaf, page) or 0) > 0
 
 
 def _find_extra_bytes(
@@ -157,35 +167,35 @@ def _find_extra_bytes(
         return {}
     tree = from_elements(metadata.schema, limits)
     codecs = [None if chunk is None else int(chunk.codec) for chunk in sample[0].chunks]
-    chunks = Chunks(source, tree, Codecs(source), codecs, limits)
+    matcher = PageMatcher(source, tree, CodecDetector(source), codecs, limits)
     names = []
     for number, leaf in enumerate(tree.leaves):
         leaf_chunks = (chunk for group in sample if (chunk := group.chunks[number]) is not None)
-        if have_other_type(leaf, (pages_of(source, chunk, limits) or [] for chunk in leaf_chunks), chunks):
+        if contradicts_type(leaf, (pages_of(source, chunk, limits) or [] for chunk in leaf_chunks), matcher):
             names.append(leaf.dotted_path)
     return {number: [*names] for number in range(len(groups))} if names else {}
 
 
-def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
-    """Return whether the sampled pages of a leaf have values of another type.
+def contradicts_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], matcher: PageMatcher) -> bool:
+    """Return whether sampled pages show that the values of a leaf have another type.
 
-    At least one page must have bytes after its values, and all others must have such bytes or be unreadable.
+    At least one page must have bytes after its values, and all other pages must have such bytes or be unreadable.
     """
     is_mismatch = False
     for pages in leaf_pages:
         for page in [page for page in pages if not is_type_unknown(page)][:SAMPLE]:
-            extra = chunks.trailing_bytes(leaf, page)
+            extra = matcher.count_trailing_bytes(leaf, page)
             if extra == 0:
                 return False
             is_mismatch |= extra is not None
     return is_mismatch
 
 
-def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> int:
+def resolve_row_count(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> int:
     """Return the row count of a row group: the value count that all columns without lists share, or the stated count.
 
-    The value count of a single column is used only if the total of the file confirms it. ``extra_rows`` is the number
-    of rows of the file minus the total of its row groups.
+    The value count of a single column is used only if the row count of the file confirms it. ``extra_rows`` is the row
+    count of the file minus the row counts of its row groups.
     """
     counts = [
         chunk.meta_data.num_values
@@ -197,7 +207,9 @@ def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> i
     return counts[0] if len(counts) > 1 or extra_rows == counts[0] - group.num_rows else group.num_rows
 
 
-def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
+def correct_value_counts(
+    source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits
+) -> list[str]:
     """Correct value counts of chunks without lists if pages confirm the row count. Returns the corrected paths."""
     corrected = []
     for leaf, chunk in zip(leaves, group.chunks, strict=True):
@@ -217,7 +229,7 @@ def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
     Returns descriptions of the corrections. Nothing is changed if the schema would become invalid.
     """
     schema = list(metadata.schema)
-    corrections = list(_corrections(metadata, schema))
+    corrections = list(_iter_corrections(metadata, schema))
     try:
         resolve_columns(from_elements(schema, limits))
     except ParquetError:
@@ -226,7 +238,8 @@ def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
     return corrections
 
 
-def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
+def _iter_corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
+    """Correct ``schema`` where all chunks contradict it, and yield a description of each correction."""
     paths = leaf_paths(schema)
     groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(paths)]
     for leaf, path in enumerate(paths) if len(groups) > 1 else ():

@@ -95,12 +95,15 @@ class Recovery:
 
     @property
     def is_certified(self) -> bool:
-        """Whether rows were written and are certain: checksums match, and footers assign pages to columns and types."""
+        """Whether rows were written, all checksums match, and footers assign the pages to columns and types."""
         return self.written and all(group.certified for group in self.row_groups)
 
     @property
     def checksums(self) -> bool:
-        """Whether rows were written and every page has a matching checksum. Otherwise, damage may go undetected."""
+        """Whether rows were written and every page has a matching checksum.
+
+        If a page has no checksum, its damage may go undetected.
+        """
         return self.written and all(group.checksums for group in self.row_groups)
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,10 +111,10 @@ class Recovery:
         return {"rows": self.rows, "certified": self.is_certified, "checksums": self.checksums, **asdict(self)}
 
     def _assignment_lines(self) -> list[str]:
-        """Describe how pages were assigned to columns, with one line for each basis."""
-        is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
+        """Describe how pages were assigned to columns, one line per basis of the assignment."""
+        is_type_list = self.schema_from.startswith(("the DDL ", "the provided DDL", "the provided Arrow schema"))
         by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
-        if is_type_list or self.schema_from.startswith("the file "):
+        if is_type_list or self.schema_from.startswith(("the file ", "the provided file")):
             by += ", whose names and types no footer confirms"
         schema = f"assigned by {by}, in the only way"
         reasons = {
@@ -132,7 +135,7 @@ class Recovery:
         return lines
 
     def _null_lines(self) -> list[str]:
-        """Describe the columns with nulls in place of lost values, with one line for each row group."""
+        """Describe the columns whose lost values were replaced with nulls, one line per row group."""
         first, lines = 0, []
         for number, group in enumerate(self.row_groups):
             if group.null_columns:
@@ -165,8 +168,8 @@ class Recovery:
         return "\n".join(lines)
 
 
-def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
-    """Return the lost rows of each damaged column, and the columns of recovered row groups replaced with nulls."""
+def list_column_losses(assessments: Sequence[Assessment]) -> list[Loss]:
+    """Return a loss for each damaged column of the row groups, and for each column that was replaced with nulls."""
     losses = []
     for item in assessments:
         lost = [(name, reason, item.group.rows - item.recoverable_rows) for name, reason in item.damaged.items()]
@@ -174,12 +177,12 @@ def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
             lost += [
                 (name, f"{reason}; replaced with nulls", item.group.rows) for name, reason in item.group.nulls.items()
             ]
-        losses += [loss_of(item.group, name, reason, rows) for name, reason, rows in lost]
+        losses += [create_column_loss(item.group, name, reason, rows) for name, reason, rows in lost]
     return losses
 
 
 def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
-    """Describe columns whose values are rewritten because of wrong page headers, with one note for each column."""
+    """Describe each column whose values were rewritten because its page headers are wrong."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:
         for name, reason in item.misstated.items() if item.recoverable_rows else ():
@@ -190,8 +193,8 @@ def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
     ]
 
 
-def loss_of(group: CandidateGroup, column: str, reason: str, rows: int) -> Loss:
-    """Return the loss of ``rows`` rows of a row group because of a top-level column."""
+def create_column_loss(group: CandidateGroup, column: str, reason: str, rows: int) -> Loss:
+    """Return the loss of ``rows`` rows of a row group that the damage of a top-level column causes."""
     start, stop = group.extent or (None, None)
     return Loss(reason, start, stop, group.number, column or None, rows)
 
@@ -213,8 +216,8 @@ def sort_losses(losses: Sequence[Loss], candidates: Candidates, limits: Limits) 
     return sorted(losses, key=position)
 
 
-def recovered_group(group: CandidateGroup, rows: int) -> RecoveredRowGroup:
-    """Describe a row group of the new file with ``rows`` rows."""
+def describe_group(group: CandidateGroup, rows: int) -> RecoveredRowGroup:
+    """Return the report's entry for a row group of ``rows`` rows in the new file."""
     certified = group.checksums and group.assigned == "footer" and not group.nulls
     return RecoveredRowGroup(
         rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified, tuple(group.nulls)

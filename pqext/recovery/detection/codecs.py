@@ -19,8 +19,8 @@ CODECS = tuple(
 _SAMPLE = 3
 
 
-class Codecs:
-    """Detector of the codec of pages that tries each of ``codec_numbers``, the last successful codec first.
+class CodecDetector:
+    """Detects the codec of pages by trying each of ``codec_numbers``, the last successful codec first.
 
     Results are cached by the first pages of a chunk.
     """
@@ -50,7 +50,11 @@ class Codecs:
         return self._cache[key]
 
     def _detect(self, sample: Sequence[Page], codec_numbers: Sequence[int]) -> int | None:
-        bodies = [_compressed_bytes(read_raw_page(self._source, page)) for page in sample]
+        """Return the codec that decompresses the most pages of ``sample``; None if no codec decompresses any.
+
+        Earlier pages break a tie.
+        """
+        bodies = [_compressed_body(read_raw_page(self._source, page)) for page in sample]
         most: tuple[int, list[bool]] = 0, []
         best = None
         for codec in codec_numbers:
@@ -73,8 +77,11 @@ def _is_compressed(page: Page) -> bool:
     return page.body_bytes > 0 and not (second is not None and second.is_compressed is False)
 
 
-def _compressed_bytes(raw: RawPage) -> tuple[Bytes, int]:
-    """Return the bytes of a page after the uncompressed levels of V2 pages, and their size after decompression."""
+def _compressed_body(raw: RawPage) -> tuple[Bytes, int]:
+    """Return the part of a page's body that is compressed, and its uncompressed size.
+
+    V2 pages do not compress levels.
+    """
     second = raw.header.data_page_header_v2
     levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
     return raw.body[levels:], raw.header.uncompressed_page_size - levels

@@ -62,7 +62,7 @@ _BEGINNING_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class FooterCandidate:
-    """Footer at ``offset`` of the file with ``length`` readable bytes."""
+    """Readable footer of ``length`` bytes at ``offset`` of the file."""
 
     type: FooterType
     offset: int
@@ -86,7 +86,7 @@ class FooterCandidate:
 
 
 class Effort:
-    """Budget of bytes that can still be parsed without result."""
+    """Work that a search may still do, in parsed bytes or steps. It bounds the time that damaged files can take."""
 
     def __init__(self, size: int) -> None:
         self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
@@ -97,14 +97,18 @@ class Effort:
         return self.remaining >= 0
 
 
-def find(source: Source, limits: Limits) -> list[FooterCandidate]:
-    """Return the readable footers, starting with the last, within the limits for each type and for parsing."""
+def find_footers(source: Source, limits: Limits) -> list[FooterCandidate]:
+    """Return the readable footers of a file, the last one first.
+
+    The number of footers of each type and the parsed bytes are limited.
+    """
     effort = Effort(source.size)
     framed = {footer.offset: footer for footer in islice(_iter_framed_footers(source, limits, effort), _MAX_FOOTERS)}
     framed |= {footer.offset: footer for footer in islice(_iter_checkpoints(source, limits), _CHECKPOINTS)}
     framed |= {footer.offset: footer for footer in islice(_iter_flatbuffers(source, limits, effort), _MAX_FOOTERS)}
     loose = {
-        footer.offset: footer for footer in islice(_iter_damaged(source, limits, effort, set(framed)), _MAX_FOOTERS)
+        footer.offset: footer
+        for footer in islice(_iter_damaged_footers(source, limits, effort, set(framed)), _MAX_FOOTERS)
     }
     return [footer for _, footer in sorted({**loose, **framed}.items(), reverse=True)]
 
@@ -127,14 +131,14 @@ def _iter_matches(source: Source, pattern: re.Pattern[bytes], overlap: int, firs
         stop = start
 
 
-def _literal(mark: bytes) -> re.Pattern[bytes]:
+def _literal_pattern(mark: bytes) -> re.Pattern[bytes]:
     return re.compile(re.escape(mark))
 
 
 def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield footers followed by their length and magic number."""
     tried = set()
-    for magic_at in _iter_matches(source, _literal(MAGIC), len(MAGIC)):
+    for magic_at in _iter_matches(source, _literal_pattern(MAGIC), len(MAGIC)):
         if magic_at < 4:
             continue
         if not effort.spend(_MATCH_COST):
@@ -144,7 +148,7 @@ def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iter
         if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes or offset in tried:
             continue
         tried.add(offset)  # the end of a structure does not depend on the stated length
-        metadata = _decode_complete(source, offset, length, limits, effort)
+        metadata = _decode_footer(source, offset, length, limits, effort)
         if metadata is not None:
             is_last = magic_at + 4 == source.size
             is_own = is_last or not is_embedded(source, metadata, offset)
@@ -152,7 +156,7 @@ def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iter
 
 
 def _iter_checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidate]:
-    """Yield checkpoints, which a writer stores before it finishes."""
+    """Yield checkpoints, the footers that a writer stores while the file is incomplete."""
     for saved in find_checkpoints(source, limits):
         with suppress(ParquetError):
             yield FooterCandidate("checkpoint", saved.offset, saved.length, _validate(saved.metadata, limits))
@@ -161,7 +165,9 @@ def _iter_checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidat
 def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield FlatBuffers footers, alone or next to a Thrift footer."""
     marks = (FLATBUFFERS.bytes, FLAT_MAGIC)  # separately: a search for either takes ten times as long
-    matches = ((at, mark) for mark in marks for at in _iter_matches(source, _literal(mark), len(mark), TAIL_BYTES))
+    matches = (
+        (at, mark) for mark in marks for at in _iter_matches(source, _literal_pattern(mark), len(mark), TAIL_BYTES)
+    )
     for mark_at, mark in matches:
         if not effort.spend(_MATCH_COST):
             return
@@ -188,7 +194,8 @@ def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterato
         yield FooterCandidate("FlatBuffers", offset, length, drop_derived_extension(metadata), begin)
 
 
-def _decode_complete(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:
+def _decode_footer(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:
+    """Decode a complete Thrift footer. Returns None if it is invalid, or if no effort remains."""
     head = source.read(offset, min(length, _BEGINNING_BYTES)).tobytes()
     if not head.startswith(b"\x15") or not effort.spend(length):
         return None
@@ -212,8 +219,10 @@ def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     return metadata
 
 
-def _iter_damaged(source: Source, limits: Limits, effort: Effort, offsets: set[int]) -> Iterator[FooterCandidate]:
-    """Yield footers with a damaged or missing length or magic number, and truncated footers."""
+def _iter_damaged_footers(
+    source: Source, limits: Limits, effort: Effort, offsets: set[int]
+) -> Iterator[FooterCandidate]:
+    """Yield truncated footers, and footers whose length or magic number is damaged or missing."""
     first = max(source.size - limits.footer_bytes, 0)
     for offset in _iter_matches(source, _BEGINNING, _BEGINNING_BYTES, first):
         if offset in offsets:
@@ -230,7 +239,7 @@ def _iter_damaged(source: Source, limits: Limits, effort: Effort, offsets: set[i
 
 
 def _decode_prefix(data: Bytes, offset: int, limits: Limits) -> tuple[FooterCandidate | None, bool]:
-    """Return the footer at the start of ``data``, and whether ``data`` may end within it.
+    """Decode the footer at the start of ``data``. Returns the footer, and whether it may continue after ``data``.
 
     A truncated footer has only its complete row groups. The footer is None if its schema cannot be read.
     """

@@ -27,7 +27,7 @@ from pqext.core.schema import shape
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.core.write.encoding_choice import SUITABLE
-from pqext.recovery.detection.codecs import Codecs, read_raw_page
+from pqext.recovery.detection.codecs import CodecDetector, read_raw_page
 from pqext.recovery.detection.pages import Page
 
 _GROUP = 7
@@ -80,14 +80,14 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
     return values == size_of(count - second.num_nulls)
 
 
-class Chunks:
-    """Decoder of pages as values of leaves, with cached results.
+class PageMatcher:
+    """Decodes pages as values of the leaves of a schema, to determine whether they match. Results are cached.
 
     ``types`` contains a number for each leaf, which is equal for leaves that accept the same pages.
     """
 
     def __init__(
-        self, source: Source, schema: Schema, codecs: Codecs, leaf_codecs: Sequence[int | None], limits: Limits
+        self, source: Source, schema: Schema, codecs: CodecDetector, leaf_codecs: Sequence[int | None], limits: Limits
     ) -> None:
         self._shapes = [leaf for top in schema.root.children for leaf in shape.from_node(top).leaves()]
         self._source = source
@@ -102,11 +102,11 @@ class Chunks:
         ]
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
 
-    def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
-        """Return the codec of a chunk of ``leaf`` from its first pages, or None if no codec can decompress them."""
+    def detect_codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
+        """Return the codec of the pages of a chunk of ``leaf``, or None if no codec can decompress the first pages."""
         return self._codecs.detect(pages, self._leaf_codecs[leaf])
 
-    def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+    def count_rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         """Return the number of rows that start in ``page``, and whether its first entry starts a row.
 
         Returns None if the page cannot be opened.
@@ -124,14 +124,14 @@ class Chunks:
         return self._rows[key]
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
-        """Return whether the values of ``page`` can belong to ``leaf`` and end with the page.
+        """Return whether ``page`` contains only values that ``leaf`` can have, without bytes after them.
 
-        True for dictionary indices and for damaged pages.
+        True for pages of dictionary indices and for damaged pages.
         """
-        return self.trailing_bytes(leaf, page) == 0
+        return self.count_trailing_bytes(leaf, page) == 0
 
-    def trailing_bytes(self, leaf: SchemaNode, page: Page) -> int | None:
-        """Return the number of bytes in ``page`` after its values if decoded as ``leaf``; None if decoding fails.
+    def count_trailing_bytes(self, leaf: SchemaNode, page: Page) -> int | None:
+        """Decode ``page`` as values of ``leaf``, and count the bytes after them. Returns None if decoding fails.
 
         Returns 0 for dictionary indices, for damaged pages, and for decodable pages with other encodings than PLAIN.
         """
@@ -139,12 +139,12 @@ class Chunks:
             return 0
         key = (page.offset, self.types[leaf.leaf_start])
         if key not in self._trailing_bytes:
-            measure = self._trailing_of_dictionary if page.is_dictionary else self._trailing_of_data
+            measure = self._count_trailing_in_dictionary if page.is_dictionary else self._count_trailing_in_data
             self._trailing_bytes[key] = measure(leaf, page)
         return self._trailing_bytes[key]
 
-    def _trailing_of_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
-        codec = self.codec(leaf.leaf_start, [page])
+    def _count_trailing_in_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
+        codec = self.detect_codec(leaf.leaf_start, [page])
         if codec is None:
             return None
         try:
@@ -160,8 +160,8 @@ class Chunks:
             values, count, type.physical, type.width, Account(Budget(self._limits, len(values)))
         )
 
-    def _trailing_of_data(self, leaf: SchemaNode, page: Page) -> int | None:
-        codec = self.codec(leaf.leaf_start, [page])
+    def _count_trailing_in_data(self, leaf: SchemaNode, page: Page) -> int | None:
+        codec = self.detect_codec(leaf.leaf_start, [page])
         if codec is None:
             return None
         highest = leaf.max_definition_level
@@ -182,9 +182,9 @@ class Chunks:
             return None
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Return whether values, levels and number of values of ``page`` can belong to ``leaf``, the end of ``path``.
+        """Return whether the values, the levels and the value count of ``page`` can belong to ``leaf``.
 
-        True for damaged pages.
+        ``path`` contains the nodes from the top-level column to the leaf. True for damaged pages.
         """
         if page.checked is False:
             return True
@@ -192,7 +192,7 @@ class Chunks:
             return False
         if page.is_dictionary:
             return True
-        codec = self.codec(leaf.leaf_start, [page])
+        codec = self.detect_codec(leaf.leaf_start, [page])
         if codec is None or page.count > 64 * 8 * (page.uncompressed_bytes + 8):
             return False
         highest = leaf.max_repetition_level, leaf.max_definition_level
@@ -203,11 +203,11 @@ class Chunks:
         except (ParquetError, ValueError):
             return False
 
-    def definition(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
+    def definition_levels(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
         """Return the definition levels of the data pages in ``pages``, which must be readable."""
         highest = leaf.max_repetition_level, leaf.max_definition_level
         levels = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
-        codec, at = self.codec(leaf.leaf_start, pages), 0
+        codec, at = self.detect_codec(leaf.leaf_start, pages), 0
         for page in pages:
             if codec is None or page.is_dictionary or not highest[1]:
                 continue
@@ -219,7 +219,7 @@ class Chunks:
         return levels
 
     def _count_rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
-        codec = self.codec(leaf.leaf_start, [page])
+        codec = self.detect_codec(leaf.leaf_start, [page])
         if codec is None or page.checked is False or page.count > 64 * 8 * (page.uncompressed_bytes + 8):
             return None
         try:
@@ -238,7 +238,7 @@ class Chunks:
 
 
 def is_type_unknown(page: Page) -> bool:
-    """Return whether a page does not reveal the type of its values, because it is damaged or has dictionary indices."""
+    """Return whether the type of a page's values is unknown: the page is damaged or contains dictionary indices."""
     return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
 
 
@@ -250,7 +250,7 @@ def type_key(leaf: LeafShape) -> Hashable:
     return stored.physical, stored.length, logical, levels
 
 
-def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
+def chunk_metadata(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
     """Build the metadata of a chunk with ``pages``. A dictionary page must be the first."""
     data = [page for page in pages if not page.is_dictionary]
     has_dictionary = pages[0].is_dictionary
@@ -269,7 +269,7 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
 
 
 def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
-    """Return whether the levels of one page with ``count`` entries can belong to the last node of ``path``.
+    """Return whether the levels of a page with ``count`` entries can belong to the leaf at the end of ``path``.
 
     The number of values, of ``width`` bytes each, must equal the number of entries with a value.
     """
@@ -288,7 +288,7 @@ def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode],
 
 
 def _has_value_count(encoding: int, data: Bytes, count: int, width: int | None) -> bool:
-    """Return whether ``data`` can encode exactly ``count`` values. True if the encoding does not reveal the number."""
+    """Return whether ``data`` encodes exactly ``count`` values. True if the encoding does not determine the number."""
     if encoding in DICTIONARY_ENCODINGS:
         return _has_index_count(data, count)
     if encoding == Encoding.RLE:
@@ -316,6 +316,7 @@ def _decode_levels(run: PageRun | None, highest: int, count: int) -> np.ndarray 
 
 
 def _has_index_count(data: Bytes, count: int) -> bool:
+    """Return whether ``data`` encodes exactly ``count`` dictionary indices."""
     if not count or not len(data):
         return len(data) <= 1 and not count
     width = int(data[0])

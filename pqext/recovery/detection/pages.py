@@ -122,8 +122,8 @@ class Segment:
         return self.pages[-1].end
 
 
-def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] | None:
-    """Return the pages that fill a byte range that a footer lists as a chunk, or None if pages do not fill it."""
+def chunk_pages(source: Source, start: int, stop: int, limits: Limits) -> list[Page] | None:
+    """Return the pages of a chunk that a footer lists. None if pages do not fill its byte range."""
     scanner, pages = _PageScanner(source, stop, limits, in_footer=True), list[Page]()
     while start < stop:
         page = scanner.page(start)
@@ -145,7 +145,7 @@ def page_at(source: Source, offset: int, limits: Limits) -> Page | None:
 
 
 def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
-    """Find the segments of pages in a byte range. ``start`` must be an offset at which the file's pages can start."""
+    """Find the segments of pages in a byte range. Pages of the file must be able to start at ``start``."""
     if stop <= start:
         return []
     segments = list(_PageScanner(source, stop, limits).segments(start))
@@ -156,9 +156,9 @@ def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list
 
 
 class _PageScanner:
-    """Scanner of page headers.
+    """Finds pages by their headers.
 
-    ``in_footer`` means that a footer lists the offsets, so implausible counts are accepted.
+    ``in_footer`` means that the offsets are from a footer, so implausible counts are accepted.
     """
 
     def __init__(self, source: Source, stop: int, limits: Limits, *, in_footer: bool = False) -> None:
@@ -172,6 +172,7 @@ class _PageScanner:
         """Number of pages that can still be stored in memory."""
 
     def segments(self, start: int) -> Iterator[Segment]:
+        """Yield the segments of pages from offset ``start`` on."""
         at, is_found = start, True
         while is_found:
             segment = Segment(at_start=at == start and self._is_data_start(start))
@@ -206,11 +207,14 @@ class _PageScanner:
                     break
 
     def _is_data_start(self, offset: int) -> bool:
-        """Return whether the pages of a file start at ``offset``, or follow other data."""
+        """Return whether ``offset`` is the start of the file's data, or follows a structure that pages can follow."""
         return offset > len(MAGIC) or (offset == len(MAGIC) and self._source.read(0, offset).tobytes() == MAGIC)
 
     def page(self, offset: int, *, check: bool = True) -> Page | None:
-        """Return the page at ``offset``. None if its header is implausible, or no effort remains to read the page."""
+        """Return the page at ``offset``.
+
+        None if its header is implausible, or if no effort remains to read the page.
+        """
         if offset >= self._stop:
             return None
         length = min(_HEADER, self._stop - offset)
@@ -299,7 +303,7 @@ class _PageScanner:
 
 
 def _entries_and_encoding(header: PageHeader, *, in_footer: bool) -> tuple[int, int] | None:
-    """Return the number of entries and the encoding of a page with a plausible header, or None for other pages."""
+    """Return the number of entries and the encoding of a page; None if its header is implausible."""
     type = header.type
     if type == _DATA and header.data_page_header is not None:
         first = header.data_page_header

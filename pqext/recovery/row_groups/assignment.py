@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.detection.footers import Effort
-from pqext.recovery.detection.page_matching import Chunks, can_belong
+from pqext.recovery.detection.page_matching import PageMatcher, can_belong
 from pqext.recovery.detection.pages import Page, Segment
 from pqext.recovery.row_groups.search import (
     AMBIGUOUS,
@@ -33,10 +33,10 @@ _OPEN_COST = 100
 """Number of pages that can be inspected in the time needed to open one."""
 
 
-def group(
-    segments: Sequence[Segment], leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None = None
+def group_pages(
+    segments: Sequence[Segment], leaves: Sequence[SchemaNode], matcher: PageMatcher, row_group_rows: int | None = None
 ) -> tuple[list[PageGroup], list[UnplacedPages]]:
-    """Split ``segments`` into row groups. Returns the row groups and the remaining pages."""
+    """Assemble the pages of ``segments`` into row groups. Returns the row groups and the unplaced pages."""
     groups: list[PageGroup] = []
     unplaced: list[UnplacedPages] = []
     effort, checks = Effort(0), Effort(0)
@@ -44,11 +44,11 @@ def group(
     effort.remaining = _STEPS + _STEPS_PER_PAGE * pages
     checks.remaining = _CHECK_STEPS + _CHECK_STEPS_PER_PAGE * pages
     for segment in segments:
-        segment_groups, remaining = _split(segment, leaves, chunks, row_group_rows, effort, checks)
+        segment_groups, remaining = _split(segment, leaves, matcher, row_group_rows, effort, checks)
         if not segment_groups:
-            parts, mismatches = _split_at_mismatches(segment, leaves, chunks, effort)
+            parts, mismatches = _split_at_mismatches(segment, leaves, matcher, effort)
             if mismatches:
-                splits = [_split(part, leaves, chunks, row_group_rows, effort, checks) for part in parts]
+                splits = [_split(part, leaves, matcher, row_group_rows, effort, checks) for part in parts]
                 segment_groups = [group for part_groups, _ in splits for group in part_groups]
                 remaining = [*mismatches, *(pages for _, part_remaining in splits for pages in part_remaining)]
         groups += segment_groups
@@ -59,23 +59,23 @@ def group(
 def _split(
     segment: Segment,
     leaves: Sequence[SchemaNode],
-    chunks: Chunks,
+    matcher: PageMatcher,
     row_group_rows: int | None,
     effort: Effort,
     checks: Effort,
 ) -> Split:
-    """Split ``segment`` into row groups. Returns the row groups, each with its split reason, and the remaining pages.
+    """Split ``segment`` into row groups. Returns the row groups with the reasons for the split, and the unplaced pages.
 
     A unique split is accepted even if it contradicts ``row_group_rows``.
     """
 
     def find_split(regularity: Sequence[bool]) -> Split:
-        return Search(segment, leaves, chunks, None, checks, _CHECK_STEPS).run(regularity)
+        return Search(segment, leaves, matcher, None, checks, _CHECK_STEPS).run(regularity)
 
     unique = find_split((False,))
     if unique[0] and not is_ambiguous(unique):
-        return [replace(group, split_reason="only") for group in unique[0]], unique[1]
-    split = Search(segment, leaves, chunks, row_group_rows, effort, _STEPS).run()
+        return [replace(group_pages, split_reason="only") for group_pages in unique[0]], unique[1]
+    split = Search(segment, leaves, matcher, row_group_rows, effort, _STEPS).run()
     if not split[0] and row_group_rows is None:
         return split
     free = split if row_group_rows is None else find_split((True, False))
@@ -93,7 +93,7 @@ def _split(
         key = _key(group)
         return "only" if key in certain else "regular" if key in regular else "row_group_rows"
 
-    return [replace(group, split_reason=reason(group)) for group in split[0]], split[1]
+    return [replace(group_pages, split_reason=reason(group_pages)) for group_pages in split[0]], split[1]
 
 
 def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
@@ -101,15 +101,15 @@ def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
 
 
 def _split_at_mismatches(
-    segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
+    segment: Segment, leaves: Sequence[SchemaNode], matcher: PageMatcher, effort: Effort
 ) -> tuple[list[Segment], list[UnplacedPages]]:
-    """Split a segment at pages that match no leaf. Returns the segments between them, and the mismatching pages."""
+    """Split a segment at pages that match no leaf. Returns the segments between these pages, and the pages."""
     parts: list[Segment] = []
     mismatches: list[UnplacedPages] = []
     begin = 0
-    leaves = [*dict(zip(chunks.types, leaves, strict=True)).values()]  # a leaf of each type
+    leaves = [*dict(zip(matcher.types, leaves, strict=True)).values()]  # a leaf of each type
     for at, page in enumerate([*segment.pages, None]):
-        if page is not None and (page.is_dictionary or _has_leaf(page, leaves, chunks, effort)):
+        if page is not None and (page.is_dictionary or _matches_any_leaf(page, leaves, matcher, effort)):
             continue
         if begin < at:
             first, last = begin == 0, at == len(segment.pages)
@@ -120,12 +120,13 @@ def _split_at_mismatches(
     return parts, mismatches
 
 
-def _has_leaf(page: Page, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort) -> bool:
+def _matches_any_leaf(page: Page, leaves: Sequence[SchemaNode], matcher: PageMatcher, effort: Effort) -> bool:
+    """Return whether the page can belong to one of the leaves. True if no effort remains."""
     for leaf in leaves:
         if not effort.spend(1):
             return True
         if not can_belong(leaf, page, has_dictionary=True):
             continue
-        if not effort.spend(_OPEN_COST) or (chunks.rows(leaf, page) is not None and chunks.fits(leaf, page)):
+        if not effort.spend(_OPEN_COST) or (matcher.count_rows(leaf, page) is not None and matcher.fits(leaf, page)):
             return True
     return False

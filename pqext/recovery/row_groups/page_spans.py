@@ -26,17 +26,17 @@ class _PageSpan:
 
 
 class PageSpans:
-    """Spans of consecutive pages for one type of leaf, among ``pages`` pages."""
+    """Spans of consecutive pages that match one type of leaf. ``pages`` is the number of all pages."""
 
     def __init__(self, pages: int) -> None:
         self._pages = pages
         self._spans: dict[int, _PageSpan] = {}
 
-    def end(self, start: int, rows: int, count: Count) -> int | None:
-        """Return the page after the pages that start at ``start`` and contain ``rows`` rows.
+    def find_end(self, start: int, rows: int, count: Count) -> int | None:
+        """Find the end of ``rows`` rows that start at page ``start``. Returns the number of the page after them.
 
-        The span has at least one page, and excludes following pages without rows. Returns -1 if the span extends beyond
-        all pages, and None if no page ends after ``rows`` rows or a page does not match.
+        The rows have at least one page, and following pages without rows are excluded. Returns -1 if the rows extend
+        beyond all pages, and None if no page ends after ``rows`` rows or a page does not match.
         """
         span = self._spans.get(start)
         if span is None:

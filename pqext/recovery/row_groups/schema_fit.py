@@ -11,7 +11,7 @@ from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.detection.footers import Effort
-from pqext.recovery.detection.page_matching import Chunks, can_belong
+from pqext.recovery.detection.page_matching import PageMatcher, can_belong
 from pqext.recovery.detection.pages import Page
 
 _SIZES = 4096
@@ -28,9 +28,9 @@ _MAX_GROUPS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhysicalLeaf:
-    """Leaf with one of its physical types: ``node`` in a schema of its own, ``elements``.
+    """Leaf with one of its possible physical types: ``node`` is its node in ``elements``, a schema with only this leaf.
 
-    ``chunks`` decodes the leaf. ``path`` contains the nodes from the top-level column to the leaf. ``type`` is equal
+    ``matcher`` decodes the leaf. ``path`` contains the nodes from the top-level column to the leaf. ``type`` is equal
     for leaves that accept the same pages. ``changed`` maps element numbers to elements that differ from the provided
     schema. ``contradicts`` contains ``(number, False)`` for each group whose nullability differs from the schema, and
     ``(number, True)`` for the parent of a leaf whose nullability differs.
@@ -38,7 +38,7 @@ class PhysicalLeaf:
 
     node: SchemaNode
     elements: Sequence[SchemaElement]
-    chunks: Chunks
+    matcher: PageMatcher
     path: Sequence[SchemaNode]
     type: int
     changed: dict[int, SchemaElement]
@@ -54,7 +54,7 @@ The first call creates the physical types.
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Number of the page at which pages no longer match a leaf of the schema, and the difference."""
+    """First page that does not match a leaf of the schema, and how it differs from the leaf."""
 
     page: int
     leaf: int
@@ -67,7 +67,10 @@ Chunk = tuple[Sequence[PhysicalLeaf], int, int]
 
 @dataclass(frozen=True, slots=True)
 class MatchedGroup:
-    """Row group that matches by page headers, up to page ``end``, with the chunks of each column in each shape."""
+    """Row group whose page headers match the schema. It ends before page ``end``.
+
+    ``columns`` contains the chunks of each column in each of its possible shapes.
+    """
 
     rows: int
     end: int
@@ -75,7 +78,7 @@ class MatchedGroup:
 
 
 class SchemaMatcher:
-    """Matcher of ``pages`` with columns that have several physical types.
+    """Matches ``pages`` with columns that can have several physical types.
 
     ``furthest`` is the mismatch with the highest page number. ``breaks_off`` means that the pages end within a row
     group and match the columns up to their end.
@@ -96,7 +99,7 @@ class SchemaMatcher:
     def groups(self, page: int) -> Iterator[MatchedGroup]:
         """Yield the row groups that can start at page ``page``."""
         for rows in self._sizes(page):
-            group = self._group(page, rows)
+            group = self._match_group(page, rows)
             if group is not None:
                 yield group
 
@@ -122,10 +125,11 @@ class SchemaMatcher:
         self._dead_ends |= seen
         return False
 
-    def reach(self) -> list[MatchedGroup]:
-        """Return row groups reached from the first page; an empty list if no sequence of them ends at the last page.
+    def match_all_pages(self) -> list[MatchedGroup]:
+        """Return row groups that start at the first page or after another row group.
 
-        At most ``_MAX_GROUPS`` are returned. If the list is empty, :attr:`furthest` contains the mismatch.
+        At most ``_MAX_GROUPS`` are returned. The list is empty if no sequence of row groups ends at the last page;
+        :attr:`furthest` then contains the mismatch.
         """
         pending, seen = [0], {0}
         matched: list[MatchedGroup] = []
@@ -141,16 +145,19 @@ class SchemaMatcher:
         return matched if fits else []
 
     def _sizes(self, page: int) -> list[int]:
-        """Return the possible row counts of a row group at page ``page``, from the pages that match its first leaf."""
+        """Return the possible row counts of a row group that starts at page ``page``.
+
+        They are determined by the pages that match the first leaf.
+        """
         sizes: dict[int, None] = {}
         has_dictionary = self._pages[page].is_dictionary
         for leaf in (leaf for shape in self._columns[0] for leaf in shape[0]()):
             rows, number = 0, page
-            stop = self._run(leaf, page, min(page + _SIZES, len(self._pages)), has_dictionary)
+            stop = self._find_run_end(leaf, page, min(page + _SIZES, len(self._pages)), has_dictionary)
             if stop == page:
                 self._record_page(page, 0, leaf, has_dictionary)
             while number < stop and self._effort.spend(1):
-                page_rows = leaf.chunks.rows(leaf.node, self._pages[number])
+                page_rows = leaf.matcher.count_rows(leaf.node, self._pages[number])
                 if page_rows is None:
                     break
                 number += 1
@@ -159,11 +166,12 @@ class SchemaMatcher:
                     sizes[rows] = None
         return [*sizes]
 
-    def _group(self, page: int, rows: int) -> MatchedGroup | None:
+    def _match_group(self, page: int, rows: int) -> MatchedGroup | None:
+        """Match the row group of ``rows`` rows that starts at page ``page``; None if the pages do not match."""
         columns: list[list[list[Chunk]]] = []
         leaf = 0
         for column in self._columns:
-            shapes = [chunks for shape in column if (chunks := self._shape(shape, leaf, page, rows)) is not None]
+            shapes = [chunks for shape in column if (chunks := self._match_shape(shape, leaf, page, rows)) is not None]
             if not shapes:
                 return None
             end = shapes[0][-1][2]
@@ -172,13 +180,13 @@ class SchemaMatcher:
             page = end
         return MatchedGroup(rows, page, columns)
 
-    def _shape(
+    def _match_shape(
         self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, page: int, rows: int
     ) -> list[Chunk] | None:
-        """Return the chunks of a column in one of its shapes, or None if pages do not match."""
+        """Return the chunks of a column that has this shape; None if the pages do not match."""
         chunks: list[Chunk] = []
         for number, types in enumerate(shape, leaf):
-            ends = [(type, self._end(type, number, page, rows)) for type in types()]
+            ends = [(type, self._find_end(type, number, page, rows)) for type in types()]
             end = next((end for _, end in ends if end is not None), None)
             if end is None:
                 return None
@@ -186,7 +194,7 @@ class SchemaMatcher:
             page = end
         return chunks
 
-    def _end(self, physical_leaf: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
+    def _find_end(self, physical_leaf: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
         """Return the page after the chunk of ``rows`` rows that starts at ``page``; None if the pages do not match."""
         size = len(self._pages)
         if page >= size:
@@ -196,9 +204,9 @@ class SchemaMatcher:
             return None
         has_dictionary = self._pages[page].is_dictionary
         if physical_leaf.node.max_repetition_level:
-            return self._end_of_lists(physical_leaf, leaf, page, rows, has_dictionary)
+            return self._find_end_of_lists(physical_leaf, leaf, page, rows, has_dictionary)
         end = bisect_left(self._entries, self._entries[page] + rows, page + 1)
-        stop = self._run(physical_leaf, page, min(end, size), has_dictionary)
+        stop = self._find_run_end(physical_leaf, page, min(end, size), has_dictionary)
         entries = self._entries[stop] - self._entries[page]
         if stop < min(end, size):
             self._record_mismatch(stop, leaf, physical_leaf, has_dictionary, page, rows, entries)
@@ -211,10 +219,13 @@ class SchemaMatcher:
             return None
         return end
 
-    def _end_of_lists(
+    def _find_end_of_lists(
         self, physical_leaf: PhysicalLeaf, leaf: int, page: int, rows: int, has_dictionary: bool
     ) -> int | None:
-        """Return the end of a chunk like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
+        """Find the end of a chunk like :meth:`_find_end`, for a leaf with lists.
+
+        The levels determine the rows of its pages.
+        """
         begin, size, total = page, len(self._pages), 0
         while total < rows or page == begin:
             if page >= size:
@@ -225,9 +236,9 @@ class SchemaMatcher:
             if starts_chunk or not self._matches(physical_leaf, page, has_dictionary):
                 self._record_mismatch(page, leaf, physical_leaf, has_dictionary, begin, rows, total)
                 return None
-            page_rows = physical_leaf.chunks.rows(physical_leaf.node, self._pages[page])
+            page_rows = physical_leaf.matcher.count_rows(physical_leaf.node, self._pages[page])
             if page_rows is None:
-                self._record(page, leaf, f"{_size(self._pages[page])} whose levels cannot be read")
+                self._record(page, leaf, f"{_format_page(self._pages[page])} whose levels cannot be read")
                 return None
             total += page_rows[0]
             page += 1
@@ -237,16 +248,16 @@ class SchemaMatcher:
         while page < size and not self._pages[page].is_dictionary:
             page_rows = None
             if self._matches(physical_leaf, page, True):
-                page_rows = physical_leaf.chunks.rows(physical_leaf.node, self._pages[page])
+                page_rows = physical_leaf.matcher.count_rows(physical_leaf.node, self._pages[page])
             if page_rows is None or page_rows[1] or page_rows[0]:
                 break  # otherwise the page continues the last row
             page += 1
         return page
 
-    def _run(self, physical_leaf: PhysicalLeaf, page: int, stop: int, has_dictionary: bool) -> int:
-        """Return the end, at most ``stop``, of the pages from ``page`` on that can be a chunk of ``physical_leaf``.
+    def _find_run_end(self, physical_leaf: PhysicalLeaf, page: int, stop: int, has_dictionary: bool) -> int:
+        """Return the end of the pages from ``page`` to at most ``stop`` that can belong to a chunk of the leaf.
 
-        The run ends early if the effort is spent.
+        The pages end early if no effort remains.
         """
         if has_dictionary:
             if not self._effort.spend(1) or not self._matches(physical_leaf, page, True):
@@ -271,29 +282,29 @@ class SchemaMatcher:
         if matches is None:
             if not self._effort.spend(_OPEN_COST + page.uncompressed_bytes // _BYTES):
                 return True
-            matches = physical_leaf.chunks.fits_exactly(physical_leaf.node, page, physical_leaf.path)
+            matches = physical_leaf.matcher.fits_exactly(physical_leaf.node, page, physical_leaf.path)
             self._opened[physical_leaf.type, position] = matches
         return matches
 
     def _record_mismatch(
         self, page: int, leaf: int, physical_leaf: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
     ) -> None:
-        """Record that page ``page`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
+        """Record that page ``page`` does not continue a chunk of ``rows`` rows, of which ``total`` precede it."""
         if self._is_further(page) and page > begin and self._pages[page].is_dictionary:
             self._record(page, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
         else:
             self._record_page(page, leaf, physical_leaf, has_dictionary)
 
     def _record_page(self, position: int, leaf: int, physical_leaf: PhysicalLeaf, has_dictionary: bool) -> None:
-        """Record a mismatch between page ``position`` and the leaf, if it is further than the recorded mismatch."""
+        """Record the difference between page ``position`` and a leaf, unless a later page is already recorded."""
         if not self._is_further(position):
             return
         page = self._pages[position]
         if not can_belong(physical_leaf.node, page, has_dictionary=has_dictionary):
-            self._record(position, leaf, _difference(physical_leaf, page, has_dictionary))
+            self._record(position, leaf, _describe_difference(physical_leaf, page, has_dictionary))
         elif not self._matches(physical_leaf, position, has_dictionary):
             expected = describe_element(physical_leaf.elements[-1])
-            self._record(position, leaf, f"{_size(page)} that cannot be read as {expected}")
+            self._record(position, leaf, f"{_format_page(page)} that cannot be read as {expected}")
 
     def _is_further(self, page: int) -> bool:
         return self.furthest is None or page > self.furthest.page
@@ -304,7 +315,7 @@ class SchemaMatcher:
 
 
 def describe_element(element: SchemaElement) -> str:
-    """Describe the repetition of an element, and its physical type if it is a leaf."""
+    """Describe an element by its repetition, and by its physical type if it is a leaf."""
     repetition = FieldRepetitionType(element.repetition_type or 0).name.lower()
     if element.type is None:
         return f"{repetition} group"
@@ -312,8 +323,8 @@ def describe_element(element: SchemaElement) -> str:
     return f"{repetition} {Type(element.type).name}{width}"
 
 
-def _difference(physical_leaf: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
-    """Describe how a page header differs from ``physical_leaf``."""
+def _describe_difference(physical_leaf: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
+    """Describe how the header of a page differs from ``physical_leaf``."""
     expected, width = describe_element(physical_leaf.elements[-1]), physical_leaf.node.leaf_type.width
     if page.is_dictionary:
         size = f"{page.count} values in {page.uncompressed_bytes} bytes"
@@ -322,14 +333,14 @@ def _difference(physical_leaf: PhysicalLeaf, page: Page, has_dictionary: bool) -
         return "values of a missing dictionary"
     if page.encoding not in (*DICTIONARY_ENCODINGS, Encoding.PLAIN):
         names = {int(encoding): encoding.name for encoding in Encoding}
-        return f"{_size(page)} encoded as {names.get(page.encoding)}, which are not of type {expected}"
+        return f"{_format_page(page)} encoded as {names.get(page.encoding)}, which are not of type {expected}"
     each = f", of {width} bytes each" if width else ""
-    return f"{_size(page)} that are not of type {expected}{each}"
+    return f"{_format_page(page)} that are not of type {expected}{each}"
 
 
 def _excess_message(rows: int) -> str:
     return f"pages with more than the {rows} rows of the row group"
 
 
-def _size(page: Page) -> str:
+def _format_page(page: Page) -> str:
     return f"{page.count} entries in {page.uncompressed_bytes} bytes"

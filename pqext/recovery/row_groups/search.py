@@ -15,7 +15,7 @@ from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding
 from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.detection.footers import Effort
-from pqext.recovery.detection.page_matching import Chunks, can_belong
+from pqext.recovery.detection.page_matching import PageMatcher, can_belong
 from pqext.recovery.detection.pages import Page, Segment
 from pqext.recovery.row_groups.page_spans import PageSpans
 
@@ -36,8 +36,7 @@ SplitReason = Literal["only", "regular", "row_group_rows"]
 class PageGroup:
     """Row group of ``rows`` rows, with the pages of the chunk of each leaf.
 
-    ``split_reason`` states that this is the only split that fits the schema, that it is the only split with pages of
-    equal size (``"regular"``), or that ``row_group_rows`` decided.
+    ``split_reason`` states why it was chosen.
     """
 
     rows: int
@@ -52,7 +51,7 @@ class PageGroup:
 
 @dataclass(frozen=True, slots=True)
 class UnplacedPages:
-    """Pages without a row group, and the reason."""
+    """Byte range of pages that belong to no row group, and the reason."""
 
     start: int
     stop: int
@@ -60,7 +59,7 @@ class UnplacedPages:
 
 
 class _SearchLimitError(Exception):
-    """The search takes too long."""
+    """Raised when a search has used all its steps or effort."""
 
 
 Split = tuple[list[PageGroup], list[UnplacedPages]]
@@ -69,21 +68,18 @@ _Group = tuple[int, int]
 
 
 def is_ambiguous(split: Split) -> bool:
-    """Return whether pages remain that can be split in several ways, or whose search was abandoned."""
+    """Return whether some pages can be split into row groups in several ways, or their search was abandoned."""
     return any(pages.reason in (AMBIGUOUS, GIVEN_UP) for pages in split[1])
 
 
 class Search:
-    """Search for the row groups of one segment.
-
-    ``row_group_rows`` is the maximum rows of a row group. The search ends after ``steps`` or when ``effort`` is spent.
-    """
+    """Search for the row groups of one segment, which ends after ``steps`` steps or when no ``effort`` remains."""
 
     def __init__(
         self,
         segment: Segment,
         leaves: Sequence[SchemaNode],
-        chunks: Chunks,
+        matcher: PageMatcher,
         row_group_rows: int | None,
         effort: Effort,
         steps: int,
@@ -91,7 +87,7 @@ class Search:
         self._segment = segment
         self._pages = segment.pages
         self._leaves = leaves
-        self._chunks = chunks
+        self._matcher = matcher
         self._row_group_rows = row_group_rows
         self._max_steps = self._steps = steps
         self._effort = effort
@@ -109,7 +105,7 @@ class Search:
         self._reaches_end: dict[Any, bool] = {}
 
     def run(self, regularity: Sequence[bool] = (True, False)) -> Split:
-        """Return row groups and remaining pages. Tries ``regularity`` in order; True requires pages of equal size."""
+        """Split the segment. Values of ``regularity`` are tried in order; True requires pages of equal counts."""
         best: Split = [], [self._add_unplaced(0, len(self._pages), UNPLACED)]
         for regular in regularity:
             # Opening pages is more precise than reading headers, but slower.
@@ -136,15 +132,18 @@ class Search:
         return UnplacedPages(self._pages[first].offset, self._pages[stop - 1].end, reason)
 
     def _split_from_start(self) -> Split | None:
-        """Split the segment from its first page, which starts a row group. None if no row groups reach its end."""
+        """Split the segment if a row group starts at its first page. Returns None if no row groups reach its end."""
         self._explore([0])
         return self._follow(0, 0) if self._reaches_end[0] else None
 
     def _split_remainder(self) -> Split | None:
-        """Split the segment after an incomplete row group. None if row groups reach its end from no page."""
+        """Split the segment if its first pages end an incomplete row group.
+
+        Returns None if no row groups reach its end.
+        """
         size = len(self._pages)
         self._explore(range(size))
-        begins = [at for at in range(size + 1) if self._reaches_end[at] and self._can_be_rest(at)]
+        begins = [at for at in range(size + 1) if self._reaches_end[at] and self._can_end_row_group(at)]
         if not begins:
             return None
         splits = [self._follow(at, 0) if at < size else ([], []) for at in begins]
@@ -158,17 +157,17 @@ class Search:
         gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
         return certain, [UnplacedPages(start, stop, AMBIGUOUS) for start, stop in gaps]
 
-    def _can_be_rest(self, stop: int) -> bool:
-        """Return whether the pages before ``stop`` can be the rest of a row group whose first pages are missing."""
+    def _can_end_row_group(self, stop: int) -> bool:
+        """Return whether the pages before ``stop`` can be the end of a row group whose first pages are missing."""
         if not stop:
             return True
         leaf, at, rows = len(self._leaves) - 1, stop, 0
         while at:  # the last chunk may have any of these sizes
             at -= 1
-            self._take_step()
+            self._count_steps()
             if not self._matches(leaf, at, True):
                 return False
-            page_rows = self._chunks.rows(self._leaves[leaf], self._pages[at])
+            page_rows = self._matcher.count_rows(self._leaves[leaf], self._pages[at])
             if page_rows is None:
                 return False
             rows += page_rows[0]
@@ -182,24 +181,25 @@ class Search:
         return False
 
     def _lacks_beginning(self, stop: int) -> bool:
-        """Return whether the pages before ``stop`` need preceding pages: a dictionary, or the first values of a row."""
+        """Return whether the pages before ``stop`` need pages that are missing: a dictionary, or the start of a row."""
         first = self._pages[0]
         if first.is_dictionary:
             return False
-        page_rows = self._chunks.rows(self._leaves[0], first)
+        page_rows = self._matcher.count_rows(self._leaves[0], first)
         lacks = (page.encoding in DICTIONARY_ENCODINGS for page in self._pages[:stop])
         return page_rows is None or not page_rows[1] or any(lacks)
 
     def _can_precede(self, leaf: int, page: int, rows: int) -> bool:
-        """Return whether the pages before ``page`` can be chunks of ``leaf`` and preceding leaves of ``rows`` rows."""
+        """Return whether the pages before ``page`` can be chunks of ``rows`` rows: of ``leaf`` and of preceding leaves.
+        """
         while page:
             if leaf < 0:
                 return False
             total, lacks = 0, False
             while page and total < rows:
                 page -= 1
-                self._take_step()
-                page_rows = self._chunks.rows(self._leaves[leaf], self._pages[page])
+                self._count_steps()
+                page_rows = self._matcher.count_rows(self._leaves[leaf], self._pages[page])
                 if self._pages[page].is_dictionary or not self._matches(leaf, page, True) or page_rows is None:
                     return False
                 total += page_rows[0]
@@ -213,17 +213,18 @@ class Search:
             leaf -= 1
         return True
 
-    def _take_step(self, steps: int = 1) -> None:
+    def _count_steps(self, steps: int = 1) -> None:
+        """Count ``steps`` of the search. Raises ``_SearchLimitError`` if none remain."""
         self._steps -= steps
         if self._steps < 0 or not self._effort.spend(steps):
             raise _SearchLimitError
 
     def _follow(self, page: int, first: int) -> Split:
-        """Split the pages from ``page`` on while the split is unique. Pages from ``first`` to ``page`` are unplaced."""
+        """Split the pages from ``page`` on as long as the split is unique. Pages ``first`` to ``page`` are unplaced."""
         groups: list[PageGroup] = []
         unplaced = [self._add_unplaced(first, page, UNPLACED)] if page > first else []
         while page < len(self._pages):
-            self._take_step()
+            self._count_steps()
             options, may_break_off = self._options(page)
             viable = [option for option in options if self._reaches_end[option[1]]]
             if len(viable) != 1 or may_break_off:
@@ -237,7 +238,7 @@ class Search:
         return groups, unplaced
 
     def _explore(self, starts: Sequence[int]) -> None:
-        """Record the pages from which consecutive row groups reach the end of the pages."""
+        """Record, for pages reachable from ``starts``, whether consecutive row groups reach the end of the segment."""
         pending = list(reversed(starts))
         seen = set(pending)
         while pending:
@@ -254,7 +255,7 @@ class Search:
                 self._reaches_end[at] = may_break_off or any(self._reaches_end[end] for _, end in options)
 
     def _options(self, page: int) -> tuple[list[_Group], bool]:
-        """Return the row groups that may start at page ``page``, and whether the pages may end within one."""
+        """Return the row groups that may start at page ``page``, and whether the segment may end within one of them."""
         options = self._options_at.get(page)
         if options is None:
             options = self._options_at[page] = self._find_options(page) if page < len(self._pages) else ([], False)
@@ -273,12 +274,12 @@ class Search:
         while page < len(self._pages) and not self._pages[page].is_dictionary:
             if not self._matches(0, page, page > position and self._pages[position].is_dictionary):
                 break
-            page_rows = self._chunks.rows(first, self._pages[page])
+            page_rows = self._matcher.count_rows(first, self._pages[page])
             if page_rows is None:
                 break
             rows += page_rows[0]
             page += 1
-            self._take_step()
+            self._count_steps()
             # Like :meth:`_looks_regular`, which has covered all pages but these last two.
             regular = regular or self._pages[page - 1].encoding != _PLAIN
             if self._is_regular and not regular and page - position > 1:
@@ -310,15 +311,12 @@ class Search:
         return options, may_break_off
 
     def _is_split_by_limit(self, position: int, rows: int) -> bool:
-        """Return whether all pages but the last of a first chunk of ``rows`` rows have a writer's full size.
-
-        A shorter page is likely the end of a chunk, so row groups are shorter than ``row_group_rows``.
-        """
+        """Return whether the pages of a first chunk of ``rows`` rows have a writer's full size, except the last."""
         number = position + self._pages[position].is_dictionary
         total = 0
         while number < len(self._pages) and not self._pages[number].is_dictionary:
             page = self._pages[number]
-            total += (self._chunks.rows(self._leaves[0], page) or (rows, True))[0]
+            total += (self._matcher.count_rows(self._leaves[0], page) or (rows, True))[0]
             if total >= rows:
                 return True
             if page.count < _FULL_ROWS and page.uncompressed_bytes < _FULL_BYTES:
@@ -327,16 +325,16 @@ class Search:
         return False
 
     def _starts_row(self, leaf: SchemaNode, number: int) -> bool:
-        """Return whether page ``number``, decoded as ``leaf``, starts with a row."""
+        """Return whether the first entry of page ``number``, decoded as ``leaf``, starts a row."""
         if not leaf.max_repetition_level or self._pages[number].is_dictionary:
             return True
         if not self._matches(leaf.leaf_start, number, True):
             return True
-        page_rows = self._chunks.rows(leaf, self._pages[number])
-        return page_rows is None or page_rows[1] or not self._chunks.fits(leaf, self._pages[number])
+        page_rows = self._matcher.count_rows(leaf, self._pages[number])
+        return page_rows is None or page_rows[1] or not self._matcher.fits(leaf, self._pages[number])
 
     def _end(self, page: int, rows: int) -> int | None:
-        """Return the end of a row group of ``rows`` rows at ``page``: -1 beyond the pages, None if none fits."""
+        """Return the page after a row group at ``page``: -1 beyond the segment, None if the pages do not match."""
         for leaf in range(len(self._leaves)):
             if page >= len(self._pages):
                 return -1
@@ -355,42 +353,42 @@ class Search:
             page += 1
         if not node.max_repetition_level and rows:
             end = self._flat_end(leaf, page, rows, has_dictionary)
-            if end is None or end < 0 or not self._is_regular or self._looks_regular(node, begin, end):
+            if end is None or end < 0 or not self._is_regular or self._has_regular_pages(node, begin, end):
                 return end
             return None
         if page >= len(self._pages):
             return -1
         if has_dictionary and self._pages[page].offset != self._ends[begin]:
             return None
-        self._take_step()
-        spans = self._spans.setdefault((self._chunks.types[leaf], has_dictionary), PageSpans(len(self._pages)))
-        end = spans.end(page, rows, partial(self._span_rows, leaf, has_dictionary))
+        self._count_steps()
+        spans = self._spans.setdefault((self._matcher.types[leaf], has_dictionary), PageSpans(len(self._pages)))
+        end = spans.find_end(page, rows, partial(self._span_rows, leaf, has_dictionary))
         if end is None or end < 0:
             return end
         page = end
         while page < len(self._pages) and not self._starts_row(node, page):
-            page_rows = self._chunks.rows(node, self._pages[page])
+            page_rows = self._matcher.count_rows(node, self._pages[page])
             if page_rows is None or page_rows[0]:
                 return None
             page += 1
-        if self._is_regular and not self._looks_regular(node, begin, page):
+        if self._is_regular and not self._has_regular_pages(node, begin, page):
             return None
         return page
 
     def _span_rows(self, leaf: int, has_dictionary: bool, number: int, follows: bool) -> int | None:
-        """Return the rows of page ``number``; None for a mismatch. If ``follows``, the page must be adjacent."""
-        self._take_step(_OF_LISTS)
+        """Return the rows of page ``number``; None if it does not match or, if ``follows``, is not adjacent."""
+        self._count_steps(_OF_LISTS)
         page = self._pages[number]
         if follows and page.offset != self._ends[number - 1]:
             return None
         if page.is_dictionary or not self._matches(leaf, number, has_dictionary):
             return None
-        page_rows = self._chunks.rows(self._leaves[leaf], page)
+        page_rows = self._matcher.count_rows(self._leaves[leaf], page)
         return None if page_rows is None else page_rows[0]
 
     def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Return the end of a chunk of a leaf without lists: -1 beyond the pages, None if they do not match."""
-        self._take_step()
+        """Return the page after a chunk without lists: -1 beyond the segment, None if the pages do not match."""
+        self._count_steps()
         target = self._counts[page] + rows
         if target > self._counts[-1]:
             return -1 if self._matches_until(leaf, page, has_dictionary) == len(self._pages) else None
@@ -398,8 +396,8 @@ class Search:
         return end if end is not None and end <= self._matches_until(leaf, page, has_dictionary) else None
 
     def _matches_until(self, leaf: int, position: int, has_dictionary: bool) -> int:
-        """Return the first page from ``position`` on that is not adjacent or does not match the leaf."""
-        ends = self._runs.setdefault((self._chunks.types[leaf], has_dictionary), {})
+        """Return the first page at or after ``position`` that does not match the leaf or is not adjacent."""
+        ends = self._runs.setdefault((self._matcher.types[leaf], has_dictionary), {})
         end = position
         while end < len(self._pages) and end not in ends:
             page = self._pages[end]
@@ -422,16 +420,16 @@ class Search:
         return tuple(chunks)
 
     def _matches(self, leaf: int, position: int, has_dictionary: bool) -> bool:
-        key = (self._chunks.types[leaf], position, has_dictionary)
+        key = (self._matcher.types[leaf], position, has_dictionary)
         matches = self._fits.get(key)
         if matches is None:
             node, page = self._leaves[leaf], self._pages[position]
             matches = can_belong(node, page, has_dictionary=has_dictionary)
-            matches = self._fits[key] = matches and (not self._opens or self._chunks.fits(node, page))
+            matches = self._fits[key] = matches and (not self._opens or self._matcher.fits(node, page))
         return matches
 
-    def _looks_regular(self, leaf: SchemaNode, begin: int, end: int) -> bool:
-        """Return whether all pages but the last have equal counts, as when writers split fixed-size values."""
+    def _has_regular_pages(self, leaf: SchemaNode, begin: int, end: int) -> bool:
+        """Return whether all pages but the last have equal counts, as in chunks of fixed-size values."""
         if leaf.max_repetition_level or leaf.leaf_type.width is None or self._pages[begin].is_dictionary:
             return True
         if end - begin < 2 or self._not_plain[end] > self._not_plain[begin]:
@@ -440,7 +438,7 @@ class Search:
 
 
 def _runs_of(counts: Sequence[int]) -> list[int]:
-    """Return, for each position, the end of its run of equal counts."""
+    """Return, for each position, the end of the run of equal counts that contains it."""
     ends = list(range(1, len(counts) + 1))
     for at in range(len(counts) - 2, -1, -1):
         if counts[at] == counts[at + 1]:

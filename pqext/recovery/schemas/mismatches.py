@@ -11,13 +11,13 @@ from pqext.recovery.candidates.assessments import Assessment
 from pqext.recovery.candidates.candidates import Candidates
 from pqext.recovery.candidates.chunk_locations import leaf_paths
 from pqext.recovery.candidates.report import Loss
-from pqext.recovery.detection.codecs import Codecs
+from pqext.recovery.detection.codecs import CodecDetector
 from pqext.recovery.detection.footers import Effort
 from pqext.recovery.detection.pages import Page, Segment
 from pqext.recovery.row_groups.assignment import MISMATCH
 from pqext.recovery.row_groups.schema_fit import Chunk, MatchedGroup, Mismatch, SchemaMatcher
 from pqext.recovery.row_groups.search import UNPLACED
-from pqext.recovery.schemas.physical_types import columns_of, first_readable
+from pqext.recovery.schemas.physical_types import build_columns, find_readable_type
 
 _STEPS = 1_000_000
 _WARNING = "the schema may not match the file"
@@ -28,16 +28,16 @@ def explain_losses(
     segments: Sequence[Segment],
     losses: Sequence[Loss],
     schema: Candidates,
-    codecs: Codecs,
+    codecs: CodecDetector,
     limits: Limits,
     *,
-    vary: bool,
-    by_values: bool,
+    vary_types: bool,
+    read_values: bool,
 ) -> list[Loss]:
     """Return ``losses``, with an explanation added to the first loss of unplaced pages.
 
-    The explanation states the column and page at which the schema stops matching. If ``by_values`` and all pages match
-    by their headers, their values are read too.
+    The explanation states the column and the page at which the schema stops matching. If all pages match by their
+    headers and ``read_values`` is true, their values are read too. ``vary_types`` tries all physical types.
     """
     lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISMATCH)]
     if not lost or not segments:
@@ -45,24 +45,25 @@ def explain_losses(
     effort = Effort(0)
     effort.remaining = _STEPS
     segment = segments[0]
-    columns = columns_of(source, schema.elements, codecs, limits, effort, vary=vary)
+    columns = build_columns(source, schema.elements, codecs, limits, effort, vary_types=vary_types)
     matcher = SchemaMatcher(segment.pages, columns, effort)
-    matched = matcher.reach()
+    matched = matcher.match_all_pages()
     mismatch = matcher.furthest
     if matched:
-        mismatch = _find_value_mismatch(source, segment.pages, matched, effort, limits) if by_values else None
+        mismatch = _find_value_mismatch(source, segment.pages, matched, effort, limits) if read_values else None
     if effort.remaining < 0 or mismatch is None or (matcher.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in leaf_paths(schema.elements)[mismatch.leaf][1:])
     offset = segment.pages[mismatch.page].offset
-    reason = f"{_WARNING}: column {name} was expected at byte {offset}, which has {mismatch.reason}; {_hint(schema)}"
+    expected = f"column {name} was expected at byte {offset}, which has {mismatch.reason}"
+    reason = f"{_WARNING}: {expected}; {_schema_hint(schema)}"
     result = list(losses)
     result[lost[0]] = replace(result[lost[0]], reason=f"{result[lost[0]].reason}; {reason}")
     return result
 
 
-def _hint(schema: Candidates) -> str:
-    """Suggest what may be wrong with the schema."""
+def _schema_hint(schema: Candidates) -> str:
+    """Suggest how the schema may differ from the file."""
     if any(element.logicalType is not None and element.logicalType.VARIANT is not None for element in schema.elements):
         return "pass a file with the same VARIANT shredding as schema"
     return "its type may differ, or the schema may lack a preceding column"
@@ -71,13 +72,13 @@ def _hint(schema: Candidates) -> str:
 def _find_value_mismatch(
     source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
-    """Return the mismatch that is furthest in the file among the first unreadable chunks of row groups.
+    """Return the unreadable chunk that is furthest in the file, considering the first one of each row group.
 
     Returns None if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """
     mismatches: list[Mismatch] = []
     for group in matched_groups:
-        unreadable = _unreadable(source, pages, group, effort, limits)
+        unreadable = _iter_value_mismatches(source, pages, group, effort, limits)
         mismatch = next((first for first in unreadable if first is not None), None)
         if mismatch is None or effort.remaining < 0 or any(page.checked is False for page in pages[: group.end]):
             return None
@@ -85,14 +86,14 @@ def _find_value_mismatch(
     return max(mismatches, key=lambda mismatch: mismatch.page, default=None)
 
 
-def _unreadable(
+def _iter_value_mismatches(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> Iterator[Mismatch | None]:
-    """Yield, for each column of a row group, the mismatch of the furthest chunk that no shape can read, or None."""
+    """Yield, for each column of a row group, its first unreadable chunk; None if a shape of the column is readable."""
 
     def find_mismatch(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
         for number, (types, start, stop) in enumerate(shape, leaf):
-            if first_readable(source, types, pages[start:stop], group.rows, effort, limits) is None:
+            if find_readable_type(source, types, pages[start:stop], group.rows, effort, limits) is None:
                 return Mismatch(start, number, "values of another type")
         return None
 
@@ -104,7 +105,7 @@ def _unreadable(
 
 
 def add_schema_hint(assessments: Sequence[Assessment]) -> None:
-    """Add to the reason of the first unreadable column with intact pages that the schema may not match."""
+    """Add a hint that the schema may not match, to the reason of the first unreadable column with intact pages."""
     for assessment in assessments:
         for name, reason in assessment.damaged.items():
             if not assessment.recoverable_rows and "checksum" not in reason:

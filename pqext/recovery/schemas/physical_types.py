@@ -26,12 +26,12 @@ from pqext.core.read.leaf_runs import has_empty, is_byte_array_decimal
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.recovery.candidates.assessments import open_candidates, quiet
+from pqext.recovery.candidates.assessments import open_candidates, suppress_warnings
 from pqext.recovery.candidates.candidates import CandidateGroup, Candidates
-from pqext.recovery.candidates.chunk_locations import leaf_paths, single_leaf
-from pqext.recovery.detection.codecs import Codecs
+from pqext.recovery.candidates.chunk_locations import leaf_paths, single_leaf_schema
+from pqext.recovery.detection.codecs import CodecDetector
 from pqext.recovery.detection.footers import Effort
-from pqext.recovery.detection.page_matching import Chunks, metadata_of, type_key
+from pqext.recovery.detection.page_matching import PageMatcher, chunk_metadata, type_key
 from pqext.recovery.detection.pages import Page, Segment
 from pqext.recovery.row_groups.schema_fit import Column, MatchedGroup, PhysicalLeaf, SchemaMatcher, describe_element
 
@@ -57,26 +57,26 @@ values.
 """
 
 
-def iter_likely(
+def iter_likely_schemas(
     source: Source,
     segments: Sequence[Segment],
     schema: Candidates,
-    codecs: Codecs,
+    codecs: CodecDetector,
     limits: Limits,
     readable_offset: int | None = None,
     *,
     may_fit: bool = False,
 ) -> Iterator[tuple[Candidates, list[str]]]:
-    """Yield schemas with which all pages of a row group can be read, and descriptions of the changes.
+    """Yield schemas that can read all pages of a row group, each with descriptions of its changes.
 
-    If ``readable_offset``, the offset of a row group that the schema can read, is passed, only this row group is tried.
-    If ``may_fit``, nothing is yielded if the unchanged schema fits.
+    If ``readable_offset`` is passed, the offset of a row group that the schema can read, only this row group is tried.
+    If ``may_fit``, nothing is yielded if the unchanged schema can read a row group.
     """
     effort = Effort(0)
     effort.remaining = _STEPS + min(_STEPS_PER_ELEMENT * len(schema.elements), _STEPS // 4)
     lookahead = Effort(0)
     lookahead.remaining = effort.remaining // 4
-    columns = columns_of(source, schema.elements, codecs, limits, effort, vary=True)
+    columns = build_columns(source, schema.elements, codecs, limits, effort, vary_types=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:
         matcher = SchemaMatcher(segment.pages, columns, effort)
@@ -97,7 +97,7 @@ def iter_likely(
             for changed in changes:
                 if changed and changed not in seen:
                     seen.append(changed)
-                    yield with_elements(schema, changed), describe_changes(schema.elements, changed)
+                    yield replace_elements(schema, changed), describe_changes(schema.elements, changed)
                 if len(seen) == _TRIED:
                     return
             if effort.remaining < 0:
@@ -107,17 +107,22 @@ def iter_likely(
 def _continuable_groups(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
-    """Return the row groups that other row groups can follow up to the last page, or all if there are none."""
+    """Return the row groups after which other row groups can extend to the last page; all row groups if there are none.
+    """
     every = list(groups)
     if len(every) == 1:
         return every
     return [group for group in every if matcher.reaches_end(group.end, may_break_off=may_break_off)] or every
 
 
-def columns_of(
-    source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, effort: Effort, *, vary: bool
+def build_columns(
+    source: Source, elements: Sequence[SchemaElement], codecs: CodecDetector, limits: Limits, effort: Effort, *,
+    vary_types: bool,
 ) -> list[Column]:
-    """Return the top-level columns of a schema. If ``vary``, alternative physical types are created on demand."""
+    """Return the top-level columns of a schema with their possible physical types.
+
+    If ``vary_types``, alternative physical types are created on demand; otherwise each leaf has only its own type.
+    """
     created: dict[tuple[int, ...], PhysicalLeaf] = {}
     types: dict[Hashable, int] = {}
 
@@ -135,13 +140,13 @@ def columns_of(
 
     @cache
     def leaves(leaf: int) -> list[dict[int, SchemaElement]]:
-        return _leaves(elements, leaf) if vary else [{}]
+        return _leaves(elements, leaf) if vary_types else [{}]
 
     columns: list[Column] = []
     for _, group in groupby(leaf_paths(elements), key=lambda path: path[1]):
         paths = list(group)
         groups = sorted({at for path in paths for at in path[1:-1]})
-        shapes = _shapes(elements, groups) if vary else [{}]
+        shapes = _shapes(elements, groups) if vary_types else [{}]
         columns.append([[cache(partial(physical_leaves, path, changed)) for path in paths] for changed in shapes])
     return columns
 
@@ -151,11 +156,12 @@ def _physical_leaf(
     elements: Sequence[SchemaElement],
     path: Sequence[int],
     own: dict[int, SchemaElement],
-    codecs: Codecs,
+    codecs: CodecDetector,
     limits: Limits,
     types: dict[Hashable, int],
 ) -> PhysicalLeaf:
-    varied = single_leaf([own.get(number, elements[number]) for number in path])
+    """Create the leaf at ``path`` with the changed elements ``own``."""
+    varied = single_leaf_schema([own.get(number, elements[number]) for number in path])
     tree = from_elements(varied, limits)
     node = tree.root.children[0]
     nodes = [node]
@@ -171,13 +177,13 @@ def _physical_leaf(
         and own[number].repetition_type != elements[number].repetition_type
         and elements[above].repetition_type != FieldRepetitionType.REPEATED
     )
-    chunks = Chunks(source, tree, codecs, [None], limits)
+    matcher = PageMatcher(source, tree, codecs, [None], limits)
     key = (type_key(next(shape.from_node(nodes[0]).leaves())), *(item.repetition for item in nodes))
-    return PhysicalLeaf(node, varied, chunks, nodes, types.setdefault(key, len(types)), own, contradicts)
+    return PhysicalLeaf(node, varied, matcher, nodes, types.setdefault(key, len(types)), own, contradicts)
 
 
 def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
-    """Return changes to the groups of a column: none, one group toggled, all required, and all optional."""
+    """Return possible changes to the nullability of a column's groups: none, one group, all required, all optional."""
     # The innermost first: DDL does not state whether elements of lists are nullable.
     free = [at for at in reversed(groups) if elements[at].repetition_type in (_OPTIONAL, _REQUIRED)]
     flipped = {at: _toggle_nullability(elements[at]) for at in free}
@@ -196,14 +202,15 @@ def _toggle_nullability(element: SchemaElement) -> SchemaElement:
 
 
 def _leaves(elements: Sequence[SchemaElement], leaf: int) -> list[dict[int, SchemaElement]]:
-    """Return changes to a leaf: none, other physical types, and each of these with its nullability toggled."""
-    types = [elements[leaf], *other_types(elements[leaf])]
+    """Return possible changes to a leaf: none, other physical types, and each type with its nullability toggled."""
+    types = [elements[leaf], *alternative_types(elements[leaf])]
     if elements[leaf].repetition_type in (_OPTIONAL, _REQUIRED):
         types += [_toggle_nullability(element) for element in types]
     return [{}, *({leaf: element} for element in types[1:])]
 
 
-def other_types(element: SchemaElement) -> list[SchemaElement]:
+def alternative_types(element: SchemaElement) -> list[SchemaElement]:
+    """Return elements with the other physical types that can store the logical type of ``element``."""
     logical = element.logicalType
     if logical is None:
         return []
@@ -211,7 +218,7 @@ def other_types(element: SchemaElement) -> list[SchemaElement]:
         precision = logical.DECIMAL.precision
         types: list[tuple[Type, int | None]] = [(Type.INT32, None)] * (precision <= 9)
         types += [(Type.INT64, None)] * (precision <= 18)
-        types += [(Type.FIXED_LEN_BYTE_ARRAY, width) for width in sorted({_width(precision), 16})]
+        types += [(Type.FIXED_LEN_BYTE_ARRAY, width) for width in sorted({_decimal_width(precision), 16})]
         types += [(Type.BYTE_ARRAY, None)]
         own = (element.type, element.type_length)
         return [_replace_type(element, type, width) for type, width in types if (type, width) != own]
@@ -228,25 +235,24 @@ def _replace_type(element: SchemaElement, type: Type, width: int | None) -> Sche
     return result
 
 
-def _width(precision: int) -> int:
-    """Return the minimum number of bytes that stores all decimals with ``precision`` digits."""
+def _decimal_width(precision: int) -> int:
+    """Return the minimum number of bytes that can store every decimal of ``precision`` digits."""
     return int(10**precision - 1).bit_length() // 8 + 1
 
 
 def _find_readable(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> list[PhysicalLeaf] | None:
-    """Return, for each leaf, a physical type that can decode the pages of its chunk.
+    """Return, for each leaf, a physical type that can decode the pages of its chunk; ``None`` if a leaf has none.
 
-    Returns ``None`` if a leaf has no such type. Of the shapes of a column, the one with the fewest contradictions to
-    the schema is used.
+    If a column is readable in several shapes, the shape with the fewest contradictions to the schema is used.
     """
     result: list[PhysicalLeaf] = []
     for shapes in group.columns:
         best: tuple[int, list[PhysicalLeaf]] | None = None
         for chunks in shapes:
             read = [
-                first_readable(source, types, pages[start:stop], group.rows, effort, limits)
+                find_readable_type(source, types, pages[start:stop], group.rows, effort, limits)
                 for types, start, stop in chunks
             ]
             readable = [leaf for leaf in read if leaf is not None]
@@ -266,10 +272,8 @@ def _find_readable(
 def _count_contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Page]]) -> int | None:
     """Count the contradictions between the leaves of a column and the schema.
 
-    Returns None if leaves contradict each other.
-
-    The levels of all leaves below a group must agree on the rows with a null group. If two leaves are null in the same
-    rows, the group is likely null.
+    The levels of all leaves below a group must agree on the rows with a null group. Returns None if they do not. If two
+    leaves are null in the same rows, the group is likely null.
     """
     coincide = False
     for (leaf, pages), (other, other_pages) in pairwise(zip(leaves, chunks, strict=True)):
@@ -278,8 +282,8 @@ def _count_contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Seque
         if len({leaf.node.max_repetition_level, other.node.max_repetition_level, shared[-1].max_repetition_level}) > 1:
             continue
         highest = shared[-1].max_definition_level
-        levels = leaf.chunks.definition(leaf.node, pages)
-        other_levels = other.chunks.definition(other.node, other_pages)
+        levels = leaf.matcher.definition_levels(leaf.node, pages)
+        other_levels = other.matcher.definition_levels(other.node, other_pages)
         if not np.array_equal(np.minimum(levels, highest), np.minimum(other_levels, highest)):
             return None
         optional = min(leaf.node.max_definition_level, other.node.max_definition_level) > highest
@@ -287,44 +291,44 @@ def _count_contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Seque
     return len({group for leaf in leaves for group in leaf.contradicts}) + coincide
 
 
-def first_readable(
+def find_readable_type(
     source: Source, types: Sequence[PhysicalLeaf], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> PhysicalLeaf | None:
-    """Return the first physical type that can decode the pages; None if there is none or no effort remains."""
+    """Return the first of ``types`` that can decode the pages; None if there is none, or if no effort remains."""
     for leaf in types:
         entries, unpacked = sum(page.count for page in pages), sum(page.uncompressed_bytes for page in pages)
         if not effort.spend(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):
             break
-        if _largest_in_chunk(source, leaf, pages, rows, limits) is not None:
+        if _largest_in_pages(source, leaf, pages, rows, limits) is not None:
             return leaf
     return None
 
 
-def _largest_in_chunk(
+def _largest_in_pages(
     source: Source, leaf: PhysicalLeaf, pages: Sequence[Page], rows: int, limits: Limits
 ) -> int | None:
-    """Return the result of :func:`largest_magnitude` for the pages of one chunk."""
-    codec = leaf.chunks.codec(0, pages)
+    """Return the :func:`largest_magnitude` of the values in one chunk."""
+    codec = leaf.matcher.detect_codec(0, pages)
     if codec is None:
         return None
-    group = CandidateGroup(rows, [metadata_of(leaf.node, codec, pages)], "pages")
+    group = CandidateGroup(rows, [chunk_metadata(leaf.node, codec, pages)], "pages")
     return largest_magnitude(source, leaf.elements, [group], limits)
 
 
 def largest_magnitude(
     source: Source, elements: Sequence[SchemaElement], groups: Sequence[CandidateGroup], limits: Limits
 ) -> int | None:
-    """Return the largest unscaled magnitude in chunks of decimals, 0 for other types.
+    """Return the largest absolute unscaled value in chunks of decimals; 0 for other types.
 
     Returns None if a chunk cannot be read, or has empty decimals or decimals with too many digits. A decimal read in
     the wrong byte order is almost always a very large number.
     """
     result = 0
     try:
-        with quiet(), open_candidates(source, Candidates(elements, ""), groups, limits) as file:
+        with suppress_warnings(), open_candidates(source, Candidates(elements, ""), groups, limits) as file:
             for batch in file.iter_batches(_BATCH):
                 for column in batch.columns:
-                    result = max(result, _largest_in(column))
+                    result = max(result, _largest_magnitude_in(column))
             if _has_empty_decimals(file):
                 return None
     except (ParquetError, ValueError):
@@ -335,7 +339,7 @@ def largest_magnitude(
 
 
 def _has_empty_decimals(file: ParquetFile) -> bool:
-    """Return whether there are empty values instead of decimals. Strings may be empty, but decimals may not."""
+    """Return whether a decimal column contains empty values, which are valid as strings but not as decimals."""
     return any(
         has_empty(file, group, leaf, group.chunk(leaf.node))
         for group in file.row_groups
@@ -345,7 +349,8 @@ def _has_empty_decimals(file: ParquetFile) -> bool:
     )
 
 
-def _largest_in(column: pa.Array) -> int:
+def _largest_magnitude_in(column: pa.Array) -> int:
+    """Return the largest absolute unscaled value of an array; 0 if its leaf is not a decimal."""
     while pa.types.is_nested(column.type):
         column = column.flatten()[0] if pa.types.is_struct(column.type) else column.flatten()
     if not pa.types.is_decimal(column.type):
@@ -355,7 +360,7 @@ def _largest_in(column: pa.Array) -> int:
     return max((abs(int(value.scaleb(scale, _ANY_DIGITS))) for value in bounds), default=0)
 
 
-def with_elements(schema: Candidates, changes: dict[int, SchemaElement]) -> Candidates:
+def replace_elements(schema: Candidates, changes: dict[int, SchemaElement]) -> Candidates:
     elements = [changes.get(number, element) for number, element in enumerate(schema.elements)]
     return Candidates(elements, schema.schema_from, [], schema.pairs, schema.created_by)
 
@@ -371,19 +376,20 @@ def describe_changes(elements: Sequence[SchemaElement], changes: dict[int, Schem
     return notes
 
 
-def swapped_decimals(
+def find_swapped_decimals(
     source: Source, candidates: Candidates, limits: Limits
 ) -> tuple[dict[int, SchemaElement], list[str]]:
-    """Return the decimals that are far smaller in the other byte order, by element number, and the undecided paths.
+    """Return the decimals that are far smaller in the other byte order, and the paths of undecided decimals.
 
-    A decimal read in the wrong byte order is almost always a very large number, or exceeds its precision, unless the
-    correct value is itself close to the maximum. A row group of zeros fits both orders, so all row groups are read.
+    Decimals are returned as changed elements by number. A decimal read in the wrong byte order is almost always a very
+    large number, or exceeds its precision, unless the correct value is itself close to the maximum. A row group of
+    zeros fits both orders, so all row groups are read.
     """
     swapped: dict[int, SchemaElement] = {}
     unsure: list[str] = []
     for leaf, path in enumerate(leaf_paths(candidates.elements)):
         own = candidates.elements[path[-1]]
-        twins = [other for other in other_types(own) if _is_byte_swapped(own, other)]
+        twins = [other for other in alternative_types(own) if _is_byte_swapped(own, other)]
         if not twins or own.logicalType is None or own.logicalType.DECIMAL is None:
             continue
         sizes = [
@@ -412,7 +418,7 @@ def _largest_of_leaf(
             chunk.type = Type(element.type or 0)
             groups.append(CandidateGroup(group.rows, [chunk], "pages"))
     elements = [element if number == path[-1] else other for number, other in enumerate(candidates.elements)]
-    return largest_magnitude(source, single_leaf([elements[at] for at in path]), groups, limits)
+    return largest_magnitude(source, single_leaf_schema([elements[at] for at in path]), groups, limits)
 
 
 def _is_byte_swapped(element: SchemaElement, other: SchemaElement) -> bool:
@@ -431,7 +437,7 @@ def _byte_width(element: SchemaElement) -> int | None:
 
 
 def undecided_columns(elements: Sequence[SchemaElement]) -> list[str]:
-    """Return the top-level columns with lists whose pages do not determine which levels are nullable."""
+    """Return the top-level columns with lists whose pages do not show which groups are nullable."""
     names: list[str] = []
     for path in leaf_paths(elements):
         above = [elements[at].repetition_type for at in path[1:]]

@@ -17,7 +17,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import write_table
 from pqext.geo.crs import UNKNOWN
 from pqext.geo.types import Edges, geometry_field
-from pqext.recovery.candidates.candidates import Candidates, without_value_metadata
+from pqext.recovery.candidates.candidates import Candidates, remove_value_metadata
 from pqext.variant.access.targets import target_type
 from pqext.variant.shredding.ddl import DdlType, parse_ddl
 from pqext.variant.types import variant_type
@@ -50,16 +50,16 @@ def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
     that is neither a file nor DDL.
     """
     if isinstance(schema, pa.Schema):
-        return _schema_from_arrow(schema, "the Arrow schema given")
-    if isinstance(schema, str) and not _names_a_file(schema):
+        return _schema_from_arrow(schema, "the provided Arrow schema")
+    if isinstance(schema, str) and not _is_file_name(schema):
         try:
-            parsed = columns(schema)
+            parsed = parse_columns(schema)
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is neither an existing file nor valid DDL: {error}") from None
-        return _schema_from_arrow(parsed, "the DDL given")
-    if (text := _text_of(schema)) is not None:
+        return _schema_from_arrow(parsed, "the provided DDL")
+    if (text := _read_text(schema)) is not None:
         try:
-            return _schema_from_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
+            return _schema_from_arrow(parse_columns(text), f"the DDL in {os.fspath(schema)}")
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is a text file but not valid DDL: {error}") from None
     if isinstance(schema, Mapping | list | tuple | set | int | float):
@@ -76,16 +76,18 @@ def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
             codecs = [int(chunk.codec) for chunk in group.chunks()]
             break
         elements: Sequence[SchemaElement] = list(metadata.schema)
-        pairs: list[KeyValue] | None = without_value_metadata(metadata.key_value_metadata)
-        return Candidates(elements, f"the file {file.path or 'given'}", [], pairs, None), codecs, False
+        pairs: list[KeyValue] | None = remove_value_metadata(metadata.key_value_metadata)
+        schema_from = f"the file {file.path}" if file.path else "the provided file"
+        return Candidates(elements, schema_from, [], pairs, None), codecs, False
 
 
-def _names_a_file(text: str) -> bool:
+def _is_file_name(text: str) -> bool:
+    """Return whether text names a file: an existing path, a URL, or a name with the suffix of a schema file."""
     return os.path.exists(text) or scheme_of(text) is not None or text.endswith(_SUFFIXES)
 
 
-def _text_of(schema: Any) -> str | None:
-    """Read a short local text file; None for Parquet files and other sources."""
+def _read_text(schema: Any) -> str | None:
+    """Read a short local text file. Returns None for Parquet files and other sources."""
     if not isinstance(schema, str | os.PathLike) or scheme_of(os.fspath(schema)) is not None:
         return None
     try:
@@ -112,7 +114,7 @@ def _schema_from_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
     return candidates, [None] * leaves, True
 
 
-def columns(text: str) -> pa.Schema:
+def parse_columns(text: str) -> pa.Schema:
     """Convert DDL to an Arrow schema. Columns and fields with NOT NULL are required, and others are nullable.
 
     In addition to the types of variants, DDL can contain ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, with ``ANY`` for
@@ -164,7 +166,7 @@ def _type(ddl_type: DdlType, text: str) -> pa.DataType:
     if name == "VOID" and not arguments:
         return pa.null()
     if name in _PRECISE and len(arguments) == 1:
-        return _type_of_precision(name, arguments[0], _PRECISE[name])
+        return _type_with_precision(name, arguments[0], _PRECISE[name])
     if name == "BINARY" and len(arguments) == 1 and arguments[0]:
         return pa.binary(arguments[0])
     if name == "DECIMAL" and len(arguments) == 2 and arguments[1] <= arguments[0] and _SHORT < arguments[0] <= _LONG:
@@ -178,7 +180,7 @@ def _type(ddl_type: DdlType, text: str) -> pa.DataType:
         raise ValueError(message.replace("types are ", f"types are {_OTHERS}, ")) from None
 
 
-def _type_of_precision(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:
+def _type_with_precision(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:
     if digits not in types:
         raise ValueError(f"{name}({digits}): the fractional digits must be one of {', '.join(map(str, types))}")
     return types[digits]

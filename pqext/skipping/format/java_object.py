@@ -25,19 +25,20 @@ _BLOCK_BYTES = 1024
 
 
 @dataclass(frozen=True)
-class Description:
-    """Serialised description of a class, with its fields as pairs of name and type, and with its superclass."""
+class ClassDescription:
+    """Serialised description of a class: its name, its fields as pairs of name and type, and its superclass ``above``.
+    """
 
     name: str
     serial: int
     flags: int
     fields: tuple[tuple[str, str], ...]
-    above: Description | None = None
+    above: ClassDescription | None = None
 
 
 @dataclass
-class OwnBytes:
-    """Data from offset ``start`` to ``stop`` of a cell, written by the ``writeObject`` of class ``name``.
+class CustomData:
+    """Data that the ``writeObject`` method of class ``name`` wrote, from offset ``start`` to ``stop`` of a cell.
 
     ``blocks`` contains the offset in the cell and the size of each block.
     """
@@ -52,8 +53,8 @@ class OwnBytes:
         return b"".join(cell[at : at + size] for at, size in self.blocks)
 
 
-def find_own_bytes(cell: bytes | memoryview) -> OwnBytes:
-    """Return the custom data of the first object in ``cell`` that has any, searching fields depth-first.
+def find_custom_data(cell: bytes | memoryview) -> CustomData:
+    """Return the custom data of the first object in ``cell`` that has any. Fields are searched depth-first.
 
     Raises ``CorruptFileError`` for a truncated or invalid stream, and ``UnsupportedError`` for objects of other
     formats, with the offset in the cell. Work is bounded by the length of the cell.
@@ -62,14 +63,14 @@ def find_own_bytes(cell: bytes | memoryview) -> OwnBytes:
 
 
 class _Stream:
-    """Parser of a cell; ``known`` contains the classes and strings that back references point to."""
+    """Parser of a cell. ``known`` contains the classes and strings to which back references can point."""
 
     def __init__(self, cell: bytes | memoryview) -> None:
         self.cell = memoryview(cell)
         self.at = 0
-        self.known: list[Description | str | None] = []
+        self.known: list[ClassDescription | str | None] = []
 
-    def find(self) -> OwnBytes:
+    def find(self) -> CustomData:
         if self._read(4, "the header") != _HEADER:
             self._raise_corrupt("not a serialised Java object", 0)
         own_bytes = self._object(0)
@@ -98,14 +99,17 @@ class _Stream:
         size = self._number(2, label)
         return bytes(self._read(size, label)).decode("utf-8", "replace")
 
-    def _reference(self) -> Description | str | None:
+    def _reference(self) -> ClassDescription | str | None:
         index = self._number(4, "a reference") - _FIRST_HANDLE
         if not 0 <= index < len(self.known):
             self._raise_corrupt("a reference has no preceding target")
         return self.known[index]
 
-    def _object(self, depth: int) -> OwnBytes | None:
-        """Parse an object, a string or null. Return the first custom data of the object or its fields, or None."""
+    def _object(self, depth: int) -> CustomData | None:
+        """Parse an object, a string or null.
+
+        Returns the first custom data of the object or its fields; None if there are none.
+        """
         if depth > _MOST_CLASSES:
             self._raise_unsupported(f"objects nest deeper than {_MOST_CLASSES}")
         mark = self._number(1, "an object")
@@ -123,7 +127,7 @@ class _Stream:
             self._raise_unsupported(f"unexpected type code {mark:#04x} instead of an object")
         return None
 
-    def _class(self, depth: int) -> Description | None:
+    def _class(self, depth: int) -> ClassDescription | None:
         """Parse the description of a class and its superclasses. Returns None for null."""
         if depth > _MOST_CLASSES:
             self._raise_unsupported(f"a class has more than {_MOST_CLASSES} superclasses")
@@ -132,7 +136,7 @@ class _Stream:
             return None
         if mark == _REFERENCE:
             target = self._reference()
-            if not isinstance(target, Description):
+            if not isinstance(target, ClassDescription):
                 self._raise_corrupt("a reference is not a class")
             return target
         if mark != _CLASS:
@@ -146,7 +150,7 @@ class _Stream:
         fields = tuple(self._field() for _ in range(count))
         if self._number(1, "the end of a class") != _END:
             self._raise_unsupported("the description of a class contains more than fields")
-        description = Description(name, serial, flags, fields, self._class(depth + 1))
+        description = ClassDescription(name, serial, flags, fields, self._class(depth + 1))
         self.known[index] = description
         return description
 
@@ -166,10 +170,13 @@ class _Stream:
             self._raise_corrupt("a field's type is not the name of a class or array")
         return name, type
 
-    def _values(self, description: Description, depth: int) -> OwnBytes | None:
-        """Parse the field values of an object, from its topmost superclass. Returns the first custom data or None."""
+    def _values(self, description: ClassDescription, depth: int) -> CustomData | None:
+        """Parse the field values of an object, starting with its topmost superclass.
+
+        Returns the first custom data; None if there are none.
+        """
         lineage = []
-        ancestor: Description | None = description
+        ancestor: ClassDescription | None = description
         while ancestor is not None:
             lineage.append(ancestor)
             ancestor = ancestor.above
@@ -177,7 +184,7 @@ class _Stream:
                 self._raise_unsupported(f"a class has more than {_MOST_CLASSES} superclasses")
         for ancestor in reversed(lineage):
             if ancestor.flags & _WRITES_ITSELF:
-                return self._own_bytes(ancestor.name)
+                return self._custom_data(ancestor.name)
             for _, type in ancestor.fields:
                 if len(type) == 1:
                     self._read(_PRIMITIVES[ord(type)], "a value")
@@ -187,8 +194,8 @@ class _Stream:
                     return own_bytes
         return None
 
-    def _own_bytes(self, name: str) -> OwnBytes:
-        result = OwnBytes(name, self.at)
+    def _custom_data(self, name: str) -> CustomData:
+        result = CustomData(name, self.at)
         max_blocks = 16 + len(self.cell) // 256
         while (mark := self._number(1, "a block of data")) != _END:
             if mark not in (_BLOCK, _LONG_BLOCK):
@@ -202,24 +209,24 @@ class _Stream:
         return result
 
 
-def write_object(lineage: Sequence[Description], own_bytes: Sequence[Description], data: bytes) -> bytes:
-    """Serialise an object whose only value is a field with an inner object that writes ``data`` itself.
+def write_object(lineage: Sequence[ClassDescription], inner_lineage: Sequence[ClassDescription], data: bytes) -> bytes:
+    """Serialise an object with one field: an inner object whose ``writeObject`` method writes ``data``.
 
-    ``lineage`` contains the descriptions of the outer object's class and its superclasses, ``own_bytes`` those of the
-    inner object. Field types that are objects are written in full at their first use.
+    ``lineage`` contains the descriptions of the outer object's class and its superclasses, ``inner_lineage`` those of
+    the inner object. Field types that are objects are written in full at their first use.
     """
-    return b"".join([_HEADER, *_object_of(lineage), *_object_of(own_bytes), *_blocks(data), bytes([_END])])
+    return b"".join([_HEADER, *_start_object(lineage), *_start_object(inner_lineage), *_blocks(data), bytes([_END])])
 
 
-def _object_of(lineage: Sequence[Description]) -> list[bytes]:
+def _start_object(lineage: Sequence[ClassDescription]) -> list[bytes]:
     out = [bytes([_OBJECT])]
     for ancestor in lineage:
         header = struct.pack(">QBH", ancestor.serial, ancestor.flags, len(ancestor.fields))
-        out += [bytes([_CLASS]), _utf(ancestor.name), header]
+        out += [bytes([_CLASS]), _encode_text(ancestor.name), header]
         for name, type in ancestor.fields:
-            out += [type[:1].encode(), _utf(name)]
+            out += [type[:1].encode(), _encode_text(name)]
             if len(type) > 1:
-                out += [bytes([_STRING]), _utf(type)]
+                out += [bytes([_STRING]), _encode_text(type)]
         out.append(bytes([_END]))
     return [*out, bytes([_NULL])]
 
@@ -233,5 +240,5 @@ def _blocks(data: bytes) -> list[bytes]:
     return out
 
 
-def _utf(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode("ascii")

@@ -30,9 +30,10 @@ _BLOOM_TYPES = {False: f"io.xskipper.{_BLOOM}", True: f"com.ibm.metaindex.metada
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """Column ``name`` of a store: the index of type ``index`` on ``columns``, encrypted with the key labelled ``key``.
+    """Column ``name`` of a store, which contains an index of type ``index`` on ``columns``.
 
-    ``params`` are its parameters under the names of version 4, such as ``io.xskipper.index.bloom.fpp``.
+    The key labelled ``key`` encrypts it. ``params`` are its parameters under the names of version 4, such as
+    ``io.xskipper.index.bloom.fpp``.
     """
 
     name: str
@@ -71,9 +72,10 @@ class StoreEncryption:
     plaintext_footer: bool = False
 
     def labels(self) -> dict[str, list[str]]:
-        """Return the columns that each key encrypts, as dotted paths of leaves, or of groups for all leaves below them.
+        """Return the columns that each key encrypts, by the label of the key.
 
-        Raises ``CorruptFileError`` if ``column_keys`` is malformed.
+        Columns are dotted paths of leaves, or of groups for all leaves below them. Raises ``CorruptFileError`` if
+        ``column_keys`` is malformed.
         """
         result: dict[str, list[str]] = {}
         for part in filter(None, (part.strip() for part in self.column_keys.split(";"))):
@@ -87,7 +89,7 @@ class StoreEncryption:
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Metadata of a store: its version (None if it has none), table, keys, partition columns and indexes."""
+    """Metadata of a store: its version (None if the store states none), table, keys, partition columns and indexes."""
 
     version: int | None = LATEST
     table_identifier: str | None = None
@@ -119,7 +121,8 @@ class StoreMetadata:
         encrypted = [column for column in self.indexes if column.key is not None]
         if self.encryption is None:
             if encrypted:
-                raise ValueError(f"the index column {encrypted[0].name!r} has a key, but the store has no footer key")
+                name = encrypted[0].name
+                raise ValueError(f"the index column {name!r} has a key, but the store has no footer key: set one")
             return self
         if not encrypted and self.indexes:
             raise ValueError(
@@ -137,9 +140,9 @@ class StoreMetadata:
         return replace(self, encryption=replace(self.encryption, column_keys=text))
 
 def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMetadata:
-    """Parse the metadata of a part. For later versions, invalid indexes are omitted.
+    """Parse the metadata of a part. Invalid indexes of versions later than pqext supports are omitted.
 
-    Raises ``CorruptFileError``, with the part's ``path``, for invalid metadata.
+    Raises ``CorruptFileError``, with the part's ``path``, for other invalid metadata.
     """
     by_name = {field.name: field for field in fields}
     if len(by_name) < len(fields):
@@ -154,12 +157,12 @@ def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMe
         raise CorruptFileError(reason, path=path, column=OBJECT_NAME)
     version = about.metadata.get("version")
     if version is not None and (type(version) is not int or version < 0):
-        raise CorruptFileError(f"the version {version!r:.40} is not a natural number", path=path)
+        raise CorruptFileError(f"the store version {version!r:.40} is not a natural number", path=path)
     indexes, identifiers = [], []
     for column in fields:
         if "index" in column.metadata:
             try:
-                indexes.append(_index(column, version or 0, path))
+                indexes.append(_parse_index(column, version or 0, path))
             except CorruptFileError:
                 if (version or 0) <= LATEST:
                     raise
@@ -167,60 +170,60 @@ def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMe
             identifiers.append(column.metadata["index"].get("tableIdentifier"))
     return StoreMetadata(
         version,
-        _identifier(about, identifiers if not version else [], path),
-        _encryption(about, indexes, path),
-        tuple(_partitions(fields) if (version or 0) >= 4 else ()),
+        _parse_identifier(about, identifiers if not version else [], path),
+        _parse_encryption(about, indexes, path),
+        tuple(_iter_partition_names(fields) if (version or 0) >= 4 else ()),
         tuple(indexes),
     )
 
 
-def _index(field: SparkField, version: int, path: str | None) -> IndexColumn:
-    about = _mapping(field.metadata["index"], "index", field.name, path)
+def _parse_index(field: SparkField, version: int, path: str | None) -> IndexColumn:
+    about = _require_mapping(field.metadata["index"], "index", field.name, path)
     columns = about.get("cols")
     if not isinstance(columns, list) or not columns or not all(isinstance(column, str) for column in columns):
         raise _metadata_error("'cols' is not a list of columns", field.name, path)
-    index = _string(about, "name", field.name, path)
-    key = _string(about, "key_metadata", field.name, path) if "key_metadata" in about else None
-    params = dict(_params(about["params"], version, field.name, path)) if "params" in about else {}
+    index = _require_string(about, "name", field.name, path)
+    key = _require_string(about, "key_metadata", field.name, path) if "key_metadata" in about else None
+    params = dict(_parse_params(about["params"], version, field.name, path)) if "params" in about else {}
     return IndexColumn(field.name, index, tuple(columns), params, key)
 
 
-def _params(params: Any, version: int, column: str, path: str | None) -> Iterator[tuple[str, str]]:
+def _parse_params(params: Any, version: int, column: str, path: str | None) -> Iterator[tuple[str, str]]:
     if version < 3:
         if not isinstance(params, list) or not all(isinstance(pair, str) and ":" in pair for pair in params):
             raise _metadata_error("'params' is not a list of strings 'key:value'", column, path)
         pairs = [tuple(pair.split(":", 1)) for pair in params]
     else:
-        pairs = list(_mapping(params, "params", column, path).items())
+        pairs = list(_require_mapping(params, "params", column, path).items())
     for key, value in pairs:
         if not isinstance(value, str):
             raise _metadata_error(f"the parameter {key!r} is not a string", column, path)
         yield (PREFIX + key.removeprefix(OLD_PREFIX) if key.startswith(OLD_PREFIX) else key), value
 
 
-def _identifier(field: SparkField, of_indexes: Sequence[Any], path: str | None) -> str | None:
-    identifiers = {identifier for identifier in of_indexes if isinstance(identifier, str)}
+def _parse_identifier(field: SparkField, index_identifiers: Sequence[Any], path: str | None) -> str | None:
+    identifiers = {identifier for identifier in index_identifiers if isinstance(identifier, str)}
     if len(identifiers) > 1:
         raise CorruptFileError(f"the indexes of a part belong to several tables: {sorted(identifiers)}", path=path)
     if "tableIdentifier" in field.metadata:
         is_bucket = field.metadata["tableIdentifier"] == ""
-        return "" if is_bucket else _string(field.metadata, "tableIdentifier", OBJECT_NAME, path)
+        return "" if is_bucket else _require_string(field.metadata, "tableIdentifier", OBJECT_NAME, path)
     if field.metadata.get("version"):
         raise _metadata_error("'tableIdentifier', the table of the store, is missing", OBJECT_NAME, path)
     return identifiers.pop() if identifiers else None
 
 
-def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | None) -> StoreEncryption | None:
+def _parse_encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | None) -> StoreEncryption | None:
     if "encryption" not in field.metadata:
         return None
-    stored = _mapping(field.metadata["encryption"], "encryption", OBJECT_NAME, path)
+    stored = _require_mapping(field.metadata["encryption"], "encryption", OBJECT_NAME, path)
     flag = stored.get("encryption.plaintext.footer", "false")
     if not isinstance(flag, str) or flag.lower() not in ("true", "false"):
         reason = f"'encryption.plaintext.footer' is {flag!r:.40}, neither 'true' nor 'false'"
         raise _metadata_error(reason, OBJECT_NAME, path)
     encryption = StoreEncryption(
-        _string(stored, "encryption.column.keys", OBJECT_NAME, path),
-        _string(stored, "encryption.footer.key", OBJECT_NAME, path),
+        _require_string(stored, "encryption.column.keys", OBJECT_NAME, path),
+        _require_string(stored, "encryption.footer.key", OBJECT_NAME, path),
         flag.lower() == "true",
     )
     try:
@@ -235,21 +238,22 @@ def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | N
     return encryption
 
 
-def _partitions(fields: Sequence[SparkField]) -> Iterator[str]:
+def _iter_partition_names(fields: Sequence[SparkField]) -> Iterator[str]:
     for column in fields:
         if column.name.startswith(PARTITION_PREFIX) and "index" not in column.metadata:
             yield column.name.removeprefix(PARTITION_PREFIX)
 
 
-def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True) -> list[SparkField]:
+def to_spark(metadata: StoreMetadata, schema: pa.Schema, spark_compatible: bool = True) -> list[SparkField]:
     """Return the columns of a part, in order, in the layout of the store's version, 1 to 4, with types from ``schema``.
 
-    If the part is not ``for_spark``, entries of types that Spark lacks are declared as binary. Raises ``ValueError``
-    for another version, ``KeyError`` if ``schema`` lacks a column, and ``UnsupportedError`` for types that Spark lacks.
+    Entries of types that Spark lacks are declared as binary if ``spark_compatible`` is false. Raises ``ValueError`` for
+    another version, ``KeyError`` if ``schema`` lacks a column, and ``UnsupportedError`` for types that Spark lacks if
+    ``spark_compatible`` is true.
     """
     version = metadata.version
     if version is None or not metadata.is_usable:
-        raise ValueError(f"store version {version} cannot be written")
+        raise ValueError(f"store version {version} cannot be written; versions 1 to {LATEST} can")
     about: dict[str, Any] = {"tableIdentifier": metadata.table_identifier, "version": version}
     if metadata.encryption is not None:
         about["encryption"] = {
@@ -260,12 +264,12 @@ def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True)
     partitions = map(partition_column, metadata.partitions) if version >= 4 else ()
     return [
         SparkField(OBJECT_NAME, "string", True, about),
-        *(SparkField(name, spark_schema.type_of(schema.field(name).type, name)) for name in partitions),
-        *(_index_field(column, version, schema, for_spark) for column in metadata.indexes),
+        *(SparkField(name, spark_schema.spark_type(schema.field(name).type, name)) for name in partitions),
+        *(_index_field(column, version, schema, spark_compatible) for column in metadata.indexes),
     ]
 
 
-def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark: bool) -> SparkField:
+def _index_field(column: IndexColumn, version: int, schema: pa.Schema, spark_compatible: bool) -> SparkField:
     about: dict[str, Any] = {"cols": list(column.columns), "name": column.index}
     if column.key is not None:
         about["key_metadata"] = column.key
@@ -277,18 +281,19 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark
     type: Any = {"type": "udt", "class": _BLOOM_TYPES[version < 3], "pyClass": None, "sqlType": "binary"}
     if column.index != "bloomfilter":
         try:
-            type = spark_schema.type_of(schema.field(column.name).type, column.name)
+            type = spark_schema.spark_type(schema.field(column.name).type, column.name)
         except UnsupportedError:
-            if for_spark:
+            if spark_compatible:
                 raise
             type = "binary"
     return SparkField(column.name, type, True, {"index": about})
 
 
 def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
-    """Merge the metadata of several parts, each with its path: all their partition columns and indexes.
+    """Merge the metadata of the parts of a store. Each part has its path, for errors.
 
-    Raises ``CorruptFileError`` if two parts are inconsistent. The message names the first part, the path is the second.
+    The result has the partition columns and indexes of all parts. Raises ``CorruptFileError`` if two parts are
+    inconsistent: the message names the first part, and the path is that of the second.
     """
     first_path, first = parts[0]
     partitions = dict.fromkeys(first.partitions)
@@ -300,7 +305,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
             ("table", first.table_identifier, part.table_identifier),
         ):
             if mine != theirs:
-                raise _conflict(label, mine, first_path, theirs, path)
+                raise _conflict_error(label, mine, first_path, theirs, path)
         if part.encryption is not None:
             if encryption is None:
                 encryption, encrypted_by = part.encryption, path
@@ -309,13 +314,14 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
                 ("plaintext footer", encryption.plaintext_footer, part.encryption.plaintext_footer),
             ):
                 if ours != others:
-                    raise _conflict(label, ours, encrypted_by, others, path)
+                    raise _conflict_error(label, ours, encrypted_by, others, path)
             encryption = replace(encryption, column_keys=_merge_keys(encryption, part.encryption))
         partitions |= dict.fromkeys(part.partitions)
         for column in part.indexes:
             known, known_path = indexes.setdefault(column.name, (column, path))
             if (known.index, known.columns, known.key) != (column.index, column.columns, column.key):
-                raise _conflict(f"column {column.name!r}", _describe(known), known_path, _describe(column), path)
+                label = f"column {column.name!r}"
+                raise _conflict_error(label, _describe_index(known), known_path, _describe_index(column), path)
             if known.params != column.params:  # all parts must agree on a parameter
                 both = {key: value for key, value in known.params.items() if column.params.get(key) == value}
                 indexes[column.name] = replace(known, params=both), known_path
@@ -324,7 +330,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
 
 
 def _merge_keys(first: StoreEncryption, other: StoreEncryption) -> str:
-    """Merge the column keys of two stores by label. Returns text in the format of ``column_keys``."""
+    """Merge the column keys of two parts by label, and return them in the format of ``column_keys``."""
     if first.column_keys == other.column_keys:
         return first.column_keys
     paths_by_label = first.labels()
@@ -333,14 +339,17 @@ def _merge_keys(first: StoreEncryption, other: StoreEncryption) -> str:
     return ";".join(f"{label}:{','.join(columns)}" for label, columns in paths_by_label.items())
 
 
-def _describe(column: IndexColumn) -> str:
+def _describe_index(column: IndexColumn) -> str:
     key = "no key" if column.key is None else f"the key {column.key!r}"
     return f"{column.index} of {', '.join(column.columns)} with {key}"
 
 
-def _conflict(label: str, mine: object, first: str | None, theirs: object, second: str | None) -> CorruptFileError:
-    message = f"the parts of the store contradict each other: {label} {mine!r} in {first}, but {theirs!r} in this part"
-    return CorruptFileError(message, path=second)
+def _conflict_error(
+    label: str, first_value: object, first_path: str | None, second_value: object, second_path: str | None
+) -> CorruptFileError:
+    values = f"{label} {first_value!r} in {first_path}, but {second_value!r} in this part"
+    message = f"the parts of the store contradict each other: {values}"
+    return CorruptFileError(message, path=second_path)
 
 
 def _leaves(field: pa.Field) -> list[str]:
@@ -356,16 +365,17 @@ def _leaves(field: pa.Field) -> list[str]:
 
 
 def _is_below(path: str, column: str) -> bool:
+    """Return whether ``path`` is the column or a path within it."""
     return path == column or path.startswith(column + ".")
 
 
-def _mapping(value: Any, label: str, column: str, path: str | None) -> Mapping[str, Any]:
+def _require_mapping(value: Any, label: str, column: str, path: str | None) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _metadata_error(f"{label!r} is not an object", column, path)
     return value
 
 
-def _string(members: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
+def _require_string(members: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
     value = members.get(key)
     if not isinstance(value, str) or not value:
         raise _metadata_error(f"{key!r} is not a string", column, path)

@@ -23,7 +23,7 @@ PARTITION_PREFIX = "virtual_"
 
 
 def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> str:
-    """Return the column name of an index of type ``index`` on ``columns``, in a store of ``version``.
+    """Return the name of the store's column for an index of type ``index`` on ``columns``, in a store of ``version``.
 
     Raises ``ValueError`` for empty columns or an unsupported version.
 
@@ -41,7 +41,7 @@ def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> s
     if version < 2:
         return f"{(':', '_')[version].join(names)}_{index}"
     escaped = [name.replace("#", "##").replace(".", "$#$") for name in names]
-    return f"{'_'.join(escaped)}_{index}_{'-'.join(str(_length(name)) for name in escaped)}"
+    return f"{'_'.join(escaped)}_{index}_{'-'.join(str(_utf16_length(name)) for name in escaped)}"
 
 
 def partition_column(name: str) -> str:
@@ -50,7 +50,7 @@ def partition_column(name: str) -> str:
 
 
 def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` if column names are ambiguous. Names are case-insensitive.
+    """Raise ``ValueError`` if names of store columns are ambiguous, ignoring case.
 
     ``partitions`` are the dataset's partition columns. ``indexes`` maps each index column to a description of the index
     for errors. Names are ambiguous if two columns share a name, or if the name of an index column is a prefix of
@@ -72,7 +72,7 @@ def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
         before = name
 
 
-def _length(name: str) -> int:
+def _utf16_length(name: str) -> int:
     """Return the length of a name in UTF-16 code units, as in Java."""
     return len(name.encode("utf-16-le", "surrogatepass")) // 2
 
@@ -86,10 +86,10 @@ def format_path(path: Sequence[str]) -> str:
     return ".".join("`" + name.replace("`", "``") + "`" if set("`.") & set(name) else name for name in path)
 
 
-def path_of(dotted_path: str) -> tuple[str, ...]:
+def parse_path(dotted_path: str) -> tuple[str, ...]:
     """Parse a column path of a store. Raises ``ValueError`` for unmatched backticks.
 
-    >>> path_of("place.city"), path_of("`place.city`")
+    >>> parse_path("place.city"), parse_path("`place.city`")
     (('place', 'city'), ('place.city',))
     """
     if "`" not in dotted_path:

@@ -38,7 +38,7 @@ ColumnChoice = Callable[[StoreMetadata], Iterable[str]]
 
 @dataclass(frozen=True)
 class Parts:
-    """The merged metadata and rows of a store's parts. The rows have ``obj_name``, partition columns and indexes."""
+    """Merged metadata and rows of the parts of a store. ``table`` has ``obj_name``, partition columns and indexes."""
 
     metadata: StoreMetadata
     table: pa.Table
@@ -86,14 +86,14 @@ def read_parts(
     decryption: FileDecryption | Mapping[str, bytes] | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
-    rows: bool = True,
+    with_rows: bool = True,
 ) -> Parts:
     """Read a store from its ``parts``: paths, Locations or other sources of :func:`pqext.open`.
 
     ``columns`` are names of the store's columns, or a function that returns the names for the metadata of a part. All
     columns are read if ``columns`` is None. ``obj_name`` is always included. A column that a part lacks is null in the
     rows of this part. For a store that is not usable, only ``obj_name`` is read. ``decryption`` may be a mapping from
-    key labels to keys. Without ``rows``, only footers are read.
+    key labels to keys. Without ``with_rows``, only footers are read.
 
     Raises ``ValueError`` if ``parts`` is empty, ``CorruptFileError`` for files that are not parts of the same store,
     ``LimitError`` if the rows exceed the memory limit, and ``KeyError`` for a column that no part has.
@@ -101,12 +101,12 @@ def read_parts(
     if not parts:
         raise ValueError("parts must not be empty")
     if isinstance(decryption, Mapping):
-        decryption = FileDecryption(key_retriever=retriever(decryption))
+        decryption = FileDecryption(key_retriever=key_retriever(decryption))
     read: list[tuple[str | None, StoreMetadata, pa.Table]] = []
     memory = size = 0
     threads = _REQUESTS if any(_is_remote(part) for part in parts) else 1
     with Workers(threads, len(parts)) as workers:
-        reading = partial(_read_part, columns=columns, decryption=decryption, limits=limits, rows=rows)
+        reading = partial(_read_part, columns=columns, decryption=decryption, limits=limits, with_rows=with_rows)
         for path, about, table, part_size in workers.map_ahead(reading, parts, threads):
             read.append((path, about, table))
             memory, size = memory + table.nbytes, size + part_size
@@ -125,12 +125,12 @@ def read_parts(
 
 def _read_part(
     part: Any, columns: Sequence[str] | ColumnChoice | None, decryption: FileDecryption | None, limits: Limits,
-    rows: bool,
+    with_rows: bool,
 ) -> tuple[str | None, StoreMetadata, pa.Table, int]:
     """Return the path, the metadata, the rows and the size in bytes of a part."""
     with ParquetFile(part, limits=limits, decryption=decryption) as file:
         about = part_metadata(file)
-        table = file.read(_select_columns(about, columns), None if rows else [])
+        table = file.read(_select_columns(about, columns), None if with_rows else [])
         type = table.schema.field(OBJECT_NAME).type
         if not pa.types.is_string(type) and not pa.types.is_large_string(type):
             raise CorruptFileError(f"object names must be strings, not {type}", path=file.path, column=OBJECT_NAME)
@@ -141,8 +141,8 @@ def _is_remote(part: Any) -> bool:
     return isinstance(part, Location) or (isinstance(part, str) and scheme_of(part) not in (None, "file"))
 
 
-def retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that maps the key labels in a file to keys. It raises ``KeyError`` for an unknown label."""
+def key_retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
+    """Return a function that looks up keys by the labels in a file. It raises ``KeyError`` for an unknown label."""
 
     def key_of(label: bytes) -> bytes:
         return keys[label.decode("utf-8", "replace")]
@@ -162,7 +162,7 @@ def _select_columns(metadata: StoreMetadata, columns: Sequence[str] | ColumnChoi
 
 
 def _concatenate(tables: Sequence[tuple[str | None, pa.Table]]) -> pa.Table:
-    """Concatenate tables. Rows of a table without a column are null in this column."""
+    """Concatenate the tables of parts. A column that a part lacks is null in the rows of this part."""
     seen: dict[str, tuple[pa.DataType, str | None]] = {}
     for path, table in tables:
         for field in table.schema:
@@ -186,14 +186,14 @@ Keys = Mapping[str, bytes] | Callable[[StoreEncryption], FileEncryption]
 
 def write_part(
     dest: Any, table: pa.Table, metadata: StoreMetadata, encryption: Keys | None = None, *,
-    compression: Literal["snappy", "zstd"] = "snappy", for_spark: bool = True,
+    compression: Literal["snappy", "zstd"] = "snappy", spark_compatible: bool = True,
 ) -> StoreMetadata:
     """Write one part of a store to ``dest``, as for :func:`pqext.write_table`, and return its metadata.
 
     A missing local folder of ``dest`` is created. ``table`` has the columns that ``metadata`` describes, in any order.
     They are written in the order ``obj_name``, partition columns, indexes, and all of them are optional. If indexes
-    have keys, ``encryption`` provides the keys for the labels, and the list of column keys is derived. Entries of types
-    that Spark lacks require a part that is not ``for_spark``.
+    have keys, ``encryption`` provides the keys for the labels, and the list of column keys is derived from the indexes.
+    Entries of types that Spark lacks require ``spark_compatible=False``.
 
     Raises ``ValueError`` for a store of another version, columns that do not match the metadata, an object without a
     name, and labels without a key, and ``UnsupportedError`` for types that Spark does not have.
@@ -213,13 +213,13 @@ def write_part(
         raise ValueError(f"the table has the columns {table.column_names}, but the metadata describes {order}")
     if table.column(OBJECT_NAME).null_count:
         raise ValueError(f"{OBJECT_NAME!r} must not be null")
-    table = _with_nullable_fields(table.select(order))
+    table = _make_nullable(table.select(order))
     metadata = metadata.with_key_list(table.schema)
     if isinstance(dest, str | os.PathLike) and scheme_of(os.fsdecode(dest)) is None:
         os.makedirs(os.path.dirname(os.fsdecode(dest)) or ".", exist_ok=True)
     pairs = {
         spark_schema.VERSION_KEY: SPARK_VERSION,
-        spark_schema.KEY: spark_schema.write(to_spark(metadata, table.schema, for_spark)),
+        spark_schema.KEY: spark_schema.write(to_spark(metadata, table.schema, spark_compatible)),
     }
     write_table(
         table, dest, compression=compression, key_value_metadata=pairs, arrow_schema=False,
@@ -249,17 +249,17 @@ def _file_encryption(labels: StoreEncryption | None, keys: Keys | None) -> FileE
     )
 
 
-def _with_nullable_fields(table: pa.Table) -> pa.Table:
+def _make_nullable(table: pa.Table) -> pa.Table:
     """Return ``table`` with all fields nullable and without metadata."""
-    fields = [pa.field(field.name, _nullable(field.type)) for field in table.schema]
+    fields = [pa.field(field.name, _nullable_type(field.type)) for field in table.schema]
     columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _nullable(type: pa.DataType) -> pa.DataType:
+def _nullable_type(type: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(type):
         members = [type.field(at) for at in range(type.num_fields)]
-        return pa.struct([pa.field(member.name, _nullable(member.type)) for member in members])
+        return pa.struct([pa.field(member.name, _nullable_type(member.type)) for member in members])
     if pa.types.is_list(type) or pa.types.is_large_list(type):
-        return pa.list_(pa.field("element", _nullable(type.value_type)))
+        return pa.list_(pa.field("element", _nullable_type(type.value_type)))
     return type

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import ParquetError
-from pqext.skipping.format.java_object import Description, find_own_bytes, write_object
+from pqext.skipping.format.java_object import ClassDescription, find_custom_data, write_object
 from pqext.skipping.kernels import spark_bloom
 
 _LONG = range(-(1 << 63), 1 << 63)
@@ -30,15 +30,15 @@ _MOST_FUNCTIONS = 1024
 _MOST_PREFIXES = 8
 """Maximum number of entry prefixes to match against all entries together; a writer uses one prefix."""
 _WRAPPER = (
-    Description(
+    ClassDescription(
         "io.xskipper.index.metadata.BloomFilterMetaData", 1, 2,
         (("bloomFilter", "Lorg/apache/spark/util/sketch/BloomFilter;"),),
     ),
-    Description("io.xskipper.index.metadata.MetadataType", 0x603F5D1B7B764446, 2, ()),
+    ClassDescription("io.xskipper.index.metadata.MetadataType", 0x603F5D1B7B764446, 2, ()),
 )  # fmt: skip
 # Serial version UID of the class in Spark 3.5, the last version that xskipper supports; it differs between versions.
 _FILTER = (
-    Description(
+    ClassDescription(
         "org.apache.spark.util.sketch.BloomFilterImpl", 0xA6DEA6A4_8CBA1FF6, 3,
         (("numHashFunctions", "I"), ("bits", "Lorg/apache/spark/util/sketch/BitArray;")),
     ),
@@ -96,27 +96,27 @@ class BloomBuilder:
             data, offsets = _bytes_of(values)
             spark_bloom.insert_bytes(data, offsets, self.functions, self._words)
         elif not pa.types.is_null(type):
-            raise TypeError(f"a Bloom filter needs signed integers, strings or binary, not {type}")
+            raise TypeError(f"a Bloom filter needs integers other than uint64, strings or binary, not {type}")
 
     def merge(self, other: BloomBuilder) -> None:
         """Add the values of ``other``. Raises ``ValueError`` if sizes or numbers of hash functions differ."""
         if (len(self._words), self.functions) != (len(other._words), other.functions):
-            raise ValueError("filters must have the same number of distinct values and fpp to be merged")
+            raise ValueError("Bloom filters built with different distinct_count or fpp cannot be merged")
         self._words |= other._words
 
     def finish(self) -> bytes:
-        """Return the entry: the filter within xskipper's object. More values may be added afterwards."""
+        """Return the store entry: the filter, enclosed in xskipper's object. More values may be added afterwards."""
         head = struct.pack(">iii", 1, self.functions, len(self._words))
-        return wrap(head + self._words.astype(">u8").tobytes())
+        return wrap_filter(head + self._words.astype(">u8").tobytes())
 
 
-def wrap(payload: bytes) -> bytes:
-    """Serialise a filter of the first version as an entry, within xskipper's object."""
+def wrap_filter(payload: bytes) -> bytes:
+    """Return a store entry that contains a filter of the first version, enclosed in xskipper's object."""
     return write_object(_WRAPPER, _FILTER, payload)
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """Return for each entry whether its filter may contain any of ``values``. False proves that it contains none.
+    """Return for each store entry whether its filter may contain any of ``values``. False is definitive.
 
     The result is True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings
     are passed as UTF-8.
@@ -142,7 +142,7 @@ def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | by
 
 
 class _Query:
-    """Values to look up in filters, in the layout that the kernel requires."""
+    """Values to look up in filters, in the layout of the kernel."""
 
     def __init__(self, longs: list[int], texts: list[bytes]) -> None:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -172,25 +172,25 @@ class _Query:
         return may_contain
 
     def _evaluate_cell(self, cell: Bytes) -> bool:
-        """Return whether the filter in ``cell``, parsed by the grammar of Java objects, may contain a value."""
-        payload = unwrap(cell.tobytes())
+        """Return whether the filter in ``cell`` may contain one of the values. The cell is parsed as a Java object."""
+        payload = unwrap_filter(cell.tobytes())
         return payload is None or spark_bloom.ask_payload(view(payload), *self._values)
 
 
-def unwrap(cell: bytes) -> bytes | None:
-    """Return the filter in an entry; None if the entry does not contain a known filter."""
+def unwrap_filter(cell: bytes) -> bytes | None:
+    """Return the filter in a store entry; None if the entry does not contain a known filter."""
     try:
-        own_bytes = find_own_bytes(cell)
+        own_bytes = find_custom_data(cell)
     except ParquetError:
         return None
     return own_bytes.join(cell) if _is_filter(own_bytes.name) else None
 
 
 def _prefix(cell: Bytes) -> bytes | None:
-    """Return the bytes of an entry before its filter; None if the entry has no known filter."""
+    """Return the bytes of a store entry that precede its filter; None if the entry does not contain a known filter."""
     raw = cell.tobytes()
     try:
-        own_bytes = find_own_bytes(raw)
+        own_bytes = find_custom_data(raw)
     except ParquetError:
         return None
     return raw[: own_bytes.start] if _is_filter(own_bytes.name) else None
@@ -208,7 +208,7 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def _bytes_of(values: pa.Array) -> tuple[Bytes, NDArray[Any]]:
-    """Return the data buffer of an array of strings or binary, and the offsets of its values."""
+    """Return the data buffer of an array of strings or binary values, and the offset of each value in the buffer."""
     _, offset_buffer, data = values.buffers()
     is_large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     if not len(values):

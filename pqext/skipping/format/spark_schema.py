@@ -1,6 +1,6 @@
-"""Spark's schema in a Parquet footer: JSON of fields with types, nullability and metadata.
+"""Spark's schema in a Parquet footer: fields with types, nullability and metadata, as JSON.
 
-Spark drops the metadata of all columns if one has an unknown user-defined type. Here, these types are preserved.
+If one column has an unknown user-defined type, Spark drops the metadata of all columns. This module preserves it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_CHARACTERS = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class SparkField:
-    """Column of the schema.
+    """Column of Spark's schema.
 
     ``type`` is a name such as ``"string"``, or the JSON object of a nested or user-defined type.
     """
@@ -81,8 +81,8 @@ _NAMES = {
 }  # fmt: skip
 
 
-def type_of(type: pa.DataType, column: str) -> Any:
-    """Return Spark's type for a Parquet column with the Arrow type ``type``.
+def spark_type(type: pa.DataType, column: str) -> Any:
+    """Return Spark's type, as in the JSON of a schema, for a column with the Arrow type ``type``.
 
     Raises ``UnsupportedError``, with the name ``column``, if Spark has no such type.
     """
@@ -97,12 +97,12 @@ def type_of(type: pa.DataType, column: str) -> Any:
     if pa.types.is_struct(type):
         members = [type.field(at) for at in range(type.num_fields)]
         fields = [
-            {"name": member.name, "type": type_of(member.type, column), "nullable": True, "metadata": {}}
+            {"name": member.name, "type": spark_type(member.type, column), "nullable": True, "metadata": {}}
             for member in members
         ]
         return {"type": "struct", "fields": fields}
     if pa.types.is_list(type) or pa.types.is_large_list(type):
-        return {"type": "array", "elementType": type_of(type.value_type, column), "containsNull": True}
+        return {"type": "array", "elementType": spark_type(type.value_type, column), "containsNull": True}
     raise UnsupportedError(
         f"Spark has no type for Arrow's {type}: cast the column", feature=f"Arrow type {type}", column=column
     )

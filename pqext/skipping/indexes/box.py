@@ -32,8 +32,8 @@ _CELL = pa.struct([(end, pa.float64()) for end in _ENDS])
 class Box(Index):
     """Bounding box of the geometries of each object, with Z if all geometries have Z.
 
-    If ``xmin`` exceeds ``xmax``, the box crosses the antimeridian. The index excludes objects for spatial conditions,
-    using the edges of the column. It is built from footers if these contain boxes.
+    If ``xmin`` exceeds ``xmax``, the box crosses the antimeridian. Spatial conditions exclude objects whose boxes
+    cannot match, using the edges of the column. The index is built from footers if these contain boxes.
     """
 
     name = "box"
@@ -98,7 +98,7 @@ class Box(Index):
 
 
 def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
-    """Return the bounding box that the statistics of a row group prove; None if there is no such box."""
+    """Return a box that contains all geometries of a row group; None if its statistics do not state a usable box."""
     statistics = group.chunk(node).geospatial_statistics
     if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None
@@ -111,7 +111,7 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
 
 
 def _is_empty(node: SchemaNode, group: RowGroup) -> bool:
-    """Return whether a row group is known to contain no geometries."""
+    """Return whether the statistics of a row group prove that it contains no geometries."""
     statistics = group.chunk(node).geospatial_statistics
     has_geometries = statistics is not None and (statistics.bbox or statistics.geospatial_types)
     return not has_geometries and bool(group.chunk(node).bounds().all_null)
@@ -142,7 +142,10 @@ class _Boxes:
 
 
 def _cell(boxes: list[BoundingBox], type: GeospatialType) -> pa.Array:
-    """Return the union of ``boxes`` as an entry, null if there are no boxes or their union is unusable."""
+    """Return the union of ``boxes`` as an index entry.
+
+    The entry is null if there are no boxes or the union is unusable.
+    """
     total = union(boxes, type.geographic) if boxes else None
     if total is None or not total.usable:
         return pa.nulls(1, _CELL)

@@ -33,12 +33,12 @@ from pqext.dataset.expressions import (
     bases,
     col,
 )
-from pqext.skipping.format.names import format_path, path_of
+from pqext.skipping.format.names import format_path, parse_path
 from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
-    """Interface of collectors, which compute the entry of one object from the values in its rows."""
+    """Interface of objects that compute the index entry of one object from the values in its rows."""
 
     def add(self, values: pa.Array) -> None:
         """Add the operand's values in the next rows of the object."""
@@ -49,7 +49,7 @@ class Collector(Protocol):
 
 @dataclass(frozen=True)
 class Index(ABC):
-    """An index on ``operand``: a column by name or :func:`pqext.col`, or a value within a VARIANT column."""
+    """An index on ``operand``: a column, by its name or :func:`pqext.col`, or a value within a VARIANT column."""
 
     operand: Base
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Index(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The indexed column as named in stores. For a value within a VARIANT, its path and type follow."""
+        """Name of the indexed column in stores. For a value within a VARIANT, its path and type follow."""
         operand = self.operand
         if isinstance(operand, VariantField):
             return (format_path(operand.column.path), operand.path, operand.type)
@@ -78,7 +78,7 @@ class Index(ABC):
 
     @property
     def params(self) -> Mapping[str, str]:
-        """The settings to store."""
+        """Settings of the index, as stored in the metadata of the store."""
         return {}
 
     def __str__(self) -> str:
@@ -103,19 +103,22 @@ class Index(ABC):
 
     @abstractmethod
     def cell_type(self, values: pa.DataType) -> pa.DataType:
-        """Return the Arrow type of entries for the type ``values``. Raises ``TypeError`` for unsupported types."""
+        """Return the Arrow type of index entries for values of type ``values``.
+
+        Raises ``TypeError`` for unsupported types.
+        """
 
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
-        """Return the entry of an object, an array of length 1, if its footer proves it; None if rows must be read."""
+        """Return the index entry of an object, an array of length 1, from its footer; None if its rows must be read."""
         return None
 
     @abstractmethod
     def collector(self, values: pa.DataType) -> Collector:
-        """Return a collector of one object's entry for values of type ``values``."""
+        """Return a collector that computes the index entry of one object from values of type ``values``."""
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """Return for each entry whether ``leaf`` may match a row. False is definitive, null is unknown.
+        """Return for each entry whether a row of its object may match ``leaf``. False is definitive, null is unknown.
 
         ``leaf`` is a condition on the operand in a normalised filter
         (:func:`pqext.dataset.expressions.visitors.normal`). The result is null for null entries, and None if the index
@@ -124,11 +127,11 @@ class Index(ABC):
 
     def applies_to(self, leaf: Expression) -> bool:
         """Return whether ``leaf`` is a condition only on the operand."""
-        return is_on(leaf, self.operand)
+        return is_condition_on(leaf, self.operand)
 
 
-def is_on(leaf: Expression, operand: Base) -> bool:
-    """Return whether ``leaf``, a condition of a normalised filter, depends only on ``operand``."""
+def is_condition_on(leaf: Expression, operand: Base) -> bool:
+    """Return whether ``leaf``, a condition of a normalised filter, refers to ``operand`` and to no other column."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     columns: Sequence[Base] = ()
     match inner:
@@ -139,8 +142,8 @@ def is_on(leaf: Expression, operand: Base) -> bool:
     return bool(columns) and all(column.equals(operand) for column in columns)
 
 
-def is_plain(leaf: Expression, operand: Base) -> bool:
-    """Return whether ``leaf`` is a condition on the values of ``operand`` itself, not on computed values."""
+def is_direct_condition(leaf: Expression, operand: Base) -> bool:
+    """Return whether ``leaf`` tests the values of ``operand`` itself, and not values computed from it."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     return isinstance(inner, OneOperand) and inner.operand.equals(operand)
 
@@ -199,9 +202,9 @@ def restore_index(name: str, columns: Sequence[str], params: Mapping[str, str]) 
     try:
         if name.startswith("variant_"):
             column, path, type = columns
-            return index_type.restore(col(path_of(column)).variant(path, type), params)
+            return index_type.restore(col(parse_path(column)).variant(path, type), params)
         (column,) = columns
-        return index_type.restore(col(path_of(column)), params)
+        return index_type.restore(col(parse_path(column)), params)
     except (TypeError, ValueError):
         return None
 

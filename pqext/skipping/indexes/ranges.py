@@ -37,7 +37,7 @@ _RANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """For each object, the range from ``low`` to ``high`` of its values except NaN and null. Null ends are unknown."""
+    """Range of the values of each object, from ``low`` to ``high``, without NaN and null. Unknown bounds are null."""
 
     low: pa.Array
     high: pa.Array
@@ -45,9 +45,9 @@ class Ranges:
     """Whether ``high`` is NaN if a value is NaN; irrelevant for types other than floats."""
 
     def may_match(self, leaf: Expression) -> pa.Array | None:
-        """Return for each range whether ``leaf`` may match a value in it. False is definitive.
+        """Return for each range whether it may contain a value that matches ``leaf``. False is definitive.
 
-        Return None if nothing is proved. Raises ``TypeError`` if a literal cannot be compared with the values.
+        Returns None if the ranges prove nothing. Raises ``TypeError`` if a literal cannot be compared with the values.
         """
         inner = leaf.operand if isinstance(leaf, Not) else leaf
         kind = value_type_of_arrow(self.low.type)
@@ -65,7 +65,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class _ComparableRanges:
-    """Ranges in the representation that core's rules evaluate. The ends are null if they are unknown or NaN."""
+    """Ranges in the representation that the rules of core evaluate. Bounds that are unknown or NaN are null."""
 
     minimum: pa.Array
     maximum: pa.Array
@@ -78,7 +78,7 @@ class _ComparableRanges:
             return cls(low, high, np.zeros(len(low), bool))
         nans = pc.is_nan(high) if ranges.shows_nan else pa.nulls(len(high), pa.bool_())
         low, high = (pc.if_else(pc.is_nan(end), None, end) for end in (low, high))
-        return cls(low, high, _may_be(nans))
+        return cls(low, high, _to_mask(nans))
 
     @property
     def may_be_null(self) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ class _ComparableRanges:
     may_be_valid = may_be_null
 
     def compare(self, end: pa.Array, operator: Operator, value: Value) -> NDArray[np.bool_]:
-        return _may_be(compare(end, operator, value))
+        return _to_mask(compare(end, operator, value))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
         """Return whether each range may contain any of ``values``, which are grouped into a few ranges first."""
@@ -98,12 +98,15 @@ class _ComparableRanges:
         return reduce(np.logical_or, overlaps, np.zeros(len(self.minimum), bool))
 
     def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
-        """Return whether each range may contain a value outside ``values``: false if it is a single listed value."""
+        """Return whether each range may contain a value that is not in ``values``.
+
+        False if the range contains a single value, which is in ``values``.
+        """
         is_single, is_listed = compare_arrays(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
-        return _may_be(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
+        return _to_mask(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
 
 
-def _may_be(result: pa.Array) -> NDArray[np.bool_]:
+def _to_mask(result: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.fill_null(result, True))
 
 
@@ -117,10 +120,10 @@ def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
     return node if is_plain else None
 
 
-def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
+def row_group_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
     """Return the bounds of each non-empty row group.
 
-    Returns None if :func:`flat_leaf` does, or if statistics are not trusted.
+    Returns None if :func:`flat_leaf` returns None, or if statistics are not trusted.
     """
     node = flat_leaf(file, column)
     if node is None or not file.options.trust_statistics:
@@ -128,12 +131,12 @@ def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
     return [group.bounds(node) for group in file.row_groups if group.num_rows]
 
 
-def known_range(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
-    """Return bounds of all values as two arrays of length 1; None if they are not proved.
+def range_from_footer(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
+    """Return the minimum and the maximum of a column from the footer; None if the footer does not prove them.
 
-    Both bounds are null if all values are null. The upper bound is NaN if a value is NaN.
+    Both are arrays of length 1, and null if all values are null. The maximum is NaN if a value is NaN.
     """
-    bounds = all_bounds(file, column)
+    bounds = row_group_bounds(file, column)
     if bounds is None:
         return None
     filled = [group for group in bounds if not group.all_null]

@@ -16,8 +16,8 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.comparison import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Comparison, Expression, IsIn, IsNull
 from pqext.geo.types import type_of
-from pqext.skipping.indexes.index import Collector, Index, is_plain
-from pqext.skipping.indexes.ranges import Ranges, all_bounds, known_range
+from pqext.skipping.indexes.index import Collector, Index, is_direct_condition
+from pqext.skipping.indexes.ranges import Ranges, range_from_footer, row_group_bounds
 from pqext.variant.types import is_variant_type
 
 SHOWS_NAN = "io.pqext.nan"
@@ -29,7 +29,7 @@ _COUNTS = pa.struct([("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.in
 class MinMax(Index):
     """Minimum and maximum value of each object. The maximum is NaN if the object contains NaN.
 
-    The index excludes objects for comparisons, ``isin``, and patterns with a prefix. It is built from footers if their
+    Objects are excluded for comparisons, ``isin``, and patterns with a prefix. The index is built from footers if their
     statistics suffice.
     """
 
@@ -65,14 +65,14 @@ class MinMax(Index):
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         if not isinstance(self.operand, Column):
             return None
-        bounds = known_range(file, self.operand, values)
+        bounds = range_from_footer(file, self.operand, values)
         return None if bounds is None else _extremes_cell(*bounds)
 
     def collector(self, values: pa.DataType) -> Collector:
         return _Extremes(values)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        if not is_plain(leaf, self.operand):
+        if not is_direct_condition(leaf, self.operand):
             return None
         low, high = (pc.struct_field(cells, [end]) for end in ("min", "max"))
         matches = Ranges(low, high, self.shows_nan).may_match(leaf)
@@ -110,8 +110,8 @@ def _extremes_cell(low: pa.Array, high: pa.Array) -> pa.Array:
 class NullCount(Index):
     """Numbers of rows, nulls and NaN of each object.
 
-    The index excludes objects without nulls for ``is_null``, objects with only nulls for every other condition, and
-    objects without NaN for conditions that only NaN can match. It is built from footers if these state the null counts
+    Objects without nulls are excluded for ``is_null``, objects with only nulls for every other condition, and objects
+    without NaN for conditions that only NaN can match. The index is built from footers if these state the null counts
     and prove that there is no NaN.
     """
 
@@ -121,7 +121,7 @@ class NullCount(Index):
         return _COUNTS
 
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
-        bounds = all_bounds(file, self.operand) if isinstance(self.operand, Column) else None
+        bounds = row_group_bounds(file, self.operand) if isinstance(self.operand, Column) else None
         if bounds is None or any(group.null_count is None or group.has_nan is not False for group in bounds):
             return None
         return _counts_cell(file.num_rows, sum(group.null_count or 0 for group in bounds), 0)
@@ -131,7 +131,7 @@ class NullCount(Index):
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         rows, nulls, nans = (pc.struct_field(cells, [name]) for name in ("rows", "nulls", "nans"))
-        plain = is_plain(leaf, self.operand)
+        plain = is_direct_condition(leaf, self.operand)
         if isinstance(leaf, IsNull):
             return pc.greater(nulls if plain else rows, 0)
         has_values = pc.less(nulls, rows)
@@ -140,7 +140,7 @@ class NullCount(Index):
 
 @dataclass(frozen=True, init=False)
 class RowCount(Index):
-    """Number of rows of each object. It excludes empty objects for every condition on the column."""
+    """Number of rows of each object. Empty objects are excluded for every condition on the column."""
 
     name = "count"
 

@@ -17,7 +17,7 @@ from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Base, Comparison, Expression, IsIn, IsNotNull, IsNull
 from pqext.dataset.expressions.patterns import successor
 from pqext.skipping.format.spark_bloom import BloomBuilder, may_contain_any
-from pqext.skipping.indexes.index import Collector, Index, is_plain
+from pqext.skipping.indexes.index import Collector, Index, is_direct_condition
 from pqext.skipping.indexes.ranges import Ranges
 
 MOST = "io.pqext.most"
@@ -32,8 +32,8 @@ _FPP, _NDV = 0.01, 100_000
 class ValueList(Index):
     """Distinct non-null values of each object, if there are at most ``max_values``.
 
-    The index excludes objects for every condition on the operand except ``is_null``, by evaluating the condition on
-    the values.
+    Objects are excluded for every condition on the operand except ``is_null``, by evaluating the condition on the
+    values.
     """
 
     name = "valuelist"
@@ -96,7 +96,7 @@ class _Distinct:
 class Prefix(Index):
     """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``max_values``.
 
-    The index excludes objects for patterns with a prefix, ``isin`` and comparisons. Each prefix represents a range.
+    Objects are excluded for patterns with a prefix, ``isin`` and comparisons. Each prefix represents a range.
     """
 
     name = "prefix"
@@ -130,7 +130,7 @@ class Prefix(Index):
         return _Prefixes(self.length, self.max_values)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        if isinstance(leaf, IsNull) or not is_plain(leaf, self.operand):
+        if isinstance(leaf, IsNull) or not is_direct_condition(leaf, self.operand):
             return None
         lengths = pc.list_value_length(cells)
         if isinstance(leaf, IsNotNull):
@@ -144,14 +144,17 @@ class Prefix(Index):
 
 
 def _ranges(prefixes: pa.Array, length: int) -> Ranges:
-    """Return the range of strings with each prefix. A prefix shorter than ``length`` is a complete string."""
+    """Return, for each prefix, the range of the strings that start with it.
+
+    A prefix shorter than ``length`` is a complete string.
+    """
     above = [
         prefix if prefix is None or len(prefix) < length else successor(prefix) for prefix in prefixes.to_pylist()
     ]
-    return Ranges(_text(prefixes), _text(pa.array(above, pa.binary())), shows_nan=True)
+    return Ranges(_as_strings(prefixes), _as_strings(pa.array(above, pa.binary())), shows_nan=True)
 
 
-def _text(array: pa.Array) -> pa.Array:
+def _as_strings(array: pa.Array) -> pa.Array:
     """Reinterpret bytes, which may be invalid UTF-8, as strings, so that they can be compared with string literals."""
     validity, offsets, data = array.buffers()
     return pa.StringArray.from_buffers(len(array), offsets, data, validity, array.null_count, array.offset)
@@ -217,19 +220,19 @@ class BloomFilter(Index):
         return _Filter(self.ndv, self.fpp)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        if not isinstance(leaf, Comparison | IsIn) or not is_plain(leaf, self.operand):
+        if not isinstance(leaf, Comparison | IsIn) or not is_direct_condition(leaf, self.operand):
             return None
         if isinstance(leaf, Comparison) and leaf.operator != "==":
             return None
         literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
-        values = [_hash(value) for value in literals]
+        values = [_filter_value(value) for value in literals]
         if None in values:
             return None
         return pa.array(may_contain_any(cells, [value for value in values if value is not None]))
 
 
-def _hash(literal: Any) -> int | bytes | None:
-    """Return a literal as it is inserted into a filter; None if filters do not support it."""
+def _filter_value(literal: Any) -> int | bytes | None:
+    """Return the representation of a literal in Bloom filters; None if filters do not support it."""
     if isinstance(literal, str):
         return literal.encode()
     is_integer = isinstance(literal, int) and not isinstance(literal, bool)

@@ -37,9 +37,9 @@ _FILES = 8
 
 @dataclass(frozen=True, init=False)
 class VariantPaths(Index):
-    """Paths of object fields in the values of a VARIANT column in each object.
+    """Paths of the object fields that occur in a VARIANT column of each object.
 
-    The index excludes objects for conditions, except ``is_null``, on a value whose path does not occur.
+    If the path of a value does not occur, the object is excluded for conditions on the value, except ``is_null``.
     """
 
     name = "paths"
@@ -168,7 +168,7 @@ def variant_indexes(
 
 
 def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Yield the paths of scalars, with the type that filters on them should use."""
+    """Yield the path of each scalar, and the type that filters on it should request."""
     if isinstance(schema, Object):
         for name, inner in schema.fields:
             yield from _leaves(inner, (*path, name))

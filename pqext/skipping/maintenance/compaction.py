@@ -1,8 +1,8 @@
 """Maintain stores: merge parts, drop indexes, and upgrade old versions.
 
 Every step first adds a part with the retained rows and then removes the parts that it replaces. Readers therefore see
-all rows at any time, an interrupted step leaves the previous parts, and two concurrent steps leave duplicate rows,
-which the next :func:`compact` removes.
+all rows at any time. An interrupted step leaves the previous parts, and two concurrent steps leave duplicate rows. The
+next :func:`compact` removes both.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pqext.skipping.maintenance.part_layout import write_merged
 from pqext.skipping.store.folders import (
     EXTRA,
     VERSION,
-    all_parts,
+    current_parts,
     join_location,
-    parts_of,
+    list_all_parts,
     pending_folder,
-    remove,
+    remove_parts,
     replace_parts,
 )
 from pqext.skipping.store.store import Store, versions_of
@@ -63,9 +63,9 @@ def compact(
         >>> skipping.compact("store")
         0
     """
-    opened = upgrade(Store(locate(store, filesystem, storage_options), decryption, limits))
+    opened = prepare_store(Store(locate(store, filesystem, storage_options), decryption, limits))
     table = None if sources is None else Table.from_sources(sources, filesystem, storage_options)
-    return rewrite(opened, table)
+    return rewrite_store(opened, table)
 
 
 def drop(
@@ -94,15 +94,15 @@ def drop(
     """
     location = locate(store, filesystem, storage_options)
     if indexes is None:
-        remove(all_parts(location))
+        remove_parts(list_all_parts(location))
         return
-    opened = upgrade(Store(location, decryption, limits))
+    opened = prepare_store(Store(location, decryption, limits))
     names = {(index.stored_name, index.columns) for index in indexes}
     missing = names - {(index.stored_name, index.columns) for index in opened.indexes}
     if missing:
         name, columns = min(missing)
         raise ValueError(f"the store has no index {name} of {', '.join(columns)}")
-    rewrite(opened, None, lambda column: (column.index, column.columns) not in names)
+    rewrite_store(opened, None, lambda column: (column.index, column.columns) not in names)
 
 
 def is_indexed(store: Any, *, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
@@ -113,11 +113,11 @@ def is_indexed(store: Any, *, filesystem: Any = None, storage_options: Mapping[s
         >>> skipping.is_indexed("nowhere")
         False
     """
-    return bool(parts_of(locate(store, filesystem, storage_options)))
+    return bool(current_parts(locate(store, filesystem, storage_options)))
 
 
-def upgrade(store: Store) -> Store:
-    """Prepare a store for writing, and return it: upgrade older versions, or complete an interrupted replacement.
+def prepare_store(store: Store) -> Store:
+    """Upgrade a store of an older version, or complete an interrupted replacement, and return the store.
 
     Raises ``FileNotFoundError`` if there is no store, and ``UnsupportedError`` for an unsupported version.
     """
@@ -126,7 +126,7 @@ def upgrade(store: Store) -> Store:
         raise UnsupportedError(reason, feature="the version", path=source_name(store.location))
     if (store.metadata.version or 0) < LATEST:
         old, parts = store.list_parts(store.location)
-        remove(part_files(pending_folder(store.location)))
+        remove_parts(part_files(pending_folder(store.location)))
         write_merged(parts, pending_folder(store.location), lambda column: True, None, store.decryption)
         replace_parts(store.location, old)
     elif not part_files(store.location):
@@ -135,10 +135,10 @@ def upgrade(store: Store) -> Store:
     return store
 
 
-def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], bool] = lambda column: True) -> int:
+def rewrite_store(store: Store, table: Table | None, keep: Callable[[IndexColumn], bool] = lambda column: True) -> int:
     """Merge the parts of a store, retaining current rows and the indexes that ``keep`` selects.
 
-    Return the number of dropped rows. If several versions of an object have the same modification time, its rows in
+    Returns the number of dropped rows. If several versions of an object have the same modification time, its rows in
     the store's own parts cannot be attributed to a version and are dropped.
     """
     extra = join_location(store.location, EXTRA)
@@ -153,21 +153,23 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
             is_current &= ~np.asarray(pc.is_in(names, value_set=ambiguous))
         rows = write_merged(parts, folder, keep, np.flatnonzero(is_current), store.decryption)
         dropped += len(names) - rows if folder is store.location else 0
-        remove(old)
+        remove_parts(old)
     store.clear_cache()
     return dropped
 
 
-def withdraw(location: Any, identifier: str, keys: Any) -> bool:
-    """Remove the parts of the table ``identifier`` if the folder has parts of other tables. Returns whether it does.
+def withdraw_parts(location: Any, identifier: str, keys: Any) -> bool:
+    """Remove the parts of the table ``identifier`` if the folder also has parts of other tables.
 
-    Stores of two tables that are built concurrently in one folder are inconsistent. A builder that detects this
-    withdraws, so at most one store remains.
+    Returns whether it has any.
+
+    Stores of two tables that are built concurrently in one folder are inconsistent. A builder that detects this removes
+    its own parts, so at most one store remains.
     """
     own, is_alone = [], True
-    for part in all_parts(location):
+    for part in list_all_parts(location):
         try:
-            stored = read_parts([part], (), keys, rows=False).metadata.table_identifier
+            stored = read_parts([part], (), keys, with_rows=False).metadata.table_identifier
         except FileNotFoundError:  # the other builder withdrew
             continue
         except ParquetError:  # the other store has other keys
@@ -175,17 +177,22 @@ def withdraw(location: Any, identifier: str, keys: Any) -> bool:
         is_alone &= stored == identifier
         own += [part] if stored == identifier else []
     if not is_alone:
-        remove(own)
+        remove_parts(own)
     return not is_alone
 
 
-def _ambiguous_objects(extra: pa.Table, table: Table | None) -> pa.Array:
-    """Return the names of objects with rows for several or outdated versions; all names if versions are unknown."""
-    if VERSION not in extra.column_names:
-        return extra.column(OBJECT_NAME).combine_chunks()
-    names, (sizes, etags) = extra.column(OBJECT_NAME).combine_chunks(), versions_of(extra).flatten()
+def _ambiguous_objects(extra_rows: pa.Table, table: Table | None) -> pa.Array:
+    """Return the names of objects for which own rows may describe several or outdated versions.
+
+    Returns all names if the extra parts do not record versions.
+    """
+    if VERSION not in extra_rows.column_names:
+        return extra_rows.column(OBJECT_NAME).combine_chunks()
+    names, (sizes, etags) = extra_rows.column(OBJECT_NAME).combine_chunks(), versions_of(extra_rows).flatten()
     versions = pa.table({"name": names, "size": sizes, "etag": etags}).group_by(["name", "size", "etag"]).aggregate([])
     counts = versions.group_by("name").aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
-    stale = [] if table is None else extra.column(OBJECT_NAME).filter(pa.array(~table.current_mask(extra))).to_pylist()
+    stale = []
+    if table is not None:
+        stale = extra_rows.column(OBJECT_NAME).filter(pa.array(~table.current_mask(extra_rows))).to_pylist()
     return pa.array([*several.to_pylist(), *stale], pa.string())

@@ -22,12 +22,12 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.parts import part_files
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.maintenance.compaction import rewrite, upgrade, withdraw
-from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
+from pqext.skipping.maintenance.compaction import prepare_store, rewrite_store, withdraw_parts
+from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve_indexes
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
-from pqext.skipping.store.folders import all_parts, pending_folder, remove, replace_parts
+from pqext.skipping.store.folders import list_all_parts, pending_folder, remove_parts, replace_parts
 from pqext.skipping.store.keys import StoreKeys
-from pqext.skipping.store.objects import objects_of
+from pqext.skipping.store.objects import current_objects
 from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
 
@@ -152,18 +152,18 @@ def refresh(
 
 
 def storage_type_options(options: ReadOptions | None) -> ReadOptions:
-    """Return options that read values in Parquet's own types, ignoring the stored Arrow schema."""
+    """Return options that ignore the stored Arrow schema, so that values have the types of the Parquet schema."""
     return replace(options or ReadOptions(), arrow_schema=False, strings="string", on_corrupt="raise")
 
 
 class Indexing(Protocol):
-    """Strategy that indexes objects and adds their rows to a store: with local threads, or with tasks elsewhere."""
+    """Strategy for indexing objects and adding their rows to a store: local threads, or tasks of a cluster."""
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Resolve the indexes against the schema of an object, with the types of their operands."""
+        """Resolve the indexes against the schema of an object. Returns each index with the type of its operand."""
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
-        """Index ``files`` of the table and write their rows as parts of the store at ``location``."""
+        """Index ``files`` of the table, and add their rows to the store at ``location``."""
 
 
 def create_store(
@@ -176,12 +176,12 @@ def create_store(
     encryption: StoreKeys | None = None,
 ) -> Summary:
     """Create a store of a table; see :func:`build`."""
-    old = all_parts(location)
+    old = list_all_parts(location)
     if old and not overwrite:
         raise FileExistsError(f"{source_name(location)} already has a store: refresh it, or pass overwrite=True")
     if not indexes:
         raise ValueError("a store needs at least one index: pass indexes, such as [MinMax('temp')]")
-    resolved = resolve_any(indexing, indexes, table.files)
+    resolved = resolve_from_files(indexing, indexes, table.files)
     complete = [
         item or indexing.resolve([index], table.files[0])[0] for index, item in zip(indexes, resolved, strict=True)
     ]
@@ -189,14 +189,14 @@ def create_store(
     dest = pending_folder(location) if old else location
     summary = indexing.add(table, table.files, layout, dest)
     if old and summary.failed and not summary.added:
-        remove(all_parts(dest))
+        remove_parts(list_all_parts(dest))
         path, reason = summary.failed[0]
         raise ValueError(f"no object can be indexed, so the store is unchanged; first error: {path}: {reason}")
     if not summary.added:  # write an empty store
         layout.write(dest, [], table.partitions.values([]))
     if old:  # they may be inconsistent with the new store
         replace_parts(location, old)
-    elif withdraw(location, table.identifier, layout.keys):
+    elif withdraw_parts(location, table.identifier, layout.keys):
         folder = source_name(location)
         raise FileExistsError(f"a store of another table was built at {folder} concurrently: use another folder")
     return summary
@@ -204,27 +204,30 @@ def create_store(
 
 def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
     """Refresh a store; see :func:`refresh`."""
-    upgrade(store)
+    prepare_store(store)
     table = table.join_store(store.metadata.table_identifier, source_name(store.location)).cast_partitions(
         store.partition_types()
     )
-    objects = objects_of(table.files)
+    objects = current_objects(table.files)
     if store.has_ambiguous_versions(objects):
-        rewrite(store, table)
+        rewrite_store(store, table)
     is_fresh = store.is_fresh(objects)
     outdated = [table.files[at] for at in np.flatnonzero(~is_fresh)]
     summary = Summary(0, 0, 0, 0)
     if outdated:
-        layout = Layout.from_store(store, lambda indexes: resolve_any(indexing, indexes, outdated))
+        layout = Layout.from_store(store, lambda indexes: resolve_from_files(indexing, indexes, outdated))
         summary = indexing.add(table, outdated, layout, store.location)
     if len(part_files(store.location)) > _PARTS:
-        rewrite(store, table)
+        rewrite_store(store, table)
     store.clear_cache()
     return Summary(len(table.files), summary.added, int(is_fresh.sum()), summary.read, summary.failed)
 
 
-def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
-    """Resolve the indexes against the first files. The result is None for an index that no file can resolve."""
+def resolve_from_files(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
+    """Resolve each index against the first of ``files`` that can resolve it. Only a few files are tried.
+
+    The result contains None for an index that no file can resolve.
+    """
     resolved: list[TypedIndex | None] = [None] * len(indexes)
     for source in files[:_TRIED]:
         for at, index in enumerate(indexes):
@@ -238,7 +241,7 @@ def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[An
 
 @dataclass(frozen=True)
 class LocalIndexing:
-    """Strategy that indexes objects with threads of this process."""
+    """Strategy for indexing objects with threads of this process."""
 
     options: ReadOptions
     limits: Limits = DEFAULT_LIMITS
@@ -247,7 +250,7 @@ class LocalIndexing:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        return resolve(indexes, source, self.options, self.limits)
+        return resolve_indexes(indexes, source, self.options, self.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files`` concurrently, each in one thread, and write their rows in order."""
@@ -257,7 +260,7 @@ class LocalIndexing:
         writer = PartWriter(layout, location, table.partitions)
         with (
             Workers(self.threads, len(files)) as workers,
-            closing(workers.map_ahead(indexer.attempt, files, _AHEAD)) as rows,
+            closing(workers.map_ahead(indexer.try_row, files, _AHEAD)) as rows,
         ):
             for at, row in enumerate(rows):
                 if self.progress is not None:

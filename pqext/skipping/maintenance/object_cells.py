@@ -23,7 +23,7 @@ from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.store.objects import version_of
+from pqext.skipping.store.objects import current_version
 
 _ROWS = 1 << 16
 _SCHEMAS = 16
@@ -45,7 +45,7 @@ class TypedIndex:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a store for one object: its path and version, and for each index an entry, an array of length 1."""
+    """Row of a store: the path and version of one object, and its entry in each index, an array of length 1."""
 
     path: str
     modified_ms: int
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Indexer:
-    """Indexer that computes rows of a store. If ``data`` is false, entries that footers do not prove remain unknown."""
+    """Computes the rows of a store. If ``data`` is false, entries that footers do not prove remain unknown."""
 
     indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -68,8 +68,8 @@ class Indexer:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def attempt(self, source: Any) -> Row | str:
-        """Return the row of an object, or the reason that it has none."""
+    def try_row(self, source: Any) -> Row | str:
+        """Return the row of an object; if it cannot be computed, return the reason."""
         try:
             row = self.row(source)
         except (OSError, ParquetError, ValueError, TypeError) as error:
@@ -77,26 +77,29 @@ class Indexer:
         return "the file changed during indexing, or its modification time is unknown" if row is None else row
 
     def row(self, source: Any) -> Row | None:
-        """Return the row of an object; None if it changes while it is indexed or its modification time is unknown."""
-        before = version_of(source)
+        """Return the row of an object.
+
+        Returns None if the object changes while it is indexed, or its modification time is unknown.
+        """
+        before = current_version(source)
         if before is None:
             return None
         if isinstance(source, str):
-            _wait_until_settled(max(before.modified_ms, int(before.etag or 0) // 1_000_000), _SETTLED_MS)
+            _wait_for_clock(max(before.modified_ms, int(before.etag or 0) // 1_000_000), _SETTLED_MS)
         elif before.etag is None:
-            _wait_until_settled(before.modified_ms, _SETTLED_REMOTE_MS)
+            _wait_for_clock(before.modified_ms, _SETTLED_REMOTE_MS)
         cells, read = self.cells(source, before.size, before.etag)
-        if version_of(source) != before:
+        if current_version(source) != before:
             return None
         return Row(before.path, before.modified_ms, before.size, before.etag, cells, read)
 
     def cells(self, source: Any, size: int | None = None, etag: str | None = None) -> tuple[list[pa.Array], bool]:
-        """Return an entry of each index, an array of length 1, and whether rows were read.
+        """Return the object's entry in each index, an array of length 1, and whether rows were read.
 
         Raises ``ChangedFileError`` if the object does not have the expected size or etag.
         """
         with ParquetFile(source, options=self.options, limits=self.limits) as file:
-            if file.source.size != (size or file.source.size) or not _is_version(file.source, etag):
+            if file.source.size != (size or file.source.size) or not _may_have_etag(file.source, etag):
                 raise ChangedFileError("the object was replaced while it was indexed", path=file.path)
             file.check_rows()
             cells = [
@@ -118,7 +121,10 @@ class Indexer:
         return result, bool(missing) and self.data
 
     def _matching_types(self, file: ParquetFile) -> list[bool]:
-        """Return for each index whether the file has its column in the expected type, cached by schema."""
+        """Return for each index whether the file has its column with the expected type.
+
+        Results are cached by schema.
+        """
         cached = self._types_match.get(id(file.schema))
         if cached is None or cached[0] is not file.schema:
             cached = file.schema, [_has_type(file, indexed) for indexed in self.indexes]
@@ -128,7 +134,7 @@ class Indexer:
         return cached[1]
 
     def _from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
-        """Compute entries from the rows of an object, by the number of their index.
+        """Compute index entries from the rows of an object. Returns them by the numbers of their indexes.
 
         Indexes whose column has another type in the object are omitted.
         """
@@ -146,8 +152,8 @@ class Indexer:
         return {at: collector.cell() for at, collector in collectors.items()}
 
 
-def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
-    """Resolve the indexes against the schema of an object, with the types of their operands.
+def resolve_indexes(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
+    """Resolve the indexes against the schema of an object. Returns each index with the types of its values and entries.
 
     Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support an operand's type.
     """
@@ -160,15 +166,15 @@ def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits:
     return resolved
 
 
-def _wait_until_settled(written_ms: int, settled_ms: int) -> None:
-    """Wait until a later rewrite would have a modification time other than ``written_ms``."""
+def _wait_for_clock(written_ms: int, settled_ms: int) -> None:
+    """Wait until rewriting an object would give it a modification time other than ``written_ms``."""
     since = time.time() * 1000 - written_ms
     if 0 <= since < settled_ms:
         time.sleep((settled_ms - since) / 1000)
 
 
-def _is_version(source: Any, etag: str | None) -> bool:
-    """Return whether an open file may be the version with ``etag``."""
+def _may_have_etag(source: Any, etag: str | None) -> bool:
+    """Return whether an open file may be the version with ``etag``. True if either version is unknown."""
     version = getattr(source, "version", None)
     if etag is None or version is None or not version.text.startswith("etag "):
         return True
@@ -176,7 +182,7 @@ def _is_version(source: Any, etag: str | None) -> bool:
 
 
 def _has_type(file: ParquetFile, index: TypedIndex) -> bool:
-    """Return whether the indexed column of the file has the type of the index."""
+    """Return whether the file has the indexed column, with the type that the index expects."""
     operand = index.index.operand
     if not isinstance(operand, Column):
         return False

@@ -1,4 +1,4 @@
-"""Columns of a store's parts: own parts as specified, and extra parts for pqext's other index types."""
+"""Layout of a store's parts: own parts as specified, and extra parts for the index types that only pqext supports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PART_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """The indexes of a store, each with its column in the own parts or in the extra parts."""
+    """Indexes of a store. Each has its column in the own parts or in the extra parts."""
 
     own: StoreMetadata
     extra: StoreMetadata
@@ -61,10 +61,10 @@ class Layout:
             key = None if encryption is None else encryption.key_of(item.index)
             params = {**item.index.params, **item.params}
             column = IndexColumn.create(item.index.stored_name, item.index.columns, params, key)
-            columns.append((column, _is_original(item)))
+            columns.append((column, _is_specified(item)))
         own, extra = ([column for column, is_own in columns if is_own is expected] for expected in (True, False))
-        check_names(partitions.names, _descriptions(own))
-        check_names((), _descriptions(extra))
+        check_names(partitions.names, _describe_columns(own))
+        check_names((), _describe_columns(extra))
         labels = None if encryption is None else encryption.labels()
         metadata = StoreMetadata(LATEST, identifier, labels, tuple(partitions.names), tuple(own))
         keys = None if encryption is None else encryption.keys
@@ -72,9 +72,11 @@ class Layout:
 
     @classmethod
     def from_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
-        """Return the layout of an existing store. ``resolve`` returns the types of its indexes in the objects to add.
+        """Return the layout of an existing store.
 
-        An index whose column is missing, or has another type than in the store, is omitted.
+        ``resolve`` returns the indexes with their types in the objects to add.
+
+        An index is omitted if its column is missing, or has another type than in the store.
         """
         stored = [
             (column, index, is_own)
@@ -112,7 +114,7 @@ class Layout:
         own = {column.name: cells[column.name] for column in self.own.indexes}
         extra = {column.name: cells[column.name] for column in self.extra.indexes if column.name != VERSION}
         # Write the extra part first: its rows determine the version of own rows for the same object.
-        put(
+        write_split_part(
             join_location(location, EXTRA),
             pa.table({OBJECT_NAME: names, VERSION: versions, **extra}),
             self.extra,
@@ -120,12 +122,12 @@ class Layout:
             name,
         )
         table = pa.table({OBJECT_NAME: names, **folders, **own})
-        put(location, table, self.own, self.keys, UNSEEN + name if self.lacks else name)
+        write_split_part(location, table, self.own, self.keys, UNSEEN + name if self.lacks else name)
 
 
 @dataclass
 class PartWriter:
-    """Write rows to the parts of a store, buffering at most one part to bound memory."""
+    """Writes rows to the parts of a store. At most one part is buffered, to bound memory."""
 
     layout: Layout
     location: Any
@@ -159,7 +161,7 @@ class PartWriter:
 def write_merged(
     parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None, keys: Any
 ) -> int:
-    """Write the rows of ``parts`` without duplicates as one part of the latest version. Returns the number of rows.
+    """Write the rows of ``parts``, without duplicates, as one part of the latest version. Returns the number of rows.
 
     If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes. Raises ``CorruptFileError`` if the
     parts lack a column that the metadata lists.
@@ -168,33 +170,33 @@ def write_merged(
     retained = [column for column in metadata.indexes if keep(column)]
     renamed = [replace(column, name=index_column(column.columns, column.index)) for column in retained]
     table = table if rows is None else table.take(pa.array(rows))
-    table = table.take(_distinct(table))
+    table = table.take(_distinct_rows(table))
     partitions = [partition_column(name) for name in metadata.partitions]
     for name in (OBJECT_NAME, *partitions, *(column.name for column in retained)):
         if name not in table.column_names:
             raise CorruptFileError("the metadata of the store lists a column that its parts lack", column=name)
     columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
     columns |= {new.name: table.column(old.name) for old, new in zip(retained, renamed, strict=True)}
-    put(folder, pa.table(columns), replace(metadata, version=LATEST, indexes=tuple(renamed)), keys)
+    write_split_part(folder, pa.table(columns), replace(metadata, version=LATEST, indexes=tuple(renamed)), keys)
     return len(table)
 
 
-def put(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: str | None = None) -> None:
-    """Write a part into a folder atomically.
+def write_split_part(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: str | None = None) -> None:
+    """Write a part into a folder, with rows that have null entries in a separate part.
 
-    xskipper interprets a null entry as a proof that an object has no values. Rows with null entries are therefore
-    written to a separate part that xskipper does not see, so that xskipper reads the objects of these rows.
+    xskipper interprets a null entry as a proof that an object has no values. It does not see the separate part, and
+    therefore reads the objects of these rows.
     """
     name, labels = name or part_name(), label_keys(keys, metadata.encryption)
-    unknown = _has_unknown(table, metadata)
+    unknown = _rows_with_unknown(table, metadata)
     if unknown.any() and not name.startswith(UNSEEN):
         write_part(join_location(folder, UNSEEN + name), table.filter(pa.array(unknown)), metadata, labels)
         table = table.filter(pa.array(~unknown))
-    write_part(join_location(folder, name), table, metadata, labels, for_spark=VERSION not in table.column_names)
+    write_part(join_location(folder, name), table, metadata, labels, spark_compatible=VERSION not in table.column_names)
 
 
-def _has_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
-    """Return a mask of the rows with a null entry of an index that xskipper uses, except Bloom filters."""
+def _rows_with_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
+    """Return a mask of the rows in which an index that xskipper uses, except Bloom filters, has a null entry."""
     is_own = VERSION not in table.column_names
     names = [column.name for column in metadata.indexes if column.index != BloomFilter.name and is_own]
     result = np.zeros(len(table), bool)
@@ -216,8 +218,8 @@ def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> 
     return replace(metadata, partitions=(), indexes=(version, *indexes))
 
 
-def _distinct(table: pa.Table) -> pa.Array:
-    """Return the positions of the rows without duplicates, which concurrent writers leave."""
+def _distinct_rows(table: pa.Table) -> pa.Array:
+    """Return the positions of the first occurrence of each row. Concurrent writers leave duplicates."""
     names = table.column(OBJECT_NAME).combine_chunks()
     counts = names.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
@@ -230,18 +232,18 @@ def _distinct(table: pa.Table) -> pa.Array:
     return pa.array(np.union1d(np.setdiff1d(np.arange(len(names)), may_repeat), [*seen.values()]).astype(np.int64))
 
 
-def _is_original(index: TypedIndex) -> bool:
+def _is_specified(index: TypedIndex) -> bool:
     """Return whether the specification defines the index type and Spark supports the type of its entries."""
     if not index.index.is_original or len(index.index.columns) > 1:
         return False
     try:
-        spark_schema.type_of(index.cells, "")
+        spark_schema.spark_type(index.cells, "")
     except (TypeError, ValueError):
         return False
     return True
 
 
-def _descriptions(columns: Sequence[IndexColumn]) -> Mapping[str, str]:
+def _describe_columns(columns: Sequence[IndexColumn]) -> Mapping[str, str]:
     result: dict[str, str] = {}
     for column in columns:
         text = f"the index {column.index} of {', '.join(column.columns)}"

@@ -1,9 +1,10 @@
 """Determine the objects that cannot match a filter.
 
 A filter in normal form has Not only at its leaves. Each leaf is evaluated by every index on its operand. An entry that
-excludes the leaf proves that its object cannot match; all other objects may match. And excludes the objects that any
-operand excludes, Or those that all operands exclude. Three-valued logic is therefore confined to the leaves: a leaf
-that is null for every row excludes an object like a false leaf. ``specs/skipping.md`` contains the rules with proofs.
+excludes the leaf proves that its object cannot match; all other objects may match. And excludes the objects that any of
+its operands excludes, Or the objects that all of its operands exclude. Three-valued logic is therefore confined to the
+leaves: a leaf that is null for every row excludes an object like a false leaf. ``specs/skipping.md`` contains the rules
+with proofs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Entries of an index, with the number of the object whose current version each entry describes."""
+    """Entries of one index, each with the number of the object whose current version it describes."""
 
     index: Index
     cells: pa.Array
@@ -52,7 +53,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Objects that a condition of the filter excludes, with the reason."""
+    """Objects that one condition of the filter excludes, and the reason."""
 
     objects: Mask
     reason: str
@@ -65,7 +66,10 @@ def applicable_indexes(filter: Expression, indexes: Sequence[Index]) -> list[Ind
 
 
 def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
-    """Return the objects, of ``count``, that cannot match. Each object is listed once, with the first reason."""
+    """Return the objects that cannot match ``filter``, among ``count`` objects.
+
+    Each object is listed once, with the first reason.
+    """
     result: list[Exclusion] = []
     remaining = np.ones(count, bool)
     normalized = normal(normalize_types(filter))
@@ -99,7 +103,7 @@ def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int)
 
 
 def _conditions(filter: Expression) -> Iterator[Expression]:
-    """Yield the leaves of a filter in normal form, each with the Not above it."""
+    """Yield the leaves of a filter in normal form. A negated leaf is yielded with its Not."""
     if isinstance(filter, And | Or):
         for operand in filter.operands:
             yield from _conditions(operand)

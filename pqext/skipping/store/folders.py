@@ -35,7 +35,7 @@ def join_location(folder: Any, name: str) -> Any:
 
 
 def pending_folder(folder: Any) -> Any:
-    """Return the folder for parts that will replace those in ``folder``, a folder of own or extra parts."""
+    """Return the folder for new parts that will replace the parts in ``folder``, a folder of own or extra parts."""
     parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
     if name != EXTRA:
         return join_location(folder, PENDING)
@@ -43,8 +43,8 @@ def pending_folder(folder: Any) -> Any:
     return join_location(join_location(above, PENDING), EXTRA)
 
 
-def parts_of(folder: Any) -> list[Any]:
-    """Return the parts in a folder, or their replacements if they were deleted; empty if there is no store."""
+def current_parts(folder: Any) -> list[Any]:
+    """Return the parts in a folder; if it has none, the pending parts that replace them. Empty if there is no store."""
     for _ in range(_LOOKS):
         parts = part_files(folder) or part_files(pending_folder(folder))
         if parts:
@@ -52,21 +52,24 @@ def parts_of(folder: Any) -> list[Any]:
     return []
 
 
-def all_parts(location: Any) -> list[Any]:
-    """Return all parts of a store, including pending parts. Extra parts are last: their rows distinguish versions."""
+def list_all_parts(location: Any) -> list[Any]:
+    """Return all parts of a store, including pending parts.
+
+    Extra parts are last, because their rows state the versions of objects.
+    """
     extra = join_location(location, EXTRA)
     folders = (location, pending_folder(location), extra, pending_folder(extra))
     return [part for folder in folders for part in part_files(folder)]
 
 
-def replace_parts(location: Any, old: Sequence[Any]) -> None:
-    """Replace the parts ``old`` by the pending parts."""
-    remove(old)
+def replace_parts(location: Any, old_parts: Sequence[Any]) -> None:
+    """Remove ``old_parts``, and move the pending parts into their folders."""
+    remove_parts(old_parts)
     for folder in (join_location(location, EXTRA), location):
-        move(pending_folder(folder), folder)
+        move_parts(pending_folder(folder), folder)
 
 
-def remove(parts: Sequence[Any]) -> None:
+def remove_parts(parts: Sequence[Any]) -> None:
     """Delete parts. Parts that are already deleted are ignored."""
     for part in parts:
         if isinstance(part, str):
@@ -76,8 +79,8 @@ def remove(parts: Sequence[Any]) -> None:
             part.remove()
 
 
-def move(source: Any, dest: Any) -> None:
-    """Move the parts in one folder into another. Another process may do the same concurrently."""
+def move_parts(source: Any, dest: Any) -> None:
+    """Move the parts in one folder to another. Another process may move the same parts concurrently."""
     for part in part_files(source):
         name = part.key.rpartition("/")[2] if isinstance(part, Location) else os.path.basename(part)
         with suppress(FileNotFoundError):

@@ -49,7 +49,7 @@ class StoreKeys:
             object.__setattr__(self, name, value)
 
     def key_of(self, index: Index) -> str:
-        """Return the label of the key of an index."""
+        """Return the label of the key that encrypts an index."""
         return self.column_keys.get(index.columns[0], self.footer_key)
 
     def labels(self) -> StoreEncryption:
@@ -58,9 +58,9 @@ class StoreKeys:
 
 
 def label_keys(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
-    """Return a mapping of labels to keys from the ``decryption`` argument ``keys``; None if ``labels`` is None.
+    """Return the keys by label from a ``decryption`` argument; None if the store is not encrypted.
 
-    Raises ``EncryptionError`` if the store needs keys and none are passed.
+    Raises ``EncryptionError`` if the store is encrypted and ``keys`` provides no keys.
     """
     if labels is None:
         return None

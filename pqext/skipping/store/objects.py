@@ -1,4 +1,4 @@
-"""Determine the current versions of a table's objects, and count skipped objects."""
+"""Determine the current versions of a table's objects, and the statistics of skipped objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Objects:
-    """Files of a table, with their names in stores and their current versions."""
+    """Files of a table, with the names that stores use and with their current versions."""
 
     sources: tuple[Any, ...]
     paths: pa.Array
@@ -47,11 +47,11 @@ class Objects:
         )
 
 
-def objects_of(sources: Sequence[Any]) -> Objects:
-    """Return the current versions of files, from the local file system or from the listing of an object store."""
+def current_objects(sources: Sequence[Any]) -> Objects:
+    """Return files with their current versions, from the local file system or the listing of an object store."""
     modified, sizes = np.full(len(sources), UNKNOWN, np.int64), np.full(len(sources), UNKNOWN, np.int64)
     etags: list[str | None] = [None] * len(sources)
-    paths = [_name(source) for source in sources]
+    paths = [_canonical_name(source) for source in sources]
     local = [at for at, source in enumerate(sources) if type(source) is str and "\0" not in source]
     if local:
         stamps = np.empty((3, len(local)), np.int64)
@@ -80,15 +80,15 @@ class ObjectVersion:
     etag: str | None
 
 
-def version_of(source: Any) -> ObjectVersion | None:
+def current_version(source: Any) -> ObjectVersion | None:
     """Return the current version of one file; None if its time, size or name is unknown.
 
     Raises ``ValueError`` for a path that is not valid Unicode.
     """
-    name = _name(source)
+    name = _canonical_name(source)
     if name is None:
         return None
-    if not is_text(name):
+    if not is_valid_unicode(name):
         raise ValueError(f"the path {name!r} is not valid Unicode and cannot be stored: rename the file")
     if isinstance(source, Location):
         listed = source.listed
@@ -102,12 +102,12 @@ def version_of(source: Any) -> ObjectVersion | None:
     return ObjectVersion(name, stat.st_mtime_ns // 1_000_000, stat.st_size, str(stat.st_ctime_ns))
 
 
-def _name(source: Any) -> str | None:
-    """Return the canonical name of a file in stores; None if it has no name."""
+def _canonical_name(source: Any) -> str | None:
+    """Return the name of a file as stores record it; None if the file has no name."""
     if type(source) is str:
         is_plain = source[:1] == "/" and "//" not in source and "/." not in source and source[-1] != "/"
         return source if is_plain else os.path.abspath(source)
-    return canonical(source.path) if isinstance(source, Location) else None
+    return canonical_path(source.path) if isinstance(source, Location) else None
 
 
 def _names(names: list[str | None]) -> pa.Array:
@@ -115,10 +115,10 @@ def _names(names: list[str | None]) -> pa.Array:
     try:
         return pa.array(names, pa.string())
     except UnicodeEncodeError:
-        return pa.array([name if name is not None and is_text(name) else None for name in names], pa.string())
+        return pa.array([name if name is not None and is_valid_unicode(name) else None for name in names], pa.string())
 
 
-def is_text(name: str) -> bool:
+def is_valid_unicode(name: str) -> bool:
     """Return whether a name is valid Unicode. Local paths may contain any bytes."""
     try:
         name.encode()
@@ -128,7 +128,7 @@ def is_text(name: str) -> bool:
 
 
 def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
-    """Store sizes and times of files in ``stamps``, with several threads for more than ``_TOGETHER`` files."""
+    """Store the sizes and times of files in ``stamps``. Several threads are used for more than ``_TOGETHER`` files."""
     if len(paths) <= _TOGETHER:
         stamp_files(paths, *stamps)
         return
@@ -140,7 +140,7 @@ def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
 
 
 def _stat_in_python(paths: Sequence[str], stamps: NDArray[np.int64]) -> None:
-    """Store sizes and times of the files whose size in ``stamps`` is negative, using :func:`os.stat`."""
+    """Store the size and time of each file whose size in ``stamps`` is negative, using :func:`os.stat`."""
     for at in np.flatnonzero(stamps[0] < 0).tolist():
         try:
             stat = os.stat(paths[at])
@@ -149,10 +149,10 @@ def _stat_in_python(paths: Sequence[str], stamps: NDArray[np.int64]) -> None:
         stamps[:, at] = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
-def canonical(path: str) -> str:
-    """Return the canonical spelling of a path or URL, with aliases of schemes replaced.
+def canonical_path(path: str) -> str:
+    """Return the canonical spelling of a path or URL. Aliases of URL schemes are replaced.
 
-    >>> canonical("file:///data/a.parquet"), canonical("s3a://bucket/a.parquet")
+    >>> canonical_path("file:///data/a.parquet"), canonical_path("s3a://bucket/a.parquet")
     ('/data/a.parquet', 's3://bucket/a.parquet')
     """
     scheme, colon, rest = path.partition(":")
@@ -180,15 +180,15 @@ class SkippingStatistics:
 
     @classmethod
     def from_reasons(cls, objects: Objects, reasons: Sequence[str | None]) -> SkippingStatistics:
-        """Return the statistics of a query that excluded objects with these ``reasons``."""
+        """Return the statistics of a query. An object with a reason was skipped."""
         is_skipped = np.array([reason is not None for reason in reasons], bool)
         sizes = np.where(objects.sizes == UNKNOWN, 0, objects.sizes)
         return cls(len(objects), int(is_skipped.sum()), int(sizes.sum()), int(sizes[is_skipped].sum()))
 
     @classmethod
-    def sum(cls, several: Iterable[SkippingStatistics]) -> SkippingStatistics:
-        """Add up the statistics of several queries."""
-        every = [*several]
+    def sum(cls, statistics: Iterable[SkippingStatistics]) -> SkippingStatistics:
+        """Return the sum of the statistics of several queries."""
+        every = [*statistics]
         return cls(
             sum(each.objects for each in every), sum(each.skipped for each in every), sum(each.bytes for each in every),
             sum(each.skipped_bytes for each in every), sum(each.queries for each in every),

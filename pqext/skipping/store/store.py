@@ -1,8 +1,8 @@
 """An existing store: its indexes, and the files that they exclude for a filter.
 
-A store is a set of facts, each about one version of one object: a path, its modification time and, if pqext wrote the
-fact, its size and etag. Facts about other versions are ignored, so an outdated store can cost time but never a row.
-Facts may be repeated, so concurrent writers cannot corrupt a store.
+A store is a set of facts, each about one version of one object. A version is a path, a modification time and, if pqext
+wrote the fact, a size and an etag. Facts about other versions are ignored, so an outdated store can cost time but never
+a row. Facts may be repeated, so concurrent writers cannot corrupt a store.
 
 Index types of the specification are stored in the store's own files. pqext's other types are stored in a subfolder with
 the same layout, which other readers do not see.
@@ -34,8 +34,8 @@ from pqext.skipping.format.names import OBJECT_NAME, partition_column, split_obj
 from pqext.skipping.format.parts import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restore_index
 from pqext.skipping.store.clauses import Evidence, Exclusion, applicable_indexes, exclusions
-from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_TYPE, join_location, parts_of
-from pqext.skipping.store.objects import UNKNOWN, Objects, SkippingStatistics, canonical, objects_of
+from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_TYPE, current_parts, join_location
+from pqext.skipping.store.objects import UNKNOWN, Objects, SkippingStatistics, canonical_path, current_objects
 
 OnForeign = Literal["raise", "ignore"]
 _LISTINGS = 10
@@ -46,7 +46,7 @@ _WITHOUT = "; omit skipping= to read every file"
 
 @dataclass(eq=False)
 class Store(PickledByFields):
-    """The store at ``location``; see :func:`open_store`."""
+    """Data-skipping store at ``location``; see :func:`open_store`."""
 
     location: Any
     decryption: FileDecryption | Mapping[str, bytes] | None = field(default=None, repr=False)
@@ -69,11 +69,11 @@ class Store(PickledByFields):
     def extra_metadata(self) -> StoreMetadata | None:
         """Metadata of the extra parts; None if there are no extra parts."""
         folder = join_location(self.location, EXTRA)
-        return self.list_parts(folder, (), rows=False)[1].metadata if parts_of(folder) else None
+        return self.list_parts(folder, (), rows=False)[1].metadata if current_parts(folder) else None
 
     @property
     def indexes(self) -> list[Index]:
-        """The indexes that queries use."""
+        """Indexes that queries use."""
         return [index for metadata in self._all_metadata() for _, index in usable_indexes(metadata)]
 
     def clear_cache(self) -> None:
@@ -96,14 +96,17 @@ class Store(PickledByFields):
         *,
         rows: bool = True,
     ) -> tuple[list[Any], Parts]:
-        """Return the files of the parts in a folder, and their contents. Tries again if parts are being replaced."""
+        """Return the files of the parts in a folder, and their merged contents.
+
+        Reading is repeated while parts are replaced.
+        """
         selected = columns if columns is None or callable(columns) else list(columns)
         for remaining in reversed(range(_LISTINGS)):
-            files = parts_of(folder)
+            files = current_parts(folder)
             if not files:
                 raise FileNotFoundError(f"no data-skipping store found in {source_name(folder)}")
             try:
-                return files, read_parts(files, selected, self.decryption, limits=self.limits, rows=rows)
+                return files, read_parts(files, selected, self.decryption, limits=self.limits, with_rows=rows)
             except (FileNotFoundError, ChangedFileError):
                 if not remaining:
                     raise
@@ -136,12 +139,13 @@ class Store(PickledByFields):
         return result
 
     def has_ambiguous_versions(self, objects: Objects) -> bool:
-        """Return whether rows describe other versions of ``objects`` that have the same modification time."""
+        """Return whether rows describe versions of ``objects`` that differ from the current ones only in size or etag.
+        """
         extra = self._extra_rows(objects, None)
         return extra is not None and len(extra.others) > 0
 
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
-        """Return the entries about ``objects`` in the indexes that apply to ``filter``."""
+        """Return the entries that describe ``objects``, for each index that applies to ``filter``."""
         if self._cache and not self._is_unchanged(False):
             self.clear_cache()
         result: list[Evidence] = []
@@ -164,7 +168,7 @@ class Store(PickledByFields):
 
         cached = self._rows(True, filter)
         rows, numbers = cached.fresh(objects)
-        same_rows, same_numbers = same_version(cached.table, objects, rows, numbers)
+        same_rows, same_numbers = filter_by_version(cached.table, objects, rows, numbers)
         others = np.unique(numbers[~np.isin(rows, same_rows)]) if len(same_rows) < len(rows) else rows[:0]
         indexes = [] if filter is None else _applicable_indexes(cached.metadata, filter)
         return _ExtraRows(_evidence(cached.table, indexes, same_rows, same_numbers), same_numbers, others)
@@ -172,15 +176,15 @@ class Store(PickledByFields):
     def _is_unchanged(self, is_extra: bool) -> bool:
         """Return whether the parts are the same as when the cached rows were read."""
         cached = self._cache.get(is_extra)
-        return cached is not None and cached.stamp == _stamp(parts_of(self._folder(is_extra)))
+        return cached is not None and cached.stamp == _stamp(current_parts(self._folder(is_extra)))
 
     def _folder(self, is_extra: bool) -> Any:
         return join_location(self.location, EXTRA) if is_extra else self.location
 
     def _rows(self, is_extra: bool, filter: Expression | None) -> _Rows:
-        """Return the rows of the own or the extra parts, with the columns that ``filter`` needs.
+        """Return the rows of the own or the extra parts, with the columns that ``filter`` requires.
 
-        They are cached until the parts change.
+        Rows are cached until the parts change.
         """
 
         def columns(metadata: StoreMetadata) -> list[str]:
@@ -193,27 +197,27 @@ class Store(PickledByFields):
         if cached is not None and cached.names.issuperset(columns(cached.metadata)) and self._is_unchanged(is_extra):
             return cached
         files, parts = self.list_parts(self._folder(is_extra), columns)
-        paths, modified = named_objects(parts.table)
+        paths, modified = object_versions(parts.table)
         names = frozenset(columns(parts.metadata))
         rows = self._cache[is_extra] = _Rows(_stamp(files), names, parts.metadata, parts.table, paths, modified)
         return rows
 
     def prune_reasons(
-        self, sources: Sequence[Any], filter: Expression, trusts: Callable[[Evidence], bool] | None = None
+        self, sources: Sequence[Any], filter: Expression, is_trusted: Callable[[Evidence], bool] | None = None
     ) -> list[str | None]:
         """Return for each file the reason that no row matches ``filter``; None if a row may match.
 
-        ``trusts`` returns whether an index's evidence applies to values as they are read, if files do not declare the
-        types.
+        ``is_trusted`` returns whether the evidence of an index is valid for the values as the query reads them, if
+        files do not declare their types.
 
         Raises ``UnsupportedError`` for a store of an unsupported version, and ``ValueError`` for a store of another
         table.
         """
         reasons: list[str | None] = [None] * len(sources)
-        objects = objects_of(sources)
+        objects = current_objects(sources)
         try:
-            if self._is_of(sources):
-                for excluded in self._excluded_objects(objects, filter, trusts):
+            if self._belongs_to(sources):
+                for excluded in self._excluded_objects(objects, filter, is_trusted):
                     for at in np.flatnonzero(excluded.objects):
                         reasons[at] = excluded.reason
         except ParquetError as error:
@@ -228,21 +232,24 @@ class Store(PickledByFields):
         return reasons
 
     def _excluded_objects(
-        self, objects: Objects, filter: Expression, trusts: Callable[[Evidence], bool] | None
+        self, objects: Objects, filter: Expression, is_trusted: Callable[[Evidence], bool] | None
     ) -> list[Exclusion]:
         if self.metadata.reason is not None:
             raise UnsupportedError(self.metadata.reason, feature="the version", path=source_name(self.location))
         evidence = self.evidence(objects, filter)
-        if trusts is not None:
-            evidence = [entries for entries in evidence if trusts(entries)]
+        if is_trusted is not None:
+            evidence = [entries for entries in evidence if is_trusted(entries)]
         return exclusions(filter, evidence, len(objects))
 
-    def _is_of(self, sources: Sequence[Any]) -> bool:
-        """Return whether the store belongs to the table of ``sources``. Raises ``ValueError`` by ``on_foreign``."""
+    def _belongs_to(self, sources: Sequence[Any]) -> bool:
+        """Return whether the store belongs to the table of ``sources``.
+
+        Raises ``ValueError`` for a store of another table, unless ``on_foreign`` is ``"ignore"``.
+        """
         identifier = self.metadata.table_identifier
         if identifier is None:
             return True
-        names = (table_identifier(name) for source in sources if (name := name_of(source)) is not None)
+        names = (table_identifier(name) for source in sources if (name := source_path(source)) is not None)
         first = next(names, None)
         prefix = identifier.rstrip("/") + "/"
         if first is None or any(name == identifier or name.startswith(prefix) for name in chain([first], names)):
@@ -257,7 +264,7 @@ class Store(PickledByFields):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Cached rows of parts whose state was ``stamp``, with the columns ``names``."""
+    """Cached rows of parts. ``stamp`` is the state of the parts, and ``names`` the columns that were read."""
 
     stamp: Any
     names: frozenset[str]
@@ -267,13 +274,13 @@ class _Rows:
     modified: NDArray[np.int64]
 
     def fresh(self, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows that are up to date and the numbers of their objects; see :func:`fresh_rows`."""
+        """Return the up-to-date rows and the number of each row's object; see :func:`fresh_rows`."""
         return _fresh_rows(self.paths, self.modified, objects)
 
 
 def _stamp(files: Sequence[Any]) -> Any:
-    """Return a value that changes when the parts change. It equals no other value if their state is unknown."""
-    objects = objects_of(files)
+    """Return a value that differs between states of the parts. It equals no other value if the state is unknown."""
+    objects = current_objects(files)
     if (objects.modified == UNKNOWN).any():
         return object()
     return objects.paths.to_pylist(), objects.modified.tolist(), objects.sizes.tolist(), objects.etags.to_pylist()
@@ -281,6 +288,7 @@ def _stamp(files: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _ExtraRows:
+    """Evidence from the extra parts, which record the size and etag of each object."""
     evidence: list[Evidence]
     same: NDArray[np.int64]
     """Objects with rows for their current version."""
@@ -330,7 +338,7 @@ def open_store(
 
 
 def usable_indexes(metadata: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
-    """Return the indexes whose types are registered, each with its column."""
+    """Return the indexes of registered types, each with its column."""
     if not metadata.is_usable:
         return []
     both = [(column, restore_index(column.index, column.columns, column.params)) for column in metadata.indexes]
@@ -343,8 +351,8 @@ def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tup
 
 
 def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that match an object by path and modification time, and the number of each row's object."""
-    return _fresh_rows(*named_objects(table), objects)
+    """Return the rows whose path and modification time match an object, and the number of each row's object."""
+    return _fresh_rows(*object_versions(table), objects)
 
 
 def _fresh_rows(
@@ -357,24 +365,27 @@ def _fresh_rows(
     return rows[is_same], numbers[is_same]
 
 
-def named_objects(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the path and the modification time of the object of each row in a store."""
+def object_versions(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return, for each row of a store, the path and the modification time of its object."""
     paths, modified = split_object_names(table.column(OBJECT_NAME))
     if pc.any(pc.match_substring(paths, ":/")).as_py():  # URLs have several spellings
-        paths = pa.array([canonical(path) for path in paths.to_pylist()], pa.string())
+        paths = pa.array([canonical_path(path) for path in paths.to_pylist()], pa.string())
     return paths, modified
 
 
-def rows_of_objects(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
-    """Return the rows of a store that describe the current versions of ``objects``."""
+def current_rows(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
+    """Return the positions of the rows that describe the current versions of ``objects``."""
     rows, numbers = fresh_rows(table, objects)
-    return same_version(table, objects, rows, numbers)[0] if VERSION in table.column_names else rows
+    return filter_by_version(table, objects, rows, numbers)[0] if VERSION in table.column_names else rows
 
 
-def same_version(
+def filter_by_version(
     table: pa.Table, objects: Objects, rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Filter rows, and the numbers of their objects, by size and etag. Returns no rows if versions are missing."""
+    """Return the rows whose size and etag match their object, and the numbers of the objects.
+
+    Returns no rows if the table does not record versions.
+    """
     if VERSION not in table.column_names:
         return rows[:0], numbers[:0]
     versions = versions_of(table).take(pa.array(rows))
@@ -386,7 +397,10 @@ def same_version(
 
 
 def versions_of(table: pa.Table) -> pa.StructArray:
-    """Return the sizes and etags of the rows of a store. Raises ``CorruptFileError`` if the column has another type."""
+    """Return the recorded size and etag of the object of each row.
+
+    Raises ``CorruptFileError`` if the column has another type.
+    """
     type = table.schema.field(VERSION).type
     if type != VERSION_TYPE:
         raise CorruptFileError(f"versions of objects must be of type {VERSION_TYPE}, not {type}", column=VERSION)
@@ -396,7 +410,7 @@ def versions_of(table: pa.Table) -> pa.StructArray:
 def _evidence(
     table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[Evidence]:
-    """Return the entries in ``rows`` of a table for each index. ``numbers`` contains the object number of each row."""
+    """Return the entries of each index in ``rows`` of a table. ``numbers`` contains the object number of each row."""
     entries = table.select([column.name for column, _ in indexes if column.name in table.column_names])
     if len(rows) < len(table):  # otherwise all rows in order
         entries = entries.take(pa.array(rows))
@@ -407,8 +421,8 @@ def _evidence(
     ]
 
 
-def name_of(source: Any) -> str | None:
-    """Return the path or URL of a file; None if it has neither."""
+def source_path(source: Any) -> str | None:
+    """Return the path or URL of a source; None if it has neither."""
     if isinstance(source, Location):
-        return canonical(source.path)
+        return canonical_path(source.path)
     return os.path.abspath(source) if isinstance(source, str) else None

@@ -16,8 +16,8 @@ from pqext.core.io.sources.locations import Location
 from pqext.dataset.files.sources import common_root, find_sources, locate_sources, source_name
 from pqext.dataset.table.partitions import Partitions, infer_partitions, partitions_of
 from pqext.skipping.format.names import table_identifier
-from pqext.skipping.store.objects import canonical, is_text, objects_of
-from pqext.skipping.store.store import name_of, named_objects, rows_of_objects
+from pqext.skipping.store.objects import canonical_path, current_objects, is_valid_unicode
+from pqext.skipping.store.store import current_rows, object_versions, source_path
 
 _NO_ROOT = "a store needs files with paths below one folder"
 
@@ -39,20 +39,20 @@ class Table:
         """Locate the files of ``sources``. Raises ``ValueError`` for files without paths or without a common folder."""
         places = locate_sources(sources, filesystem, storage_options)
         files = find_sources(places)
-        _, identifier = root_of(places)
-        if any(name_of(file) is None for file in files):
+        _, identifier = common_folder(places)
+        if any(source_path(file) is None for file in files):
             raise ValueError(_NO_ROOT)
         partitions = partitions_of(places, files)
         folders = tuple(filter(None, map(_folder, places)))
         return cls(files, identifier, partitions, folders)
 
     def join_store(self, identifier: str | None, store: str) -> Table:
-        """Return these files as a part of the store's table. Raises ``ValueError`` if they belong to another table."""
+        """Return these files as files of the store's table. Raises ``ValueError`` if they belong to another table."""
         if identifier is None:
             return self
         root = self.partitions.root
         for file in self.files:
-            name = table_identifier(name_of(file) or "")
+            name = table_identifier(source_path(file) or "")
             if not (name == identifier or name.startswith(identifier.rstrip("/") + "/")):
                 raise ValueError(
                     f"the store at {store} belongs to {identifier}, but {source_name(file)} is not in it: refresh it "
@@ -70,14 +70,14 @@ class Table:
         return replace(self, partitions=self.partitions.cast(types))
 
     def current_mask(self, rows: pa.Table) -> NDArray[np.bool_]:
-        """Return a mask of the ``rows`` of a store.
+        """Return a mask of the ``rows`` of a store that are not known to be outdated.
 
         True for rows that describe the current version of one of these files, or a file outside ``complete_folders``.
         """
-        objects = objects_of(self.files)
+        objects = current_objects(self.files)
         now = np.zeros(len(rows), bool)
-        now[rows_of_objects(rows, objects)] = True
-        paths, _ = named_objects(rows)
+        now[current_rows(rows, objects)] = True
+        paths, _ = object_versions(rows)
         others = ~np.asarray(pc.is_in(paths, value_set=objects.paths))
         for folder in self.complete_folders:
             others &= ~np.asarray(pc.starts_with(paths, folder))
@@ -85,8 +85,8 @@ class Table:
         return current
 
 
-def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
-    """Return the common folder of a table's located files, and the table's identifier.
+def common_folder(sources: Sequence[Any]) -> tuple[Any, str]:
+    """Return the common folder of a table's located files, and the identifier of the table.
 
     Raises ``ValueError`` for sources that are not text paths, or are on several drives or in several object stores.
     """
@@ -95,15 +95,16 @@ def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
         raise ValueError(_NO_ROOT)
     first = next((source for source in sources if isinstance(source, Location)), None)
     folder: Any = root if first is None else first.with_key(root.strip("/") if first.key[:1] != "/" else root)
-    identifier = table_identifier(canonical(source_name(folder)))
-    if not is_text(identifier):
+    identifier = table_identifier(canonical_path(source_name(folder)))
+    if not is_valid_unicode(identifier):
         raise ValueError(f"the path {identifier!r} is not valid Unicode and cannot identify a store: rename the folder")
     return folder, identifier
 
 
 def _folder(source: Any) -> str | None:
-    """Return the prefix of the files in a folder; None for other sources."""
+    """Return the prefix that the names of the files in a folder have; None for sources that are not folders."""
     if isinstance(source, Location):
-        return None if source.is_file() or set("*?[{") & set(source.key) else canonical(source.path).rstrip("/") + "/"
+        is_folder = not source.is_file() and not set("*?[{") & set(source.key)
+        return canonical_path(source.path).rstrip("/") + "/" if is_folder else None
     is_folder = isinstance(source, str) and os.path.isdir(source)
     return os.path.abspath(source).rstrip(os.sep) + os.sep if is_folder else None

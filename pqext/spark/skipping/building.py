@@ -9,7 +9,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.base.progress import Progress
 from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.format.names import path_of
+from pqext.skipping.format.names import parse_path
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.construction import Indexing, Summary, create_store, refresh_store, storage_type_options
 from pqext.skipping.maintenance.object_cells import Indexer
@@ -129,7 +129,7 @@ def _check_read_as(store: Store, files: Files) -> None:
             before = item.params.get(READ_AS)
             if before is None:
                 continue
-            now = files.read_as(type_at(files.row_schema, path_of(item.columns[0])))
+            now = files.read_as(type_at(files.row_schema, parse_path(item.columns[0])))
             if now != before:
                 raise ValueError(
                     f"the store at {source_name(store.location)} was built from {before}, not from {now}: pass the "

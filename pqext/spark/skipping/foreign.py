@@ -31,7 +31,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.construction import Summary
 from pqext.skipping.maintenance.object_cells import Row, TypedIndex
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
-from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
+from pqext.skipping.store.objects import UNKNOWN, Objects, canonical_path, current_objects
 from pqext.skipping.store.table import Table
 from pqext.spark.base.types import exchange_type
 from pqext.spark.columns.names import quote
@@ -128,7 +128,7 @@ class FrameTask:
         if path is None or place is None:  # a file that did not exist when files were listed
             return
         source = place.source(self.parts.storage_options)
-        known = objects_of([source])
+        known = current_objects([source])
         report.seen.add(path)
         is_same = not isinstance(source, str) or _version(known) == place.listed
         if known.modified[0] == UNKNOWN or not is_same:
@@ -170,7 +170,7 @@ class FrameIndexing:
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
-        known = objects_of(files)
+        known = current_objects(files)
         if any(isinstance(source, str) for source in files):  # a file that is rewritten now could have the same time
             time.sleep(_SETTLED_MS / 1000)
         frame = self.files.frame()  # Spark lists the files here
@@ -210,7 +210,7 @@ def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> 
 
 def path_of(uri: str) -> str:
     """Return the name in stores of a file, from its name in Spark."""
-    return canonical(unquote(uri))
+    return canonical_path(unquote(uri))
 
 
 def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:

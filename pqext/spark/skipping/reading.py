@@ -14,7 +14,7 @@ from pqext.dataset.expressions.visitors import exact, replace_columns
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
 from pqext.skipping.store.clauses import Evidence
-from pqext.skipping.store.objects import objects_of
+from pqext.skipping.store.objects import current_objects
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
 from pqext.spark.options.read import StoreReference
@@ -82,7 +82,7 @@ def read_with_skipping(
     ]
     store = StoreReference.from_argument(skipping).open(storage)
     result = store.prune_reasons(sources, expression, _evidence_filter(files, frame.schema))
-    names = objects_of(sources).paths
+    names = current_objects(sources).paths
     refused = {names[at].as_py() for at, reason in enumerate(result) if reason is not None}
     return where(exclude_files(frame, refused), expression) if refused else rows
 

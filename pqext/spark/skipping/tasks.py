@@ -16,9 +16,9 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.construction import Summary
-from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
+from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve_indexes
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
-from pqext.skipping.store.folders import all_parts, remove
+from pqext.skipping.store.folders import list_all_parts, remove_parts
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.hadoop import from_hadoop
@@ -86,7 +86,8 @@ class Parts:
             with job_group(spark, group, title), report_progress(spark, group, total, show):
                 reports: list[Report] = [pickle.loads(row[0]) for row in frame.collect()]
         except BaseException:
-            remove([one for one in all_parts(self.store.source(self.storage_options)) if self.job in source_name(one)])
+            parts = list_all_parts(self.store.source(self.storage_options))
+            remove_parts([part for part in parts if self.job in source_name(part)])
             raise
         whole = Report()
         for one in reports:
@@ -113,7 +114,7 @@ class ParquetTask:
                 places: list[Place] = pickle.loads(self.work[number])
                 for place in places:
                     source = place.source(self.parts.storage_options)
-                    row = self.indexer.attempt(source)
+                    row = self.indexer.try_row(source)
                     if isinstance(row, Row):
                         report.read += row.read
                         writer.add(source, row)
@@ -134,7 +135,7 @@ class TaskIndexing:
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
         """Return the indexes with the types of their operands in one file."""
-        return resolve(indexes, source, self.indexer.options, self.indexer.limits)
+        return resolve_indexes(indexes, source, self.indexer.options, self.indexer.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
