@@ -65,6 +65,17 @@ def test_other_columns_named_like_a_geometry_column_are_not_described(values: pa
     assert geo_metadata(table.drop_columns(["h"])) is None
 
 
+@pytest.mark.spec("geoparquet.other_rows")
+def test_columns_of_a_native_encoding_are_described_until_they_are_replaced(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame({"id": [0, 1]}, geometry=geopandas.points_from_xy([1, 50], [3, 4]), crs=4326)
+    frame.to_parquet(tmp_path / "first", geometry_encoding="geoarrow")
+    table = pqext.read_table(tmp_path / "first", geoparquet=False)
+    pqext.write_table(table, tmp_path / "second")
+    assert geopandas.read_parquet(tmp_path / "second").geometry.equals(frame.geometry)
+    for values in (pa.array([1, 2]), pa.array(["a", "b"]), pa.array([b"a", b"b"])):
+        assert geo_metadata(table.set_column(1, "geometry", values)) is None
+
+
 @pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
 def test_tables_with_a_covering_are_rewritten_as_version_1_1(tmp_path: Path) -> None:
     pqext.write_table(pa.table([POINTS], ["g"]), tmp_path / "first", geoparquet="1.1")

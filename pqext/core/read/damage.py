@@ -42,8 +42,8 @@ def count_lost_rows(damage: Sequence[Damage]) -> int:
     """Count the rows that all entries of ``damage`` lose together. Each row is counted once.
 
     >>> error = ParquetError("damaged")
-    >>> count_lost_rows([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
-    65
+    >>> count_lost_rows([Damage(0, "a", 9, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 5, 7, error)])
+    53
     """
     lost: dict[int, list[range]] = {}
     for item in damage:
