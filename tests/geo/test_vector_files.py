@@ -258,6 +258,20 @@ def test_malformed_curves_are_errors_with_the_row(data: bytes) -> None:
     assert caught.value.row == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "depth"), [("circle", 0), ("compound", 1), ("polygon", 1), ("multi", 1), ("surface", 3)]
+)
+def test_curves_are_nested_at_most_32_deep(name: str, depth: int) -> None:
+    outer = curve(7, struct.pack("<I", 1))
+    allowed, rejected = (outer * (levels - depth) + CURVES[name] for levels in (32, 33))
+    (shape,), (alone,) = (geo.to_shapely(geo.linearize(pa.array([data]))) for data in (allowed, CURVES[name]))
+    for _ in range(32 - depth):
+        (shape,) = shape.geoms
+    assert shape.equals(alone)
+    with pytest.raises(GeometryError, match="nested more than 32 deep"):
+        geo.linearize(pa.array([rejected]))
+
+
 def test_offsets_may_have_odd_padding() -> None:
     (wkb,) = [shapely.to_wkb(shapely.Point(1, 2))]
     offsets = pa.py_buffer(np.array([0, len(wkb)], np.int32).tobytes() + b"\0\0\0")
