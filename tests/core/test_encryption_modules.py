@@ -231,3 +231,16 @@ def test_leaf_uses_the_key_of_its_nearest_group() -> None:
     assert [key_for(path, keys) for path in ("a", "a.b", "a.b.c", "a.c", "x", "x.list.element", "ab")] == [
         1, 2, 2, 1, None, 3, None,
     ]
+
+
+@pytest.mark.parametrize("mode", ["gcm", "ctr", "signature"])
+def test_longest_module_has_exactly_the_maximum_size(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = AesKey(KEY)
+    act = {"gcm": lambda data: key.seal(data, b""), "ctr": key.seal_unauthenticated,
+           "signature": lambda data: key.sign(data, b"")}[mode]  # fmt: skip
+    beside = 12 if mode == "ctr" else 28  # the nonce, and the tag of GCM
+    monkeypatch.setattr(modules, "_MODULE_BYTES_MAX", 100)
+    written = act(bytes(100 - beside))
+    assert len(written) == (28 if mode == "signature" else 4 + 100)
+    with pytest.raises(EncryptionError, match="larger than 2 GiB"):
+        act(bytes(101 - beside))

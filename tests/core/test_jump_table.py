@@ -26,6 +26,7 @@ from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
 from pqext.core.format.extension.framing import FRAME_BYTES, frame
 from pqext.core.format.extension.structure import append_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.io.source import Source
 from pqext.core.schema.nodes import SchemaNode
 from reference import jump_table as slowly
 from reference.effort import share, some
@@ -175,6 +176,17 @@ def test_wide_file_reads_little_more_than_one_column() -> None:
     with pqext.open(file) as opened:
         assert opened.read().num_columns == 3000
         assert opened.source.bytes_read < 1.5 * len(file)
+
+
+@pytest.mark.spec("extension.jump-table.equal")
+@pytest.mark.parametrize("share", [0, 0.01, 0.2, 0.9])
+def test_jump_table_may_be_among_the_bytes_fetched_first(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = wide(300, arrow_schema=False)
+    monkeypatch.setattr(Source, "tail_bytes", int(share * len(footer_of(file))))
+    monkeypatch.setattr(Source, "merge_gap", 0)
+    with pqext.open(io.BytesIO(file)) as opened:
+        assert is_indexed(opened)
+        assert opened.read(["column 234"]).equals(pq.read_table(io.BytesIO(file), columns=["column 234"]))
 
 
 @pytest.mark.spec("extension.jump-table.little")

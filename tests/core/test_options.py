@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext import variant
+from pqext import geo, variant
 from pqext.core.base.limits import Limits
+from pqext.core.options.layout import FORMATS
 from pqext.core.options.read_write import ReadOptions, WriteOptions
 
 
@@ -31,6 +33,26 @@ from pqext.core.options.read_write import ReadOptions, WriteOptions
 def test_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} must not be a|must not be None"):
         WriteOptions(**{option: value})
+
+
+TEXTS: list[dict[str, Any]] = [
+    *({"footer": name} for name in FORMATS),
+    *({"compression": name} for name in ("uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd")),
+    *({"encodings": {"s": name}} for name in ("auto", "plain", "delta_byte_array", "delta_length_byte_array")),
+    {"bloom_filters": {"s": True}, "bloom_filter_place": "row_group"}, {"float_order": "ieee754"},
+    {"profile": "spark"}, {"geoparquet": "1.1"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", TEXTS, ids=str)
+def test_options_read_from_json_write_the_same_file(options: dict[str, Any]) -> None:
+    table = pa.table({"s": ["b", "a"] * 4, "f": [0.5] * 8, "g": geo.from_points([1.0] * 8, [2.0] * 8)})
+    files = []
+    for given in (options, json.loads(json.dumps(options))):
+        pqext.write_table(table, out := io.BytesIO(), **given)
+        pqext.rewrite_footer(out.getvalue(), dest=(again := io.BytesIO()), footer=given.get("footer", "thrift"))
+        files.append((out.getvalue(), again.getvalue()))
+    assert files[0] == files[1]
 
 
 def test_column_options_print_as_written() -> None:

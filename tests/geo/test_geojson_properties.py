@@ -94,6 +94,13 @@ def test_sparse_features_with_many_names_are_rejected_or_one_text_column() -> No
     assert geo.read_geojson(collection([{f"n{n}": n for n in range(30_000)}])).num_columns == 30_001
 
 
+def test_properties_as_text_are_objects_without_whitespace_around_them() -> None:
+    given: list[dict[str, Any]] = [{"a": 1}, {}, {"b": "\n"}, {"c": [{"d": "é"}]}]
+    texts = geo.read_geojson(collection(given), properties="tags")["tags"].to_pylist()
+    assert [json.loads(text) for text in texts] == given
+    assert [text.strip() for text in texts] == texts
+
+
 _VALUES = st.recursive(
     st.one_of(st.none(), st.integers(-9, 9), st.just('"{[,:\\')),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from('ab"'), inner, max_size=3),

@@ -146,6 +146,17 @@ def test_mixed_values_are_widened_to_a_common_type_or_none(
     assert inferred(column(values), mixed="widen", **options) == schema
 
 
+def test_arrays_count_as_levels_of_the_depth_limit() -> None:
+    texts = ["[[[1]]]"] * 4
+    schema = variant.infer_schema(variant.parse_json(texts))
+    assert str(schema) == "ARRAY<ARRAY<ARRAY<BIGINT>>>"
+    assert schema.explain().count("of the rows") == 1
+    assert schema.explain().count("of the elements") == 3
+    for limit in (1, 2):
+        assert "the depth limit" in variant.infer_schema(variant.parse_json(texts), max_depth=limit).explain()
+    assert str(variant.infer_schema(variant.parse_json(texts), max_depth=3)) == str(schema)
+
+
 @pytest.mark.parametrize(
     ("other", "options", "reason"),
     [
