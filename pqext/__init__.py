@@ -18,5 +18,6 @@ _OF_OTHERS = {
     "write_parquet": "use pqext.write_table",
 }
 
+register_service("open_table", "pqext.tables.opening:open_table")
 register_service("open_store", "pqext.skipping.store.store:open_store")
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
@@ -20,8 +21,9 @@ from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
 from pqext.dataset.scan_request import ScanRequest, SchemaRule
-from pqext.dataset.skipping import skipping_of
+from pqext.dataset.skipping import Skipping, skipping_of
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes, partitions_of
+from pqext.dataset.table.snapshot import TableSnapshot, is_table, open_snapshot
 from pqext.geo.frames import active_geometry, bounds_of, geometry_columns, geoparquet_columns, require_geopandas
 from pqext.variant.timezones import DEFAULT, find_timezone
 
@@ -46,6 +48,8 @@ def scan(
     include_row_numbers: str | None = None,
     skipping: Any = None,
     ignore_table_format: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
     timezone: str = DEFAULT,
     limits: Limits = DEFAULT_LIMITS,
     options: ReadOptions | None = None,
@@ -59,7 +63,8 @@ def scan(
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
             folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
             ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
-            these.
+            these. Or one table: a ``deltalake.DeltaTable``, a ``pyiceberg`` table, ``"delta:PATH_OR_URL"`` or
+            ``"iceberg:CATALOG.NAMESPACE.TABLE"``; see :mod:`pqext.tables`.
         columns: Top-level names, dotted paths or SQL text such as ``"price * 2 as twice"``, as in :meth:`Scan.select`;
             None for all. A value inside a VARIANT becomes a separate column by
             ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
@@ -92,6 +97,8 @@ def scan(
         ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, including files
             that the table has removed. By default such a folder is an error; individually named files of the table are
             read.
+        version: The version of a Delta table, or the snapshot id of an Iceberg table, by default the current one.
+        timestamp: The time for which to read a table, as ISO 8601 text or a datetime with a time zone.
         timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
             an offset (``"+02:00"``): casts of text without a zone, dates and timestamps without a time zone to
             instants, and of instants to text, dates, times and timestamps without a time zone.
@@ -121,6 +128,16 @@ def scan(
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
+    if is_table(sources):
+        if filesystem is not None or partition_types is not None:
+            raise ValueError("filesystem and partition_types are for files; the table states both in its log")
+        snapshot = open_snapshot(sources, version, timestamp, storage_options)
+        return _scan_table(
+            snapshot, chosen, filter, schema, FileSet(snapshot.files, read, limits, on_invalid, view=snapshot.view),
+            (include_file_paths, include_row_numbers), skipping_of(skipping, filesystem, storage_options), timezone,
+        )
+    if version is not None or timestamp is not None:
+        raise ValueError("version and timestamp are for Delta and Iceberg tables, such as 'delta:PATH'")
     places = locate_sources(sources, filesystem, storage_options)
     found = find_sources(places, ignore_table_format=ignore_table_format)
     files, summaries = expand_summaries(places, found, read, limits)
@@ -140,6 +157,29 @@ def scan(
         ScanRequest(
             file_set, chosen, as_expression(filter), partitions, schema,
             skipping=skipping_of(skipping, filesystem, storage_options), timezone=timezone,
+        )
+    )
+
+
+def _scan_table(
+    snapshot: TableSnapshot, chosen: Sequence[Any] | None, filter: Filter, schema: SchemaRule, files: FileSet,
+    included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
+) -> Scan:
+    """Create a scan of a table. Its schema determines the columns unless a schema is passed."""
+    partitions = snapshot.partitions
+    rule = schema if isinstance(schema, pa.Schema) else snapshot.schema
+    if isinstance(schema, pa.Schema):
+        partitions = partitions.cast(schema)
+    if any(name is not None for name in included_columns):
+        partitions = partitions.add_columns(*included_columns)
+    columns = chosen if chosen is not None else tuple(rule.names)
+    statistics = snapshot.statistics if rule is snapshot.schema else None
+    columns = expand_columns(columns, lambda: Scan(ScanRequest(files, None, None, partitions, rule)).schema)
+    columns = tuple(dict.fromkeys([*columns, *(name for name in included_columns if name is not None)]))
+    return Scan(
+        ScanRequest(
+            files, columns, as_expression(filter), partitions, rule, table_statistics=statistics, skipping=skipping,
+            timezone=timezone,
         )
     )
 

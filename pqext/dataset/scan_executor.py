@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.base.batches import split_batches
 from pqext.core.base.errors import CorruptFileError
@@ -167,7 +168,7 @@ class ScanExecutor:
                         raise CorruptFileError(
                             f"the row groups have {file.num_rows} rows, but the footer states {file.metadata.num_rows}"
                         )
-                    yield file.num_rows
+                    yield file.num_rows - sum(map(len, file.deleted_rows.values()))
                 else:
                     with self.run.planning():
                         if self.planner.prunes_all(file_request.without_columns, file):
@@ -206,12 +207,17 @@ def iter_numbered(
     for plan in plans:
         if plan.prune_reason is not None or plan.rows == []:
             continue
+        deleted = file.deleted_rows.get(plan.index)
         ranges = [range(plan.num_rows)] if plan.rows is None else plan.rows
         queue = RowQueue(ranges)
         for batch in file.iter_batches(batch_rows, names, rows={plan.index: ranges}):
-            numbers = pa.array(row_numbers(queue.take(batch.num_rows)) + np.int64(starts[plan.index]))
-            if file_request.filter is not None:
-                mask = evaluate(file_request.filter, batch)
+            rows = row_numbers(queue.take(batch.num_rows))
+            numbers = pa.array(rows + np.int64(starts[plan.index]))
+            mask = None if file_request.filter is None else evaluate(file_request.filter, batch)
+            if deleted is not None:
+                remaining = pa.array(np.isin(rows, deleted, assume_unique=True, invert=True))
+                mask = remaining if mask is None else pc.and_(mask, remaining)
+            if mask is not None:
                 batch, numbers = filter_batch(batch, mask), numbers.filter(mask)
             if batch.num_rows:
                 yield batch, computed_of(file_request.computed, {}, batch), numbers

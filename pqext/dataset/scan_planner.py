@@ -29,7 +29,7 @@ from pqext.dataset.planning.explanation import checkable_parts, mistake_warnings
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_numbers
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
-from pqext.dataset.skipping import prune_by_store, stored_value_conjuncts
+from pqext.dataset.skipping import EVIDENCE, TABLE_EVIDENCE, prune, stored_value_conjuncts
 from pqext.dataset.table.agreement import Agreement
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 from pqext.dataset.table.partitions import RemainingFilter
@@ -202,15 +202,19 @@ class ScanPlanner:
         request = self.request
         options = request.files.options
         is_rebased = (options.datetime_rebase_mode, options.int96_rebase_mode) != ("corrected", "corrected")
-        if request.skipping is None or request.filter is None or not options.trust_statistics or is_rebased:
+        is_unindexed = request.skipping is None and request.table_statistics is None
+        if is_unindexed or request.filter is None or not options.trust_statistics or is_rebased:
             return narrowed  # stores contain values that were read in the calendar of the files
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
         filter = self.exact.resolve(request.filter)
-        stored_conditions = stored_value_conjuncts(filter, names, cast, request.rule == "union")
-        if stored_conditions is None:
-            return narrowed
-        return prune_by_store(request.skipping, narrowed, request.sources, stored_conditions)
+        conditions = stored_value_conjuncts(filter, names, ())
+        if request.table_statistics is not None and conditions is not None:
+            narrowed = prune(request.table_statistics, narrowed, request.sources, conditions, TABLE_EVIDENCE)
+        conditions = stored_value_conjuncts(filter, names, cast, request.rule == "union")
+        if request.skipping is not None and conditions is not None:
+            narrowed = prune(request.skipping, narrowed, request.sources, conditions, EVIDENCE)
+        return narrowed
 
     def _evaluate_partitions(self) -> list[RemainingFilter]:
         if not self.request.partitions:
@@ -233,7 +237,7 @@ class ScanPlanner:
         An invalid name in the filter is an error even if no source remains.
         """
         retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
-        if not retained:
+        if not retained and self.request.sources:
             for _ in self.open_files(Run(), [0]):
                 pass
         return retained
@@ -243,6 +247,8 @@ class ScanPlanner:
         filter = self.exact.resolve(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
         file_request = self._strategy.request_file(row, file, all_of(both) if both else None)
+        if file.deleted_rows:
+            file_request = replace(file_request, is_exact=False)
         return file_request.without_columns if self.request.is_count else file_request
 
     def request_count(self, row: int, file: ParquetFile) -> FileRequest:

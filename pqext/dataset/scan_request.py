@@ -46,6 +46,8 @@ class ScanRequest:
     """The maximum number of rows to return."""
     limit_method: Literal["limit", "nearest"] = "limit"
     """The method that set the limit first, for error messages."""
+    table_statistics: Skipping | None = None
+    """The statistics in the log of a table, in the types of its columns. They prune files before they are opened."""
     skipping: Skipping | None = None
     """The data-skipping store that prunes files before they are opened."""
     timezone: str = DEFAULT

@@ -13,6 +13,8 @@ from pqext.dataset.table.partitions import RemainingFilter
 
 EVIDENCE = "skipping store"
 """Evidence reported for files that a store prunes."""
+TABLE_EVIDENCE = "table log"
+"""Evidence reported for files that the statistics in the log of a table prune."""
 
 
 @runtime_checkable
@@ -67,13 +69,14 @@ def _is_computed(condition: Expression) -> bool:
     )
 
 
-def prune_by_store(
-    skipping: Skipping, remaining_filters: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression
+def prune(
+    skipping: Skipping, remaining_filters: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression,
+    evidence: str,
 ) -> list[RemainingFilter]:
     """Prune sources by ``skipping``; return the remaining filter for each source."""
     reasons = skipping.prune_reasons(sources, conditions)
-    refused = {reason: RemainingFilter(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
+    pruned = {reason: RemainingFilter(None, reason, evidence) for reason in {*reasons} if reason is not None}
     return [
-        part if reason is None or part.prune_reason is not None else refused[reason]
+        part if reason is None or part.prune_reason is not None else pruned[reason]
         for part, reason in zip(remaining_filters, reasons, strict=True)
     ]

@@ -7,6 +7,7 @@ compares the names and types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 import pyarrow as pa
@@ -56,6 +57,8 @@ class ScanKeywords(ReadKeywords, total=False):
     include_row_numbers: str | None
     skipping: Any
     ignore_table_format: bool
+    version: int | None
+    timestamp: str | datetime | None
     timezone: str
     limits: Limits
     options: ReadOptions | None

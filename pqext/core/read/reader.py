@@ -1,8 +1,4 @@
-"""Open a Parquet file: footer, schema, row groups, and tables or batches of selected columns.
-
-Data passes through ``source``, ``footer``, ``schema`` and ``shape``, ``page``, ``column`` and ``assemble``, in this
-order.
-"""
+"""Open a Parquet file: footer, schema, row groups, and tables or batches of selected columns."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Unpack
 
 import numpy as np
@@ -32,7 +29,6 @@ from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.footer.reading import open_for_reading, read_footer_or_checkpoint
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
-from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import list_extensions
 from pqext.core.indexes.bloom import filter_cache
 from pqext.core.indexes.reading import IndexRecorder
@@ -42,6 +38,7 @@ from pqext.core.options.keywords import ReadKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.core.read import schema_cache
 from pqext.core.read.damage import DamageReport
+from pqext.core.read.deleted_rows import rows_by_group
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.read.row_group_reader import RowGroupReader
 from pqext.core.read.row_groups import PageIndex, RowGroups, total_rows
@@ -58,20 +55,23 @@ from pqext.core.schema.shape import LeafShape, Shape
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 
 _ARGUMENTS = ("options", "limits", "filesystem", "storage_options")
+_encode = operator.methodcaller("encode", "utf-8", "surrogateescape")
 
 
 class ParquetFile(SuggestionMixin):
     """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
-    ``storage_options`` such as credentials. ``source`` is a path in ``filesystem`` (pyarrow, fsspec or obstore) if set
-    (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` as keywords, control how
-    the file is read. After ``open(path, on_corrupt="skip")``, ``damage`` lists the skipped rows. Raises
-    ``FileNotFoundError`` or ``PermissionError`` as the store does, ``SourceError`` if the store cannot be reached,
-    ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
+    ``storage_options`` such as credentials. With ``filesystem`` (pyarrow, fsspec or obstore), ``source`` is a path in
+    it. ``options``, or fields of ``ReadOptions`` as keywords, control how the file is read. With ``on_corrupt="skip"``,
+    ``damage`` lists the skipped rows. Raises ``FileNotFoundError`` or ``PermissionError`` as the store does,
+    ``SourceError`` if the store cannot be reached, ``CorruptFileError`` if the footer is corrupt, and
+    ``ChangedFileError`` if the file is replaced while it is open.
     """
 
     _with_jump_table = True
+    deleted_rows: Mapping[int, NDArray[np.int64]] = MappingProxyType({})
+    """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude them."""
 
     def __init__(
         self, source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
@@ -110,7 +110,7 @@ class ParquetFile(SuggestionMixin):
 
     @property
     def path(self) -> str | None:
-        """Path that the file was opened with; None if it has none."""
+        """Path of the file; None if it has none."""
         return self.source.path
 
     @property
@@ -212,6 +212,15 @@ class ParquetFile(SuggestionMixin):
             with suppress(AttributeError):  # may not be computed yet
                 delattr(self, name)
         return own
+
+    def rename_columns(self, schema: Schema) -> None:
+        """Read the file under the names of ``schema``, a renamed copy of its schema."""
+        self.schema, self._known = schema, None
+        self.take_types(StoredSchema((), self.path))
+
+    def delete_rows(self, positions: NDArray[np.int64]) -> None:
+        """Exclude the rows with the ascending numbers ``positions`` from scans."""
+        self.deleted_rows = rows_by_group(positions, self.row_groups, self.path)
 
     @cached_property
     def _ignored_annotations(self) -> list[str]:
@@ -436,14 +445,8 @@ class ParquetFile(SuggestionMixin):
 open = ParquetFile
 """Name that :mod:`pqext` exports."""
 
-_Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
-"""Row group and its rows to read, which are ranges, ascending numbers, or None for all rows."""
+_Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]  # row group, and ranges or numbers of rows, or None for all
 
 
 def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
-    """Return whether the leaf's column chunk has dictionary-encoded pages."""
-    return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return group.chunk(leaf.node).is_dictionary_encoded

@@ -15,6 +15,7 @@ from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.structure_lookup import Location, bounds_at, bytes_at, trusted_bounds
 from pqext.core.format import metadata as structures
 from pqext.core.format.created_by import UNCOUNTED_BYTES, counts_dictionary_header
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.framing import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
@@ -99,7 +100,7 @@ class ColumnChunk:
         metadata = self.structure.meta_data if is_open else self._encrypted_metadata
         if metadata is None:
             raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted_path)
-        if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
+        if tuple(metadata.path_in_schema) != self.node.path_in_file or metadata.type != self.node.physical_type:
             raise CorruptFileError(
                 f"wrong column chunk: it belongs to {'.'.join(metadata.path_in_schema)!r} with physical "
                 f"type {getattr(metadata.type, 'name', metadata.type)}", column=self.node.dotted_path,
@@ -178,6 +179,11 @@ class ColumnChunk:
     def has_dictionary(self) -> bool:
         """Whether the metadata declares a dictionary page."""
         return self.metadata.dictionary_page_offset is not None
+
+    @property
+    def is_dictionary_encoded(self) -> bool:
+        """Whether any pages are dictionary-encoded."""
+        return not DICTIONARY_ENCODINGS.isdisjoint(self.metadata.encodings)
 
     @property
     def has_column_index(self) -> bool:

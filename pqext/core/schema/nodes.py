@@ -26,7 +26,8 @@ class SchemaNode:
     bound the column indexes of its leaves. ``path`` excludes the root. If ``is_adopted`` is true, the logical type
     comes from key-value metadata, and ``declared_type`` is the type in the schema. ``calendar`` is the calendar of a
     leaf's values if it is not the proleptic Gregorian calendar. If ``is_utc`` is true, INT96 timestamps are read as
-    instants; ``int96_step`` is their unit in nanoseconds.
+    instants; ``int96_step`` is their unit in nanoseconds. ``stored_path`` is the path in the file if a table gives the
+    column another one.
     """
 
     name: str
@@ -46,6 +47,12 @@ class SchemaNode:
     calendar: LegacyCalendar | None = field(default=None, compare=False)
     is_utc: bool = field(default=False, compare=False)
     int96_step: int = field(default=1, compare=False)
+    stored_path: tuple[str, ...] | None = field(default=None, compare=False)
+
+    @property
+    def path_in_file(self) -> tuple[str, ...]:
+        """Path by which the file's metadata refers to the node."""
+        return self.path if self.stored_path is None else self.stored_path
 
     @property
     def is_leaf(self) -> bool:
@@ -74,7 +81,7 @@ class SchemaNode:
     @cached_property
     def stored_place(self) -> tuple[int, int, bytes]:
         """Leaf in the layout with which kernels search a footer: column index, physical type, length-prefixed names."""
-        names = [name.encode("utf-8", "surrogateescape") for name in self.path]
+        names = [name.encode("utf-8", "surrogateescape") for name in self.path_in_file]
         path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
         return self.leaf_start, int(self.leaf_type.physical), path
 

@@ -7,26 +7,32 @@ cost more than they save.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import view
 from pqext.core.base.errors import InvalidValueError, OffsetIndexError, ParquetError
 from pqext.core.base.threads import thread_count
 from pqext.core.base.usage import Usage
-from pqext.core.kernels.decode import selected_values
+from pqext.core.read.deleted_rows import exclude_rows
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filter_batch
-from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flag_rows, row_numbers
+from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans, have_bytes
+from pqext.dataset.execution.row_selection import (
+    combine_columns,
+    flag_remaining,
+    matching_positions,
+    select_flagged,
+    select_matching,
+    without_columns,
+)
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
@@ -70,7 +76,8 @@ def matching(
     def runs() -> Iterator[Run]:
         for plan in divide_plans(result, file, threads) if with_prefetch else result:
             if plan.prune_reason is None and plan.rows != []:
-                if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed_columns:
+                is_unfiltered = len(plan.stages) == 1 and plan.stages[0].filter is None and not computed_columns
+                if is_unfiltered and plan.index not in file.deleted_rows:
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
                     continue
                 yield partial(_run, file, plan, computed_columns, batch_rows, statistics)
@@ -182,10 +189,10 @@ class _Window:
             statistics.passed.count(stage.filter, batch.num_rows, result)
         if result:
             if flags is None and not isinstance(rows, np.ndarray) and len(rows) == 1:
-                self.rows.append(_matching_positions(mask, result, rows[0].start))
+                self.rows.append(matching_positions(mask, result, rows[0].start))
             else:
                 numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
-                self.rows.append((numbers if flags is None else numbers[flags])[_matching_positions(mask, result)])
+                self.rows.append((numbers if flags is None else numbers[flags])[matching_positions(mask, result)])
             if stage.kept:
                 self.kept.append(self.restore_types(filter_batch(batch.select(list(stage.kept)), mask)))
                 self.kept_bytes += self.kept[-1].nbytes
@@ -224,6 +231,7 @@ class _GroupRun:
         self._shares = shares
         self._is_measured = True
         self._usage = file.source.usage
+        self._deleted = file.deleted_rows.get(plan.index)
 
     def parts(self) -> Iterator[Part]:
         """Yield the matching rows."""
@@ -248,7 +256,14 @@ class _GroupRun:
 
     def _run_in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
-        yield from self._run_last_stage(merge_stages(stages), ranges)
+        stage = merge_stages(stages)
+        if self._deleted is None:
+            yield from self._run_last_stage(stage, ranges)
+            return
+        parts = [range(self._plan.num_rows)] if ranges is None else ranges
+        remaining_rows = exclude_rows(parts, self._deleted)
+        is_dense = len(remaining_rows) >= _NEARLY_ALL * sum(map(len, parts))
+        yield from self._run_last_stage(stage, ranges if is_dense else remaining_rows, remaining_rows)
 
     def run_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
         """Yield the matching rows.
@@ -264,7 +279,8 @@ class _GroupRun:
                 batch, fields = next(batches)
                 rows = queue.take(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
-            remaining_rows, retained, last = self._apply_stages(window.row_numbers(), window.columns(), next_stages)
+            remaining_rows, retained = self._without_deleted(window.row_numbers(), window.columns())
+            remaining_rows, retained, last = self._apply_stages(remaining_rows, retained, next_stages)
             pays = window.kept_bytes <= _KEPT_BYTES and len(remaining_rows) <= _PAYS * window.looked_at
             if len(remaining_rows):
                 yield from self._yield_columns(last, remaining_rows, retained)
@@ -276,6 +292,15 @@ class _GroupRun:
                 return
         for _ in batches:  # read to the end, where the reader rejects a chunk with more rows than the row group
             pass
+
+    def _without_deleted(
+        self, rows: NDArray[np.int64], columns: pa.RecordBatch | None
+    ) -> tuple[NDArray[np.int64], pa.RecordBatch | None]:
+        """Exclude the rows that a table has deleted from ``rows`` and from the ``columns`` read for them."""
+        if self._deleted is None:
+            return rows, columns
+        flags = np.isin(rows, self._deleted, assume_unique=True, invert=True)
+        return rows[flags], columns if columns is None else filter_batch(columns, pa.array(flags))
 
     def _apply_stages(
         self, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None, stages: Sequence[Stage]
@@ -294,9 +319,9 @@ class _GroupRun:
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
                 part = queue.take(batch.num_rows)
-                remaining = _flag_rows(remaining_rows, part)
+                remaining = flag_remaining(remaining_rows, part)
                 if remaining.any():
-                    batch, fields = _select_flagged(batch, fields, remaining)
+                    batch, fields = select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
                 if window.kept_bytes > _KEPT_BYTES:
                     # These columns are read again with those of the last stage.
@@ -318,7 +343,7 @@ class _GroupRun:
             return
         for start in range(0, len(remaining_rows), self._batch_rows):
             count = min(self._batch_rows, len(remaining_rows) - start)
-            batch = _without_columns(count) if columns is None else columns.slice(start, count)
+            batch = without_columns(count) if columns is None else columns.slice(start, count)
             yield batch, computed_of(self._computed, {}, batch)
 
     def _run_last_stage(
@@ -330,7 +355,8 @@ class _GroupRun:
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if remaining_rows is not None:
-                batch, leaves = _select_flagged(batch, leaves, _flag_rows(remaining_rows, queue.take(batch.num_rows)))
+                flags = flag_remaining(remaining_rows, queue.take(batch.num_rows))
+                batch, leaves = select_flagged(batch, leaves, flags)
                 if columns is not None:
                     batch = combine_columns(columns.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
@@ -344,7 +370,7 @@ class _GroupRun:
                 if not self._is_measured:  # the first rows decide whether stages are worthwhile
                     self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
-                batch, arrays = _select_matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
+                batch, arrays = select_matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
             if batch.num_rows:
                 yield batch, arrays
 
@@ -384,28 +410,6 @@ Rows = RowRanges | NDArray[np.int64] | None
 """Rows of a row group: ranges, ascending row numbers, or ``None`` for all."""
 
 
-def _flag_rows(remaining_rows: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Flag the rows of ``part`` that are in ``remaining_rows``."""
-    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(remaining_rows, part)
-
-
-def combine_columns(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
-    """Combine the columns of two batches with the same rows; either batch can be None."""
-    if first is None or second is None:
-        return first if second is None else second
-    return pa.RecordBatch.from_arrays(
-        [*first.columns, *second.columns], schema=pa.schema([*first.schema, *second.schema], first.schema.metadata)
-    )
-
-
-def _matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
-    """Return the positions, counted from ``first``, of the ``count`` true values in a mask."""
-    mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null would import pandas
-    places = np.empty(count, np.int64)
-    selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
-    return places
-
-
 def _leaf_operands(stage: Stage) -> Iterator[tuple[Operand, int]]:
     """Yield the operands of a stage's filter that are read directly from leaf columns, with the leaf indexes."""
     if stage.filter is not None and stage.asked:
@@ -426,24 +430,3 @@ def _evaluate_filter(
         return evaluate(stage.filter, batch, known, prepared_operands)
 
 
-def _select_flagged(
-    batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
-) -> tuple[pa.RecordBatch, Fields]:
-    """Select the flagged rows of a batch and of the arrays in ``fields``. The batch may have no columns."""
-    if flags.all():
-        return batch, fields
-    mask = pa.array(flags)
-    fields = {key: array.filter(mask) for key, array in fields.items()}
-    return (filter_batch(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
-
-
-def _select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
-    """Select the rows of a batch for which ``mask`` is true, and drop ``dropped_columns``."""
-    names = [name for name in batch.schema.names if name not in dropped_columns]
-    if not names:
-        return _without_columns(mask.true_count)
-    return filter_batch(batch if len(names) == batch.num_columns else batch.select(names), mask)
-
-
-def _without_columns(rows: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise, repeat, takewhile
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -42,6 +42,13 @@ _NAMED = 10
 """Maximum number of files that a message names."""
 
 
+class TableView(Protocol):
+    """Names and deleted rows that a table states for its data files."""
+
+    def apply(self, source: Any, file: ParquetFile) -> None:
+        """Rename the columns of the open ``file`` of a source, and exclude its deleted rows from scans."""
+
+
 @dataclass(eq=False)
 class FileSet(PickledByFields):
     """Sources of a scan and the options to open them. Derived scans share an instance and its metadata cache."""
@@ -54,6 +61,8 @@ class FileSet(PickledByFields):
     ``CorruptDataWarning`` that names them."""
     summaries: Summaries | None = None
     """Metadata known without opening the files."""
+    view: TableView | None = None
+    """The view that a table has of its files."""
 
     def __post_init__(self) -> None:
         if self.on_invalid not in ("raise", "skip"):
@@ -86,6 +95,9 @@ class FileSet(PickledByFields):
                     skipped.append(position)
                     continue
                 with file:
+                    if self.view is not None:
+                        with ErrorLocation(file):
+                            self.view.apply(self.sources[position], file)
                     if not self._has_shared and len(positions) > 1:
                         self._has_shared = True
                         with suppress(ParquetError):  # the error is raised again where the columns are needed

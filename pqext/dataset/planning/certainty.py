@@ -79,7 +79,7 @@ def uncertain_plans(
 ) -> Iterator[RowGroupPlan]:
     """Yield the ``plans`` without rows that are certain to match; pass the number of these rows to ``on_certain``."""
     for plan in plans:
-        if plan.prune_reason is None and can_be_certain(file):
+        if plan.prune_reason is None and can_be_certain(file) and plan.index not in file.deleted_rows:
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows
             sure = intersection(rows, certain_rows(condition, file.row_groups[plan.index]))
             if sure:

@@ -86,13 +86,15 @@ class Partitions:
     """Name of the column with the file's path."""
     rows: str | None = None
     """Name of the column with the row number in the file, whose values the executor adds."""
+    stated: Mapping[str, Mapping[str, Any]] | None = None
+    """Values by file name and column, as the log of a table states them. Names of folders are ignored then."""
 
     def __bool__(self) -> bool:
         return bool(self.schema.names)
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """Return the partition values, one row per source. They are null if the folders of a source lack the column."""
-        results = [_parse_folders(source, self.root) for source in sources]
+        results = [self._stated_values(source) for source in sources]
         columns = []
         for field in self.schema:
             if field.name == self.rows:
@@ -101,8 +103,16 @@ class Partitions:
             texts = [values.get(field.name) for values in results]
             if field.name == self.paths:
                 texts = [*map(source_name, sources)]
+            elif self.stated is not None:
+                columns.append(pa.array(texts, field.type))
+                continue
             columns.append(_convert_values(texts, field))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _stated_values(self, source: Any) -> Mapping[str, Any]:
+        if self.stated is None:
+            return _parse_folders(source, self.root)
+        return self.stated.get(source_name(source), {})
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
         """Evaluate ``filter`` on each row of ``values``, the partition values of a source. Return what remains.
@@ -124,11 +134,13 @@ class Partitions:
             return [RemainingFilter(filter)] * values.num_rows
         known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _top_columns(leaf) <= names}
         results = [_remaining_filter(whole, known, values, row) for row in range(values.num_rows)]
-        if self.paths is None:
+        if self.paths is None and self.stated is None:
             return results
-        name = escape_text(self.paths)  # not a partition column
+        name = "" if self.paths is None else f"{escape_text(self.paths)} is"  # not a partition column
+        before = "by its folders " if self.stated is not None else f"by its folders {name}"
+        after = "in the log of the table " if self.stated is not None else name
         reasons = (remaining.prune_reason for remaining in results)
-        texts = [reason and reason.replace(f"by its folders {name} is", f"{name} is") for reason in reasons]
+        texts = [reason and reason.replace(before, after) for reason in reasons]
         return [replace(item, prune_reason=text) for item, text in zip(results, texts, strict=True)]
 
     def _evaluate(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
@@ -158,13 +170,13 @@ class Partitions:
                 if name in schema.names:
                     raise ValueError(f"column {name!r} already exists; choose another name for the included column")
                 schema = schema.append(pa.field(name, type))
-        return Partitions(self.root, schema, paths, rows)
+        return replace(self, schema=schema, paths=paths, rows=rows)
 
     def missing_columns(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
         """Return, by source, the partition columns that its folders lack but the folders of other sources have."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
-        if not names:
+        if not names or self.stated is not None:
             return {}
         lacking = {row: names - _parse_folders(source, self.root).keys() for row, source in enumerate(sources)}
         return {row: result for row, result in lacking.items() if result}

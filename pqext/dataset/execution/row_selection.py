@@ -1,0 +1,62 @@
+"""Select rows of batches by masks, flags and row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import view
+from pqext.core.kernels.decode import selected_values
+from pqext.core.schema.arrow_schema.arrays import filter_batch
+from pqext.core.schema.row_ranges import RowRanges, flag_rows
+from pqext.dataset.planning.projection import Fields
+
+
+def flag_remaining(remaining_rows: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Flag the rows of ``part`` that are in ``remaining_rows``."""
+    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(remaining_rows, part)
+
+
+def combine_columns(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
+    """Combine the columns of two batches with the same rows; either batch can be None."""
+    if first is None or second is None:
+        return first if second is None else second
+    return pa.RecordBatch.from_arrays(
+        [*first.columns, *second.columns], schema=pa.schema([*first.schema, *second.schema], first.schema.metadata)
+    )
+
+
+def matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
+    """Return the positions, counted from ``first``, of the ``count`` true values in a mask."""
+    mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null would import pandas
+    places = np.empty(count, np.int64)
+    selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
+    return places
+
+
+def select_flagged(
+    batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
+) -> tuple[pa.RecordBatch, Fields]:
+    """Select the flagged rows of a batch and of the arrays in ``fields``. The batch may have no columns."""
+    if flags.all():
+        return batch, fields
+    mask = pa.array(flags)
+    fields = {key: array.filter(mask) for key, array in fields.items()}
+    return (filter_batch(batch, mask) if batch.num_columns else without_columns(int(np.count_nonzero(flags)))), fields
+
+
+def select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
+    """Select the rows of a batch for which ``mask`` is true, and drop ``dropped_columns``."""
+    names = [name for name in batch.schema.names if name not in dropped_columns]
+    if not names:
+        return without_columns(mask.true_count)
+    return filter_batch(batch if len(names) == batch.num_columns else batch.select(names), mask)
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """Create a batch of ``rows`` rows that has no columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

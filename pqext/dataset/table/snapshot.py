@@ -1,0 +1,67 @@
+"""Snapshots of tables: the files of one version of a Delta or Iceberg table, and what its log states about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pqext.core.base.lazy_imports import load_service
+from pqext.dataset.table.partitions import Partitions
+
+if TYPE_CHECKING:
+    from pqext.dataset.files.file_set import TableView
+    from pqext.dataset.skipping import Skipping
+
+_SCHEMES = ("delta:", "iceberg:")
+_CLASSES = (("deltalake", "DeltaTable"), ("pyiceberg", "Table"))
+"""Package and class name of the tables of other libraries, which are recognised without importing these."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableSnapshot:
+    """One version of a table: its schema, its files, and the facts in its log.
+
+    ``schema`` has all columns. ``constants`` has those that have one value per file, and ``values`` contains these
+    values by file name and column.
+    """
+
+    name: str
+    schema: pa.Schema
+    files: tuple[Any, ...]
+    constants: pa.Schema
+    values: Mapping[str, Mapping[str, Any]]
+    statistics: Skipping | None
+    """Prunes files by the statistics in the log."""
+    view: TableView | None
+    """Renames columns and excludes deleted rows."""
+
+    @property
+    def partitions(self) -> Partitions:
+        """The constant columns as partition columns."""
+        return Partitions(None, self.constants, stated=self.values)
+
+
+def is_table(source: Any) -> bool:
+    """Return whether ``source`` is a table: a ``delta:`` or ``iceberg:`` name, or an object of their libraries."""
+    if isinstance(source, str):
+        return source.startswith(_SCHEMES)
+    return any(
+        each.__module__.partition(".")[0] == package and each.__name__ == name
+        for each in type(source).__mro__
+        for package, name in _CLASSES
+    )
+
+
+def open_snapshot(
+    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
+) -> TableSnapshot:
+    """Open a version of a table, or its version at ``timestamp``; the current version by default.
+
+    Raises ``ImportError`` if the library of the table format is not installed.
+    """
+    snapshot: TableSnapshot = load_service("open_table")(source, version, timestamp, storage_options)
+    return snapshot
