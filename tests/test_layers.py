@@ -79,6 +79,8 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(SPARK_LAYERS)
     },
     "pqext.skipping": DATASET | SKIPPING | {"pqext.table_metrics"},
+    "pqext.tables": DATASET | {"pqext.table_metrics", "pqext.tables", "pqext.tables.delta"},
+    "pqext.tables.delta": DATASET | {"pqext.table_metrics", "pqext.tables"},
     **{
         f"pqext.skipping.{name}": DATASET | {f"pqext.skipping.{below}" for below in SKIPPING_LAYERS[:position]}
         for position, name in enumerate(SKIPPING_LAYERS)
@@ -98,7 +100,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET
-    | {"pqext.inspection", "pqext.recovery", "pqext.skipping", "pqext.spark", "pqext.table_metrics"}
+    | {"pqext.inspection", "pqext.recovery", "pqext.skipping", "pqext.spark", "pqext.table_metrics", "pqext.tables"}
     | {"pqext.verification"},
 }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
@@ -261,7 +262,7 @@ def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
 def _is_encoded_text(chunk: ColumnChunk) -> bool:
     """Return whether a chunk of a top-level column of strings or binary has a dictionary."""
     is_text = chunk.node.physical_type == Type.BYTE_ARRAY and len(chunk.node.path) == 1
-    return is_text and chunk.is_dictionary_encoded
+    return is_text and not DICTIONARY_ENCODINGS.isdisjoint(chunk.metadata.encodings)
 
 
 def _null_count(chunk: ColumnChunk) -> int | None:

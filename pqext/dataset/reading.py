@@ -18,12 +18,12 @@ from pqext.dataset.files.file_set import FileSet, OnInvalid
 from pqext.dataset.files.sources import find_sources, locate_sources
 from pqext.dataset.files.summaries import expand_summaries
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.planning.projection import parse_columns
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.scan import Scan
 from pqext.dataset.scan_request import ScanRequest, SchemaRule
 from pqext.dataset.skipping import Skipping, skipping_of
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes, partitions_of
-from pqext.dataset.table.snapshot import TableSnapshot, is_table, open_snapshot
+from pqext.dataset.table_snapshot import TableSnapshot, is_table, open_snapshot
 from pqext.geo.frames import active_geometry, bounds_of, geometry_columns, geoparquet_columns, require_geopandas
 from pqext.variant.timezones import DEFAULT, find_timezone
 
@@ -63,8 +63,7 @@ def scan(
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
             folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
             ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
-            these. Or one table: a ``deltalake.DeltaTable``, a ``pyiceberg`` table, ``"delta:PATH_OR_URL"`` or
-            ``"iceberg:CATALOG.NAMESPACE.TABLE"``; see :mod:`pqext.tables`.
+            these. Or one table: a ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``; see :mod:`pqext.tables`.
         columns: Top-level names, dotted paths or SQL text such as ``"price * 2 as twice"``, as in :meth:`Scan.select`;
             None for all. A value inside a VARIANT becomes a separate column by
             ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
@@ -97,8 +96,8 @@ def scan(
         ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, including files
             that the table has removed. By default such a folder is an error; individually named files of the table are
             read.
-        version: The version of a Delta table, or the snapshot id of an Iceberg table, by default the current one.
-        timestamp: The time for which to read a table, as ISO 8601 text or a datetime with a time zone.
+        version: The version of a table, by default the current one.
+        timestamp: The time of the table version to read, as ISO 8601 text or a datetime with a time zone.
         timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
             an offset (``"+02:00"``): casts of text without a zone, dates and timestamps without a time zone to
             instants, and of instants to text, dates, times and timestamps without a time zone.
@@ -162,8 +161,8 @@ def scan(
 
 
 def _scan_table(
-    snapshot: TableSnapshot, chosen: Sequence[Any] | None, filter: Filter, schema: SchemaRule, files: FileSet,
-    included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
+    snapshot: TableSnapshot, chosen: tuple[str | ComputedColumn, ...] | None, filter: Filter, schema: SchemaRule,
+    files: FileSet, included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
 ) -> Scan:
     """Create a scan of a table. Its schema determines the columns unless a schema is passed."""
     partitions = snapshot.partitions
@@ -172,7 +171,7 @@ def _scan_table(
         partitions = partitions.cast(schema)
     if any(name is not None for name in included_columns):
         partitions = partitions.add_columns(*included_columns)
-    columns = chosen if chosen is not None else tuple(rule.names)
+    columns: tuple[str | ComputedColumn, ...] = tuple(rule.names) if chosen is None else chosen
     statistics = snapshot.statistics if rule is snapshot.schema else None
     columns = expand_columns(columns, lambda: Scan(ScanRequest(files, None, None, partitions, rule)).schema)
     columns = tuple(dict.fromkeys([*columns, *(name for name in included_columns if name is not None)]))

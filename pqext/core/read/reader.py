@@ -46,11 +46,11 @@ from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_r
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.stored_schema import KEY, StoredSchema
-from pqext.core.schema.arrow_schema.strings import strings_as
+from pqext.core.schema.arrow_schema.strings import has_dictionary_in, strings_as
 from pqext.core.schema.key_value_types import iter_valid_pairs
 from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
-from pqext.core.schema.shape import LeafShape, Shape
+from pqext.core.schema.shape import Shape
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 
@@ -305,7 +305,7 @@ class ParquetFile(SuggestionMixin):
         """
         is_numbers = isinstance(rows, np.ndarray)
         chosen = [(row_group, rows)] if is_numbers else self._select_row_groups(None, {row_group: rows})
-        is_encoded = partial(_has_dictionary, self.row_groups[row_group])
+        is_encoded = has_dictionary_in(self.row_groups[row_group])
         with self._errors_name_path():
             shapes = self.select(columns)
             if dictionary_columns:
@@ -367,7 +367,7 @@ class ParquetFile(SuggestionMixin):
         """
         bare = shape.strip_annotations(top)
         if as_dictionaries:
-            bare = strings_as(bare, "dictionary", partial(_has_dictionary, self.row_groups[row_group]))
+            bare = strings_as(bare, "dictionary", has_dictionary_in(self.row_groups[row_group]))
         shapes = (bare,)
         with self._errors_name_path():
             arrow_schema = self._arrow_schema(shapes)
@@ -446,7 +446,3 @@ open = ParquetFile
 """Name that :mod:`pqext` exports."""
 
 _Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]  # row group, and ranges or numbers of rows, or None for all
-
-
-def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
-    return group.chunk(leaf.node).is_dictionary_encoded

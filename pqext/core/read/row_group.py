@@ -15,7 +15,6 @@ from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.structure_lookup import Location, bounds_at, bytes_at, trusted_bounds
 from pqext.core.format import metadata as structures
 from pqext.core.format.created_by import UNCOUNTED_BYTES, counts_dictionary_header
-from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.framing import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
@@ -179,11 +178,6 @@ class ColumnChunk:
     def has_dictionary(self) -> bool:
         """Whether the metadata declares a dictionary page."""
         return self.metadata.dictionary_page_offset is not None
-
-    @property
-    def is_dictionary_encoded(self) -> bool:
-        """Whether any pages are dictionary-encoded."""
-        return not DICTIONARY_ENCODINGS.isdisjoint(self.metadata.encodings)
 
     @property
     def has_column_index(self) -> bool:

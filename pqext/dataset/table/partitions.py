@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -21,32 +21,23 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import escape_text
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types.arrow_compute import cast_exactly
-from pqext.dataset.evaluation.evaluate import evaluate, value_of
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
     And,
-    Arithmetic,
-    Cast,
     Column,
-    Constant,
     Expression,
-    IsNotNull,
-    IsNull,
-    Not,
-    OneOperand,
     Operand,
     Or,
-    Relation,
     VariantField,
     all_of,
     any_of,
-    bases,
     literal_text,
     operand_column,
-    relation,
 )
 from pqext.dataset.expressions.visitors import normal, operands, paths
 from pqext.dataset.files.sources import common_root, folder_of, source_name
 from pqext.dataset.table.conformance import nulls
+from pqext.dataset.table.substitution import substitute
 
 Partitioning = Literal["hive"] | None
 
@@ -412,41 +403,3 @@ def _remaining_filter(
     value = values.column(name)[row].as_py()
     shown = "null" if value is None else literal_text(value)
     return RemainingFilter(None, f"{expression} is true for no row: by its folders {escape_text(name)} is {shown}")
-
-
-def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
-    """Replace the partition columns in a leaf with their values in ``row``.
-
-    Return the new condition, or its result, True, False or None for null, if the values determine the result.
-    """
-    if isinstance(leaf, Not):
-        inner = substitute(leaf.operand, row)
-        return Not(inner) if isinstance(inner, Expression) else None if inner is None else not inner
-    if isinstance(leaf, Relation):
-        left, right = _fold_constants(leaf.left, row), _fold_constants(leaf.right, row)
-        return None if left is None or right is None else relation(left, leaf.operator, right)
-    made = _fold_constants(leaf.operand, row) if isinstance(leaf, OneOperand) else None
-    if not isinstance(leaf, OneOperand) or made is None:
-        return True if isinstance(leaf, IsNull) else False if isinstance(leaf, IsNotNull) else None
-    return leaf if made is leaf.operand else replace(leaf, operand=made)
-
-
-def reads(operand: Operand, names: Collection[str]) -> bool:
-    """Return whether an operand uses at least one column, and only columns in ``names``."""
-    result = bases(operand)
-    return bool(result) and all(operand_column(base).path[0] in names for base in result)
-
-
-def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
-    """Replace values computed only from ``row`` with constants. Return None if the operand is null."""
-    if reads(operand, row.schema.names):
-        (result,) = value_of(operand, row)
-        return Constant(result) if result.is_valid else None
-    match operand:
-        case Arithmetic():
-            sides = tuple(_fold_constants(item, row) for item in operand.operands)
-            return None if any(side is None for side in sides) else Arithmetic(operand.operator, sides)
-        case Cast():
-            inner = _fold_constants(operand.operand, row)
-            return None if inner is None else Cast(inner, operand.type, operand.timezone)
-    return operand

@@ -9,10 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Type
 from pqext.core.options.read_write import StringForm
 from pqext.core.schema.annotations import EXTENSION_NAME
 from pqext.core.schema.arrow_schema.types import has_narrow_indices
+from pqext.core.schema.facts import RowGroupDescription
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 
@@ -37,6 +39,11 @@ def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[Lea
     metadata = None if shape.original is None else shape.original.metadata
     field = pa.field("", requested, metadata=metadata)
     return replace(shape, original=field, encoded=string_type == "dictionary", viewed=string_type == "view")
+
+
+def has_dictionary_in(group: RowGroupDescription) -> Callable[[LeafShape], bool]:
+    """Return a function that tests whether the chunk of a leaf in ``group`` has dictionary-encoded pages."""
+    return lambda leaf: not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).encodings)
 
 
 _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}

@@ -1,0 +1,219 @@
+"""Statistics of data files in the log of a Delta table.
+
+Spec: Delta Transaction Log Protocol, "Per-file Statistics". Timestamps are truncated to milliseconds. Writers in Rust
+store decimals as doubles, so bounds of decimals are widened by the rounding of a double.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import GeospatialStatistics
+from pqext.core.format.predicate import Bounds, Value
+from pqext.core.io.sources.locations import list_files, open_source
+from pqext.core.read.reader import ParquetFile
+from pqext.dataset.files.sources import source_name
+from pqext.tables.renaming import TableField
+from pqext.tables.variant_paths import PathRange, path_ranges
+
+_MILLISECOND = 1_000_000
+_ROUNDING = Decimal("1e-15")
+_LOG_FILE = re.compile(r"(\d{20})\.(json|checkpoint(?:\..+)?\.parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaLogStatistics:
+    """Statistics of the file in ``row`` of ``columns``."""
+
+    columns: _LogColumns
+    row: int
+
+    @staticmethod
+    def by_file(
+        actions: pa.Table, names: Sequence[str], fields: Mapping[int | str, TableField], texts: VariantTexts
+    ) -> dict[str, DeltaLogStatistics]:
+        """Return the statistics of all files by name; ``actions`` are the ``add`` actions, one per name."""
+        columns = _LogColumns(actions, fields, texts)
+        return {name: DeltaLogStatistics(columns, row) for row, name in enumerate(names)}
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of rows, including deleted ones."""
+        rows: int | None = self.columns.num_rows[self.row]
+        return rows
+
+    def bounds(self, path: tuple[str, ...]) -> Bounds:
+        """Return the bounds of a column."""
+        return self.columns.bounds(path)[self.row]
+
+    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths of a VARIANT column."""
+        return self.columns.variant_ranges(self.row, path)
+
+    def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
+        """Return None, because Delta has no geometry columns."""
+        return None
+
+
+@dataclass(frozen=True)
+class _LogColumns:
+    """Columns of the ``add`` actions of a table version, converted when a filter needs them."""
+
+    actions: pa.Table
+    fields: Mapping[int | str, TableField]
+    texts: VariantTexts
+    _bounds: dict[tuple[str, ...], list[Bounds]] = field(default_factory=dict)
+
+    @cached_property
+    def num_rows(self) -> list[int | None]:
+        """Number of rows of each file."""
+        rows: list[int | None] = self.actions["num_records"].to_pylist()
+        return rows
+
+    def bounds(self, path: tuple[str, ...]) -> list[Bounds]:
+        """Return the bounds of a column in each file."""
+        known = self._bounds.get(path)
+        if known is None:
+            known = self._bounds[path] = self._read_bounds(path)
+        return known
+
+    def _read_bounds(self, path: tuple[str, ...]) -> list[Bounds]:
+        stored = self._stored_path(path)
+        low, high, nulls = (self._column(name, stored) for name in ("min", "max", "null_count"))
+        count = self.actions.num_rows
+        lows = [None] * count if low is None else _comparable(low, upper=False)
+        highs = [None] * count if high is None else _comparable(high, upper=True)
+        null_counts = [None] * count if nulls is None else nulls.to_pylist()
+        has_nan = None if low is None or pa.types.is_floating(low.type) else False
+        return [
+            Bounds(minimum, maximum, null_count, rows, has_nan)
+            for minimum, maximum, null_count, rows in zip(lows, highs, null_counts, self.num_rows, strict=True)
+        ]
+
+    def _stored_path(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the path by which statistics refer to a column of the table."""
+        result, fields = [], self.fields
+        for name in path:
+            key, found = next((key, one) for key, one in fields.items() if one.name == name)
+            result.append(str(key))
+            fields = found.children
+        return tuple(result)
+
+    def _column(self, name: str, path: tuple[str, ...]) -> pa.Array | None:
+        """Return a column of statistics; None if the log has none."""
+        if name not in self.actions.column_names:
+            return None
+        column = self.actions[name].combine_chunks()
+        for step in path:
+            if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
+                return None
+            column = column.flatten()[column.type.get_field_index(step)]
+        return None if pa.types.is_struct(column.type) else column
+
+    def variant_ranges(self, row: int, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths of a VARIANT column in the file of ``row``."""
+        statistics = self.texts.by_path.get(self.actions["path"][row].as_py())
+        if statistics is None:
+            return {}
+        low, high = (statistics.get(name) for name in ("minValues", "maxValues"))
+        for step in self._stored_path(path):
+            low, high = (part.get(step) if isinstance(part, dict) else None for part in (low, high))
+        is_text = isinstance(low, str) and isinstance(high, str)
+        return path_ranges(low, high) if is_text else {}
+
+
+def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
+    """Convert bounds to comparison form, widened by what the log rounds."""
+    types, type = pa.types, values.type
+    if types.is_timestamp(type):
+        more = _MILLISECOND if upper else 0  # the log truncates to milliseconds
+        stored = values.cast(pa.timestamp("us", type.tz)).cast(pa.int64()).to_pylist()
+        return [None if value is None else value * 1_000 + more for value in stored]
+    if types.is_date(type):
+        days: list[Value | None] = values.cast(pa.int32()).to_pylist()
+        return days
+    converted = values.to_pylist()
+    if types.is_string(type) or types.is_large_string(type) or types.is_string_view(type):
+        return [None if value is None else value.encode() for value in converted]
+    if types.is_decimal(type):
+        return [None if value is None else _widen(value, type.scale, upper=upper) for value in converted]
+    if types.is_floating(type):
+        return [None if value is None or value != value else value for value in converted]
+    return converted if types.is_integer(type) or types.is_boolean(type) else [None] * len(converted)
+
+
+def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:
+    """Move a bound outward by the rounding of a double, if its digits exceed the precision of doubles."""
+    if len(value.as_tuple().digits) <= 15:
+        return value
+    margin = abs(value) * _ROUNDING + Decimal(1).scaleb(-scale)
+    return value + margin if upper else value - margin
+
+
+@dataclass(frozen=True)
+class VariantTexts:
+    """Statistics that ``deltalake`` does not return: those of VARIANT columns, from the text in the log.
+
+    ``uri`` and ``version`` are those of the table. The texts are looked up by the path of a file, so a file without a
+    text has no statistics.
+    """
+
+    uri: str
+    version: int
+    storage_options: Mapping[str, Any] | None
+
+    @cached_property
+    def by_path(self) -> dict[str, Mapping[str, Any]]:
+        """Statistics of each file that the log adds, by its path in the log; empty if the log cannot be read."""
+        found: dict[str, Mapping[str, Any]] = {}
+        try:
+            for path, text in self._texts():
+                statistics = json.loads(text)
+                if isinstance(statistics, dict):
+                    found[path] = statistics
+        except (OSError, ParquetError, ValueError, KeyError, TypeError):
+            return {}
+        return found
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the path and the statistics of each ``add`` action, from the last checkpoint and the commits after."""
+        logs = [(int(match[1]), match[2], file) for file, match in self._log_files() if int(match[1]) <= self.version]
+        checkpoints = [number for number, kind, _ in logs if kind != "json"]
+        first = max(checkpoints, default=-1)
+        for number, kind, file in sorted(logs, key=lambda one: (one[0], one[1] == "json")):
+            if kind != "json" and number == first:
+                with ParquetFile(file) as checkpoint:
+                    adds = checkpoint.read(["add.path", "add.stats"])["add"].combine_chunks().drop_null()
+                yield from (
+                    (item["path"], item["stats"]) for item in adds.to_pylist() if item["path"] and item["stats"]
+                )
+            elif kind == "json" and number > first:
+                with open_source(file) as source:
+                    lines = bytes(source.read(0, source.size)).splitlines()
+                for line in lines:
+                    add = json.loads(line).get("add") if line.startswith(b'{"add"') or b'"add"' in line else None
+                    if add and add.get("stats"):
+                        yield add["path"], add["stats"]
+
+    def _log_files(self) -> Iterator[tuple[Any, re.Match[str]]]:
+        uri = urlsplit(self.uri.rstrip("/") + "/_delta_log")
+        path = unquote(uri.path)
+        if uri.scheme == "file":
+            files: list[Any] = [os.path.join(path, name) for name in os.listdir(path)]
+        else:
+            files = list(list_files(f"{uri.scheme}://{uri.netloc}{path}", None, self.storage_options))
+        for file in files:
+            match = _LOG_FILE.fullmatch(source_name(file).rpartition("/")[2])
+            if match is not None:
+                yield file, match

@@ -1,0 +1,80 @@
+"""Convert the schema of a Delta table to Arrow, with the names and ids of its columns in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.tables.renaming import TableField
+from pqext.variant.types import variant_field
+
+_TYPES: Mapping[str, pa.DataType] = {
+    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),
+    "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "binary": pa.binary(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"), "void": pa.null(),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_ID = "delta.columnMapping.id"
+
+
+def arrow_schema(struct: Mapping[str, Any]) -> pa.Schema:
+    """Convert the JSON of a table's schema. Raises ``UnsupportedError`` for an unknown type."""
+    return pa.schema([_field(member) for member in struct["fields"]])
+
+
+def _field(member: Mapping[str, Any]) -> pa.Field:
+    name, nullable = member["name"], member.get("nullable", True)
+    if member["type"] == "variant":
+        return variant_field(name, nullable)
+    return pa.field(name, _type(member["type"], name), nullable=nullable)
+
+
+def _type(type: Any, name: str) -> pa.DataType:
+    if isinstance(type, str):
+        if type in _TYPES:
+            return _TYPES[type]
+        decimal = _DECIMAL.fullmatch(type)
+        if decimal is not None:
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    elif type["type"] == "struct":
+        return pa.struct([_field(member) for member in type["fields"]])
+    elif type["type"] == "array":
+        return pa.list_(_field({"name": "element", "type": type["elementType"], "nullable": type["containsNull"]}))
+    elif type["type"] == "map":
+        key = _field({"name": "key", "type": type["keyType"], "nullable": False})
+        return pa.map_(key, _field({"name": "value", "type": type["valueType"], "nullable": type["valueContainsNull"]}))
+    raise UnsupportedError(f"column {name!r} has the Delta type {type!r}, which is unknown", feature="Delta types")
+
+
+def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, TableField]:
+    """Return the fields by their key in files: the id with the column mapping mode ``id``, otherwise the name."""
+    return dict(_mapped(member, _key_by(mode)) for member in struct["fields"])
+
+
+def _key_by(mode: str) -> Callable[[Mapping[str, Any]], int | str]:
+    def key(member: Mapping[str, Any]) -> int | str:
+        metadata = member.get("metadata", {})
+        result: int | str = metadata[_ID] if mode == "id" else metadata.get(_PHYSICAL_NAME, member["name"])
+        return result
+
+    return key
+
+
+def _mapped(
+    member: Mapping[str, Any], key: Callable[[Mapping[str, Any]], int | str]
+) -> tuple[int | str, TableField]:
+    return key(member), TableField(member["name"], _children(member["type"], key))
+
+
+def _children(type: Any, key: Callable[[Mapping[str, Any]], int | str]) -> dict[int | str, TableField]:
+    if isinstance(type, str):
+        return {}
+    if type["type"] == "struct":
+        return dict(_mapped(member, key) for member in type["fields"])
+    parts = {"element": "elementType"} if type["type"] == "array" else {"key": "keyType", "value": "valueType"}
+    return {name: TableField(name, _children(type[member], key)) for name, member in parts.items()}

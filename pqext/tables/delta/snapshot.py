@@ -1,0 +1,123 @@
+"""Open a version of a Delta table: its files and schema from the log, as ``deltalake`` reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.suggestions import join_names
+from pqext.core.io.sources.locations import locate
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.tables.delta.log_statistics import DeltaLogStatistics, VariantTexts
+from pqext.tables.delta.schemas import arrow_schema, mapped_fields
+from pqext.tables.log_statistics import LogStatistics
+from pqext.tables.renaming import Renaming
+from pqext.tables.table_view import FileView
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+READER_FEATURES = frozenset({
+    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType",
+    "variantType-preview", "variantShredding", "variantShredding-preview", "typeWidening", "typeWidening-preview",
+})
+"""Table features that a scan supports."""
+
+
+def open_delta(
+    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
+) -> TableSnapshot:
+    """Open a version of the Delta table at a path or URL, or of a ``DeltaTable``.
+
+    Raises ``FileNotFoundError`` if there is no table or no such version, and ``UnsupportedError`` if the table requires
+    a feature that is not supported.
+    """
+    table = load_table(source, version, timestamp, storage_options)
+    name = f"delta:{redact_uri(table.table_uri)}"
+    check_features(table, name)
+    struct = json.loads(table.schema().to_json())
+    schema = arrow_schema(struct)
+    mode = table.metadata().configuration.get("delta.columnMapping.mode") or "none"
+    partition_columns = table.metadata().partition_columns
+    actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
+    files = tuple(file_location(table.table_uri, path, storage_options) for path in actions["path"].to_pylist())
+    names = [*map(source_name, files)]
+    stated = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
+    fields = mapped_fields(struct, "name" if mode == "none" else mode)
+    texts = VariantTexts(table.table_uri, table.version(), storage_options)
+    statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts)
+    deleted = _deleted_rows(table, storage_options)
+    return TableSnapshot(
+        name, schema, files,
+        constants=pa.schema([schema.field(column) for column in partition_columns]),
+        values=dict(zip(names, stated, strict=True)),
+        statistics=LogStatistics(schema, statistics),
+        view=FileView(None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
+    )
+
+
+def load_table(
+    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
+) -> DeltaTable:
+    """Load a table with ``deltalake``. A ``DeltaTable`` is loaded again if another version is requested."""
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+    except ImportError:
+        raise ImportError("Delta tables need deltalake: pip install 'pqext[delta]'") from None
+    if isinstance(source, DeltaTable):
+        if version is None and timestamp is None:
+            return source
+        source = source.table_uri
+    try:
+        table = DeltaTable(source, version=version, storage_options=dict(storage_options or {}) or None)
+        if timestamp is not None:
+            table.load_as_version(timestamp)
+    except TableNotFoundError:
+        raise FileNotFoundError(f"delta:{redact_uri(str(source))} is not a Delta table") from None
+    except (DeltaError, OSError) as error:
+        wanted = f"version {version}" if version is not None else f"the version of {timestamp}"
+        request = "the table" if version is None and timestamp is None else wanted
+        raise CorruptFileError(
+            f"{request} cannot be opened: {redact_uri(str(error))}", path=f"delta:{redact_uri(str(source))}"
+        ) from None
+    return table
+
+
+def check_features(table: DeltaTable, name: str) -> None:
+    """Raise ``UnsupportedError`` if reading the table requires a feature that is not supported."""
+    unknown = sorted(set(table.protocol().reader_features or ()) - READER_FEATURES)
+    if unknown:
+        raise UnsupportedError(
+            f"the table requires the reader features {join_names(unknown)}", feature="Delta table features", path=name
+        )
+
+
+def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] | None) -> Any:
+    """Resolve the path of a file in the log, an encoded URI relative to the table."""
+    uri = urlsplit(urljoin(table_uri, path))
+    decoded = unquote(uri.path)
+    return locate(decoded if uri.scheme == "file" else f"{uri.scheme}://{uri.netloc}{decoded}", None, storage_options)
+
+
+def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> dict[str, NDArray[np.int64]]:
+    """Return the deleted rows of each file that has a deletion vector, by file name."""
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return {}
+    deleted = {}
+    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+        for path, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
+            place = file_location(table.table_uri, path.as_py(), storage_options)
+            flags = kept.values.to_numpy(zero_copy_only=False)
+            deleted[source_name(place)] = np.flatnonzero(~flags).astype(np.int64)
+    return deleted

@@ -1,0 +1,206 @@
+"""Prune the files of a table by the statistics in its log, before a footer is opened.
+
+The statistics of a file are facts like those of a row group, so the rules that prune row groups prune files too. The
+columns are those of an empty template file with the table's schema, whose VARIANT columns are shredded by the paths
+that have bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import GeospatialStatistics
+from pqext.core.format.predicate import Bounds
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.write.writer import write_table
+from pqext.dataset.expressions import Expression
+from pqext.dataset.expressions.visitors import paths
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.pruning.binding import Bound, bind
+from pqext.dataset.pruning.row_groups import proof, row_group_may_match
+from pqext.tables.variant_paths import PathRange, shredding_of
+
+if TYPE_CHECKING:
+    from pqext.core.schema.facts import LeafFacts
+
+UNKNOWN = Bounds(has_nan=None)
+_REASONS = 100
+"""Number of pruned files whose reasons are stated in full."""
+
+
+class FileStatistics(Protocol):
+    """Statistics of one data file in the log of a table."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of rows, including deleted ones."""
+
+    def bounds(self, path: tuple[str, ...]) -> Bounds:
+        """Return the bounds of a column, in the type of the table."""
+
+    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths of a VARIANT column."""
+
+    def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
+        """Return the box of a geometry column."""
+
+
+class LogStatistics:
+    """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table."""
+
+    def __init__(self, schema: pa.Schema, files: Mapping[str, FileStatistics]) -> None:
+        self._schema = schema
+        self._files = files
+
+    def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
+        """Return for each file the reason that no row matches ``filter``; None if a row may match."""
+        names = {path[0] for path in paths(filter)}
+        needed = pa.schema([field for field in self._schema if field.name in names])
+        variants = [field.name for field in needed if _is_variant(field)]
+        bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
+        reasons: list[str | None] = []
+        stated = 0
+        for source in sources:
+            statistics = self._files.get(source_name(source))
+            if statistics is None or not statistics.num_rows:
+                reasons.append(None)
+                continue
+            ranges = {name: statistics.variant_ranges((name,)) for name in variants}
+            layout = tuple((name, *((path, one.type) for path, one in ranges[name].items())) for name in variants)
+            if layout not in bound_filters:
+                bound_filters[layout] = _bind(filter, needed, ranges)
+            schema, bound = bound_filters[layout]
+            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges)
+            if bound is None or row_group_may_match(bound, facts):
+                reasons.append(None)
+                continue
+            stated += 1
+            found = proof(bound, facts) if stated <= _REASONS else None
+            reasons.append(f"{filter} is true for no row" if found is None else found.reason)
+        return reasons
+
+
+def _bind(
+    filter: Expression, schema: pa.Schema, ranges: Mapping[str, Mapping[tuple[str, ...], PathRange]]
+) -> tuple[Schema, Bound | None]:
+    """Bind a filter to the template of ``schema``, whose VARIANT columns are shredded by the paths of ``ranges``."""
+    shredding = {
+        name: spec
+        for name, paths in ranges.items()
+        if (spec := shredding_of({path: one.type for path, one in paths.items()})) is not None
+    }
+    template = _template(schema, tuple(shredding.items()))
+    try:
+        return template, bind(filter, template)
+    except (ParquetError, ValueError, TypeError):  # the files report the error
+        return template, None
+
+
+@lru_cache(maxsize=64)
+def _template(schema: pa.Schema, shredding: tuple[tuple[str, pa.DataType], ...]) -> Schema:
+    """Return the Parquet schema of a file with the columns of ``schema``."""
+    sink = BytesIO()
+    write_table(schema.empty_table(), sink, shredding=dict(shredding))
+    with ParquetFile(sink.getvalue()) as file:
+        return file.schema
+
+
+def _is_variant(field: pa.Field) -> bool:
+    return (field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant"
+
+
+@dataclass(frozen=True, slots=True)
+class _FileFacts:
+    """A file as one row group of the template's ``schema``."""
+
+    schema: Schema
+    statistics: FileStatistics
+    num_rows: int
+    ranges: Mapping[str, Mapping[tuple[str, ...], PathRange]]
+
+    index = 0
+    trust_statistics = True
+
+    def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
+        """Return the facts about a leaf of the template."""
+        if isinstance(leaf, str):
+            found = self.schema.find(leaf)
+            assert found is not None
+            leaf = found
+        return _LeafFacts(self.schema.leaves[leaf] if isinstance(leaf, int) else leaf, self)
+
+    def bounds(self, leaf: SchemaNode) -> Bounds:
+        """Return the bounds of a leaf's values."""
+        ranges = self.ranges.get(leaf.path[0])
+        if ranges is None:
+            return UNKNOWN if leaf.max_repetition_level else self.statistics.bounds(leaf.path)
+        if leaf.path[1:] == ("metadata",):
+            return self.statistics.bounds(leaf.path[:1])
+        # The column of $.a.b is typed_value.a.typed_value.b.typed_value.
+        found = ranges.get(leaf.path[2:-1:2])
+        if found is None:
+            return UNKNOWN
+        if leaf.name == "typed_value":
+            return found.bounds
+        return Bounds(null_count=self.num_rows, num_values=self.num_rows)
+
+    def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
+        """Return 0, because the sizes of columns are unknown."""
+        return 0
+
+    def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
+        """Do nothing, because a log has no pages."""
+
+    def file_property(self, key: str) -> str | None:
+        """Return None, because the file's metadata is unknown."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _LeafFacts:
+    """Facts about one leaf of a file."""
+
+    node: SchemaNode
+    file: _FileFacts
+
+    row_group = 0
+    codec = 0
+    byte_range = (0, 0)
+    uncompressed_bytes = 0
+    pages = None
+    page_locations = None
+
+    @property
+    def num_values(self) -> int:
+        """Number of rows of the file."""
+        return self.file.num_rows
+
+    @property
+    def geospatial_statistics(self) -> GeospatialStatistics | None:
+        """Bounding box of the geometries; None if unknown."""
+        return self.file.statistics.box(self.node.path)
+
+    def bounds(self) -> Bounds:
+        """Return the bounds of the values."""
+        return self.file.bounds(self.node)
+
+    def may_contain(self, predicate: object) -> bool:
+        """Return True, because a log has no Bloom filters."""
+        return True
+
+    def ignore_corrupt(self, structure: str, error: ParquetError) -> None:
+        """Do nothing."""
+
+    def extension(self, owner: UUID) -> bytes | None:
+        """Return None, because a log has no extensions."""
+        return None
+

@@ -1,0 +1,44 @@
+"""Apply the column names and deleted rows of a table to its data files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.read.reader import ParquetFile
+from pqext.dataset.files.sources import source_name
+from pqext.tables.renaming import Renaming
+
+
+@dataclass(frozen=True)
+class FileView:
+    """View of the files of one table version.
+
+    ``deleted`` contains the ascending numbers of deleted rows by file name.
+    """
+
+    renaming: Renaming | None
+    deleted: Mapping[str, NDArray[np.int64]]
+
+    def apply(self, source: Any, file: ParquetFile) -> None:
+        """Rename the columns of ``file`` and exclude its deleted rows.
+
+        Raises ``UnsupportedError`` if corrupt pages are to be skipped, because rows could not be numbered then, and
+        ``CorruptFileError`` if the table deletes rows that the file does not have.
+        """
+        if self.renaming is not None:
+            file.rename_columns(self.renaming.schema(file.schema))
+        positions = self.deleted.get(source_name(source))
+        if positions is None or not len(positions):
+            return
+        if file.options.skips_corrupt:
+            raise UnsupportedError(
+                'the table has deleted rows of this file, which on_corrupt="skip" cannot find; remove the option',
+                feature="deleted rows in corrupt files",
+            )
+        file.delete_rows(positions)

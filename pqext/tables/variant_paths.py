@@ -1,0 +1,119 @@
+"""Decode the bounds of VARIANT paths that the logs of tables store.
+
+The bounds are objects whose keys are normalised JSON paths (:mod:`pqext.table_metrics.variant_bounds`). The columns of
+a template file, shredded by these paths, represent them, so that the rules of shredded columns prune files too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from pqext.core.base.errors import VariantError
+from pqext.core.format.predicate import Bounds, Value
+from pqext.table_metrics.variant_bounds import variant_bound
+from pqext.variant.access.path import parse
+from pqext.variant.binary_value import walk
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal
+
+_T = PrimitiveType
+_INTEGERS = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
+_DECIMALS = frozenset({_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16})
+_TYPES = {
+    _T.TRUE: pa.bool_(), _T.FALSE: pa.bool_(), _T.FLOAT: pa.float32(), _T.DOUBLE: pa.float64(), _T.DATE: pa.date32(),
+    _T.TIME_NTZ: pa.time64("us"), _T.TIMESTAMP: pa.timestamp("us", "UTC"), _T.TIMESTAMP_NTZ: pa.timestamp("us"),
+    _T.TIMESTAMP_NANOS: pa.timestamp("ns", "UTC"), _T.TIMESTAMP_NTZ_NANOS: pa.timestamp("ns"), _T.STRING: pa.string(),
+    _T.BINARY: pa.binary(), _T.UUID: pa.binary(16), **dict.fromkeys(_INTEGERS, pa.int64()),
+}
+_MICROSECONDS = frozenset({_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ})
+
+
+@dataclass(frozen=True, slots=True)
+class PathRange:
+    """Bounds of the values at a path of a VARIANT column, which all have the type ``type`` or are null."""
+
+    type: pa.DataType
+    bounds: Bounds
+
+
+def path_ranges(lower: bytes | str | None, upper: bytes | str | None) -> dict[tuple[str, ...], PathRange]:
+    """Decode the bounds of a VARIANT column: bytes of Iceberg, or Z85 text of Delta.
+
+    Paths without both bounds, and bounds of different types, are omitted, as is everything that cannot be decoded. NaN
+    may occur, because writers that copy the bounds of Parquet columns ignore it.
+    """
+    if lower is None or upper is None:
+        return {}
+    try:
+        low, high = (dict(_members(bound)) for bound in (lower, upper))
+    except (VariantError, ValueError, IndexError):
+        return {}
+    ranges = {}
+    for key, (low_type, minimum) in low.items():
+        high_type, maximum = high.get(key, (None, None))
+        if low_type != high_type or low_type is None:
+            continue
+        try:
+            path = parse(key)
+        except ValueError:
+            continue
+        if all(isinstance(step, str) for step in path):
+            has_nan = None if pa.types.is_floating(low_type) else False
+            ranges[tuple(map(str, path))] = PathRange(low_type, Bounds(minimum, maximum, has_nan=has_nan))
+    return ranges
+
+
+def _members(bound: bytes | str) -> Iterator[tuple[str, tuple[pa.DataType | None, Value | None]]]:
+    events = walk(variant_bound(bound))
+    first, _ = next(events)
+    if first != "{":
+        raise ValueError("bounds are an object")
+    for event, data in events:
+        if event == "]":
+            return
+        kind, value = next(events)
+        if not isinstance(kind, PrimitiveType):
+            raise ValueError("a bound is a primitive")
+        yield data, _comparable(kind, value)
+
+
+def _comparable(kind: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:
+    """Return the Arrow type and the comparison form of a bound; None for a null."""
+    if kind in _DECIMALS and isinstance(value, ScaledDecimal):
+        number = Decimal(value.unscaled).scaleb(-value.scale)
+        return (pa.decimal128(38, value.scale), number) if value.scale <= 38 else (None, None)
+    type = _TYPES.get(kind)
+    if isinstance(value, str):
+        return type, value.encode()
+    if isinstance(value, UUID):
+        return type, value.bytes
+    return type, value * 1_000 if kind in _MICROSECONDS else value
+
+
+def shredding_of(paths: Mapping[tuple[str, ...], pa.DataType]) -> Any:
+    """Return the shredding whose typed columns are ``paths``: a type, or types by name and field.
+
+    Returns None if there are no paths, or if a path is both a value and an object.
+    """
+    if () in paths:
+        return paths[()] if len(paths) == 1 else None
+    tree: dict[str, Any] = {}
+    for path, type in paths.items():
+        node = tree
+        for name in path[:-1]:
+            node = node.setdefault(name, {})
+            if not isinstance(node, dict):
+                return None
+        if path[-1] in node:
+            return None
+        node[path[-1]] = type
+    return _struct(tree) if tree else None
+
+
+def _struct(tree: Mapping[str, Any]) -> pa.DataType:
+    return pa.struct([(name, _struct(item) if isinstance(item, dict) else item) for name, item in tree.items()])
