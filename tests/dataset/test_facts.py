@@ -52,7 +52,7 @@ class Pages:
     def byte_range(self, page: int) -> tuple[int, int]:
         return self.places[page]
 
-    def matching(self, predicate: Predicate) -> list[int]:
+    def matching_pages(self, predicate: Predicate) -> list[int]:
         return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]
 
 
