@@ -134,7 +134,7 @@ LOWERED: dict[str, tuple[ModuleType, str, Callable[[int], object]]] = {
     "modules of a key": (modules, "INVOCATIONS_MAX", seal_often),
     "key material": (material, "MATERIAL_BYTES_MAX", load_material),
     "field names of variants": (
-        nested, "MOST_BYTES", lambda size: nested.take_bounded(pa.array([b"a"]), pa.array([0] * size))
+        nested, "MOST_BYTES", lambda size: nested.take_within_limit(pa.array([b"a"]), pa.array([0] * size))
     ),
     "elements of null lists": (arrays, "_MOST_FILLED", read_null_lists),
 }  # fmt: skip

@@ -128,14 +128,14 @@ class Columns:
         Raises:
             ValueError: If ``schemas`` contains another schema for ``column``.
         """
-        from pqext.variant.shredding.choice import shredding
+        from pqext.variant.shredding.choice import parse_shredding
         from pqext.variant.shredding.schema import Untyped
 
         schema = self.shredding.get(column)
         choice = schemas.get(column, "infer") if isinstance(schemas, Mapping) else schemas
         if schema is None:  # the writer rejects it and lists the columns
             return schemas
-        requested = shredding(Untyped() if choice is None else choice)
+        requested = parse_shredding(Untyped() if choice is None else choice)
         if requested.schema not in (None, schema):
             raise ValueError(
                 f"--shredding: column {escape_text(column)!r} is shredded as "

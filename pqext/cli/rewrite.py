@@ -236,7 +236,7 @@ def parse_shredding(texts: Sequence[str]) -> Any:
         ValueError: If a text is invalid, if a column has two schemas, or if a schema for all columns is combined with
             schemas for single columns.
     """
-    from pqext.variant.shredding.choice import shredding
+    from pqext.variant.shredding.choice import parse_shredding
 
     choices: dict[str, str | None] = {}
     for text in texts or ["infer"]:
@@ -249,7 +249,7 @@ def parse_shredding(texts: Sequence[str]) -> Any:
             choices[column] = None
             continue
         try:
-            shredding(choice)
+            parse_shredding(choice)
         except (ValueError, TypeError) as error:
             raise ValueError(f"--shredding: {error}") from None
         choices[column] = choice

@@ -22,7 +22,7 @@ from pqext.geo.frames import from_geopandas, geometry_columns
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import binary_chunks, holds_bytes
-from pqext.variant.coercion import without_views
+from pqext.variant.coercion import replace_views
 
 BATCH_ROWS = 1 << 16
 """Maximum number of rows that are processed together."""
@@ -144,7 +144,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 def _plain_type(type: pa.DataType) -> pa.DataType:
     if isinstance(type, pa.BaseExtensionType) or pa.types.is_list_view(type) or pa.types.is_large_list_view(type):
         return type
-    return without_views(type.value_type if pa.types.is_run_end_encoded(type) else type)
+    return replace_views(type.value_type if pa.types.is_run_end_encoded(type) else type)
 
 
 def _plain_table(table: pa.Table) -> pa.Table:

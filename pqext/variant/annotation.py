@@ -27,10 +27,10 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.variant import pruning
 from pqext.variant.pruning import VariantPredicate
-from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.choice import Shredding, parse_shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, schema_of_storage, storage_struct
-from pqext.variant.shredding.shredder import Coerce, normalise, shred
+from pqext.variant.shredding.shredder import Coerce, shred, to_storage_layout
 from pqext.variant.types import (
     is_shredded_type,
     is_variant_type,
@@ -49,13 +49,13 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class VariantStorage(Storage):
-    """Storage of a variant column: the schema of its storage struct, and how values are coerced to it."""
+    """Storage of a VARIANT column: its shredding schema, and how values are coerced to this schema."""
 
     coerce: Coerce
 
 
 class VariantHandler:
-    """Handler for VARIANT; see ``pqext.core.schema.annotations.AnnotationHandler``."""
+    """Handler of the VARIANT annotation; see ``pqext.core.schema.annotations.AnnotationHandler``."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
         """Return the variant field with its extension metadata, or, with ``options.shredded``, the storage struct.
@@ -69,7 +69,7 @@ class VariantHandler:
         except VariantError as error:
             error.locate(column=node.dotted_path)
             raise
-        if not _keeps_shredding(storage.type, options):
+        if not _reads_shredded(storage.type, options):
             marked = variant_field(node.name, storage.nullable)
             return marked.with_metadata({**(storage.metadata or {}), **marked.metadata})
         children = [metadata_field() if child.name == "metadata" else child for child in storage.type]
@@ -81,7 +81,7 @@ class VariantHandler:
         With ``options.strict``, ``VariantError`` is raised in both cases if columns of a row contradict each other, or
         a metadata dictionary is flagged as sorted but is not.
         """
-        retained = _keeps_shredding(storage.type, options)
+        retained = _reads_shredded(storage.type, options)
         try:
             if options.strict:
                 _check_sorted(storage)
@@ -92,7 +92,7 @@ class VariantHandler:
         if not retained:
             return whole
         field = self.arrow_field(node, pa.field(node.name, storage.type), options)
-        return _restore_marks(storage, field.type)
+        return _restore_field_metadata(storage, field.type)
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """Return the storage struct requested by option ``shredding``, or otherwise the array's current shredding."""
@@ -103,7 +103,7 @@ class VariantHandler:
         except VariantError as error:
             error.locate(column=path)
             raise
-        return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
+        return _create_storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
         """Return the storage struct of ``like``, with the shredding of the file.
@@ -119,11 +119,11 @@ class VariantHandler:
                 "remove the option, or rewrite the file with pqext.variant.reshred_file"
             )
         assert like.node.logical_type is not None
-        return _storage(field, schema, like.node.logical_type, chosen)
+        return _create_storage(field, schema, like.node.logical_type, chosen)
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return whether the schema must be inferred from data."""
-        return shredding(choice).schema is None
+        """Return whether the shredding schema must be inferred from data."""
+        return parse_shredding(choice).schema is None
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
@@ -141,7 +141,7 @@ class VariantHandler:
             except VariantError as error:
                 error.column = ".".join(filter(None, (field.name, error.column)))
                 raise
-            return normalise(array, schema)
+            return to_storage_layout(array, schema)
         if isinstance(schema, Untyped):
             return unshred(array)
         return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
@@ -150,7 +150,7 @@ class VariantHandler:
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
-        """Return no facts."""
+        """Return empty facts. Only the leaves of a VARIANT have statistics."""
         return ChunkFacts()
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
@@ -173,7 +173,10 @@ class VariantHandler:
         return questions.may_match(predicate, known)
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows that may match a :class:`VariantPredicate`, from the page indexes of its columns, or None."""
+        """Return the rows that may match a :class:`VariantPredicate`, from the page indexes of the columns on its path.
+
+        Returns None if all rows may match.
+        """
         return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 
 
@@ -194,11 +197,12 @@ def _require_variant_type(field: pa.Field, path: str, options: WriteOptions) -> 
 
 
 def _select_shredding(path: str, options: WriteOptions) -> Shredding | None:
+    """Return the shredding that the options request for a column; None if they request none."""
     spec = options.shredding.get(path)
-    return shredding(spec) if spec is not None else None
+    return parse_shredding(spec) if spec is not None else None
 
 
-def _storage(
+def _create_storage(
     field: pa.Field, schema: ShreddingSchema, logical: LogicalType, shredding: Shredding | None
 ) -> VariantStorage:
     marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
@@ -208,11 +212,12 @@ def _storage(
 _EXTENSION_KEYS = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
-def _keeps_shredding(type: pa.DataType, options: ReadOptions) -> bool:
+def _reads_shredded(type: pa.DataType, options: ReadOptions) -> bool:
+    """Return whether the options request the columns as stored, and the column is shredded."""
     return options.shredded and is_shredded_type(type)
 
 
-def _restore_marks(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
+def _restore_field_metadata(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
     """Return ``array`` with the field metadata of ``type``."""
     children = [array.field(i) for i in range(array.type.num_fields)]
     mask = array.is_null() if array.null_count else None
@@ -228,22 +233,23 @@ def check_node(node: SchemaNode, *, strict: bool = False) -> None:
     """
     metadata = node.child("metadata")
     if node.is_leaf or metadata is None or metadata.physical_type != Type.BYTE_ARRAY:
-        raise _error(node, "is annotated VARIANT but has no binary metadata", "shredding.layout.group")
+        raise _layout_error(node, "is annotated VARIANT but has no binary metadata", "shredding.layout.group")
     is_optional = metadata.repetition == FieldRepetitionType.OPTIONAL
     if metadata.repetition != FieldRepetitionType.REQUIRED and (strict or not is_optional):
-        raise _error(metadata, "must be required", "variant.group.metadata")
+        raise _layout_error(metadata, "must be required", "variant.group.metadata")
     for leaf in node.leaves():
         if leaf is metadata or leaf.name != "typed_value" or leaf.logical_type is None:
             continue
         time = leaf.logical_type.TIME
         if time is not None and time.isAdjustedToUTC:
-            raise _error(leaf, "is a time adjusted to UTC, which variants do not have", "shredding.types")
+            raise _layout_error(leaf, "is a time adjusted to UTC, which variants do not have", "shredding.types")
         if leaf.logical_name in ("ENUM", "JSON", "BSON"):
-            raise _error(leaf, f"is annotated {leaf.logical_name}; use STRING or no annotation", "shredding.types")
+            reason = f"is annotated {leaf.logical_name}; use STRING or no annotation"
+            raise _layout_error(leaf, reason, "shredding.types")
 
 
 def _check_sorted(storage: pa.StructArray) -> None:
-    """Raise ``VariantError`` for the first row whose metadata is flagged as sorted but is not sorted."""
+    """Raise ``VariantError`` for the first row whose metadata is unsorted although it is flagged as sorted."""
     rule = "variant.metadata.sorted"
     faults = find_faults(storage, max_depth=MAX_DEPTH)
     wrong = faults.filter(pc.equal(faults["rule"], rule)) if len(faults) else faults
@@ -252,7 +258,7 @@ def _check_sorted(storage: pa.StructArray) -> None:
         raise VariantError(first["message"], rule=rule, row=first["row"], offset=first["offset"])
 
 
-def _error(node: SchemaNode, reason: str, rule: str) -> VariantError:
+def _layout_error(node: SchemaNode, reason: str, rule: str) -> VariantError:
     error = VariantError(f"{node.name} {reason}", rule=rule)
     error.locate(column=node.dotted_path)
     return error

@@ -1,4 +1,4 @@
-"""Variant value as its two byte strings: the dictionary of field names, and iteration over the content."""
+"""Variant value as two byte strings, value and metadata: access to the dictionary of field names, and iteration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_ARRAY, _END, _START_OBJECT = "[", "]", "{"
 
 
 class Metadata:
-    """Decoded dictionary: ``names`` by field id, and ``is_sorted`` as flagged by the writer.
+    """Decoded metadata: the dictionary of field names, ``names``, by field id, and the flag ``is_sorted``.
 
     Raises :class:`~pqext.core.base.errors.VariantError` with the violated rule and the byte offset.
     """
@@ -57,7 +57,7 @@ class Metadata:
 
     @property
     def ranks(self) -> list[int]:
-        """Rank of each field id's name in byte order."""
+        """For each field id, the position of its name in the byte order of all names."""
         if self._ranks is None:
             in_order = sorted(range(len(self.names)), key=lambda i: self.names[i].encode("utf-8"))
             self._ranks = [0] * len(in_order)
@@ -73,7 +73,7 @@ class Metadata:
 
 
 def decode_metadata(data: bytes) -> Metadata:
-    """Decode ``data``. Metadata that many values share is decoded once."""
+    """Decode metadata. The result is cached, because many values share the same metadata."""
     return _decoded(data) if len(data) <= _SHORT else _decoded_long(data)
 
 
@@ -84,7 +84,7 @@ _decoded_long = lru_cache(maxsize=2)(Metadata)
 
 
 def encode_metadata(names: Iterable[str]) -> bytes:
-    """Encode a sorted dictionary of the distinct ``names``, with offsets as narrow as possible."""
+    """Encode a sorted dictionary of the distinct ``names``, with the narrowest possible offsets."""
     strings = sorted({name.encode("utf-8") for name in names})
     total = sum(map(len, strings))
     size = max(1, (max(total, len(strings)).bit_length() + 7) // 8)
@@ -98,7 +98,7 @@ def encode_metadata(names: Iterable[str]) -> bytes:
 
 
 class BinaryVariant:
-    """Variant value and the metadata that its field ids refer to, as bytes.
+    """Variant value as bytes, with the metadata that contains its field names.
 
     Base class of :class:`pqext.variant.Variant`.
     """
@@ -136,12 +136,12 @@ class BinaryVariant:
 Event = tuple[str | PrimitiveType, Any]
 
 
-def walk(variant: BinaryVariant, by_name: bool = False) -> Iterator[Event]:
+def walk(variant: BinaryVariant, sort_fields: bool = False) -> Iterator[Event]:
     """Yield the value as a flat sequence of events, without recursion.
 
     ``("{", n)`` and ``("[", n)`` start a container of n children, and ``("]", None)`` ends it. The value of a field
-    follows ``("", name)``. A primitive is its type and its data. With ``by_name``, fields are in the order of their
-    names even if the bytes are not.
+    follows ``("", name)``. A primitive is its type and its data. With ``sort_fields``, the fields of an object are in
+    the order of their names even if the bytes are not.
     """
     data = variant.value
     size = encoding.value_size(data, 0, len(data))
@@ -178,7 +178,7 @@ def walk(variant: BinaryVariant, by_name: bool = False) -> Iterator[Event]:
         if len(set(names)) != len(names):
             faults.fail(Fault.FAULT_FIELD_DUPLICATE, offset=start)
         fields: list[tuple[str | None, int, int]] = [(n, *place) for n, place in zip(names, places, strict=True)]
-        if by_name:
+        if sort_fields:
             # Compare ranks, because a name can be as long as the metadata and occur in every object.
             ranks = variant.dictionary.ranks
             fields = [field for _, field in sorted(zip(map(ranks.__getitem__, container.ids), fields, strict=True))]

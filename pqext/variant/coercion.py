@@ -1,4 +1,4 @@
-"""Convert array arguments to Arrow: from pandas, polars, lists, and the C data interface; and replace view layouts."""
+"""Convert array arguments to Arrow, from pandas, polars, lists and the C data interface, and replace view layouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return check_array(values)
     if isinstance(values, str | bytes | bytearray | memoryview):
-        hint = "; pqext.variant.read_json reads files" if _names_a_file(values) else ""
+        hint = "; pqext.variant.read_json reads files" if _is_file_name(values) else ""
         raise TypeError(f"expected {name}, not one {type(values).__name__}; put it into a list{hint}")
     values = with_arrow_types(values)
     try:
@@ -48,7 +48,8 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
     raise TypeError(f"expected {name}, not {type(values).__name__}{hint}")
 
 
-def _names_a_file(text: Any) -> bool:
+def _is_file_name(text: Any) -> bool:
+    """Return whether text looks like the name of a JSON file."""
     ends = (".json", ".jsonl", ".ndjson", ".gz", ".bz2", ".zst")
     return isinstance(text, str) and text.lower().endswith(ends)
 
@@ -89,41 +90,43 @@ def as_variants(values: Any) -> VariantLike:
     return as_arrow(values, "a variant array")
 
 
-def without_views(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` with large layouts instead of views, and with supported dictionaries of decimals."""
+def replace_views(type: pa.DataType) -> pa.DataType:
+    """Return ``type`` with large layouts instead of views, and with decimal128 as the values of decimal dictionaries.
+    """
     types = pa.types
     if type in _LARGE:
         return _LARGE[type]
     if types.is_struct(type):
-        return pa.struct([_plain_field(member) for member in type])
+        return pa.struct([_replace_views_in_field(member) for member in type])
     if types.is_map(type):
-        return pa.map_(_plain_field(type.key_field), _plain_field(type.item_field), type.keys_sorted)
+        key, item = _replace_views_in_field(type.key_field), _replace_views_in_field(type.item_field)
+        return pa.map_(key, item, type.keys_sorted)
     if types.is_fixed_size_list(type):
-        return pa.list_(_plain_field(type.value_field), type.list_size)
+        return pa.list_(_replace_views_in_field(type.value_field), type.list_size)
     if types.is_list(type):
-        return pa.list_(_plain_field(type.value_field))
+        return pa.list_(_replace_views_in_field(type.value_field))
     if types.is_large_list(type) or types.is_list_view(type) or types.is_large_list_view(type):
-        return pa.large_list(_plain_field(type.value_field))
+        return pa.large_list(_replace_views_in_field(type.value_field))
     if types.is_dictionary(type):
-        values = without_views(type.value_type)
+        values = replace_views(type.value_type)
         if types.is_decimal32(values) or types.is_decimal64(values):
             values = pa.decimal128(values.precision, values.scale)
         return pa.dictionary(type.index_type, values, type.ordered)
     return type
 
 
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(without_views(field.type))
+def _replace_views_in_field(field: pa.Field) -> pa.Field:
+    return field.with_type(replace_views(field.type))
 
 
-def take(array: Column, indices: pa.Array) -> Column:
-    """Return ``array.take(indices)`` for any type, in layouts without views."""
-    plain = without_views(array.type)
+def take_without_views(array: Column, indices: pa.Array) -> Column:
+    """Return ``array.take(indices)``. View layouts are replaced, because Arrow cannot take from all of them."""
+    plain = replace_views(array.type)
     return (array if plain == array.type else array.cast(plain)).take(indices)
 
 
-def with_views(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Convert an array of ``without_views(type)`` to ``type``."""
+def restore_views(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """Convert an array of type ``replace_views(type)`` to ``type``."""
     types = pa.types
     if array.type == type:
         return array
@@ -133,18 +136,18 @@ def with_views(array: pa.Array, type: pa.DataType) -> pa.Array:
         sizes = pc.add(array.value_lengths().fill_null(0), 0).cast(width)
         starts = pc.add(array.offsets.slice(0, len(array)), 0).cast(width)
         mask = array.is_null() if array.null_count else None
-        return make.from_arrays(starts, sizes, with_views(array.values, type.value_type), type=type, mask=mask)
+        return make.from_arrays(starts, sizes, restore_views(array.values, type.value_type), type=type, mask=mask)
     if types.is_struct(type):
-        members = [with_views(member, field.type) for member, field in zip(array.flatten(), type, strict=True)]
+        members = [restore_views(member, field.type) for member, field in zip(array.flatten(), type, strict=True)]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(members, fields=list(type), mask=mask)
     if types.is_map(type) or types.is_fixed_size_list(type) or types.is_list(type) or types.is_large_list(type):
         if types.is_map(type):
             entry = pa.struct([type.key_field, type.item_field])
-            parts = [with_views(array.keys, type.key_type), with_views(array.items, type.item_type)]
+            parts = [restore_views(array.keys, type.key_type), restore_views(array.items, type.item_type)]
             values = pa.StructArray.from_arrays(parts, fields=list(entry))
         else:
-            values = with_views(array.values, type.value_type)
+            values = restore_views(array.values, type.value_type)
         buffers = array.buffers()[: 1 if types.is_fixed_size_list(type) else 2]
         return pa.Array.from_buffers(type, len(array), buffers, array.null_count, array.offset, children=[values])
     return array.cast(type)

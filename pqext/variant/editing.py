@@ -49,7 +49,7 @@ def set(
     ['{"a":1,"c":{"d":true}}', '{"a":{"b":2},"c":{"d":true}}']
     """
     action = Action.ACTION_SET if create else Action.ACTION_REPLACE
-    return change(array, action, path, value, strict=strict)
+    return apply_action(array, action, path, value, strict=strict)
 
 
 def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool = False) -> Any:
@@ -66,7 +66,7 @@ def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool 
     """
     if not as_path(path, from_end=True):
         raise ValueError("the root value cannot be deleted; use pyarrow.compute.if_else to make rows null")
-    return change(array, Action.ACTION_DELETE, path, None, strict=strict)
+    return apply_action(array, Action.ACTION_DELETE, path, None, strict=strict)
 
 
 def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
@@ -88,7 +88,7 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
     """
     if isinstance(patch, str):
         raise TypeError("a patch must not be a str, which would replace all values; use a dict or Variant.from_json")
-    return change(array, Action.ACTION_MERGE, "$", patch)
+    return apply_action(array, Action.ACTION_MERGE, "$", patch)
 
 
 def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | pa.ChunkedArray:
@@ -102,18 +102,18 @@ def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | 
     >>> variant.to_json(variant.strip_nulls(array)).to_pylist()
     ['{"b":[1,{}]}']
     """
-    return change(array, Action.ACTION_STRIP_ALL if arrays else Action.ACTION_STRIP, "$", None)
+    return apply_action(array, Action.ACTION_STRIP_ALL if arrays else Action.ACTION_STRIP, "$", None)
 
 
-def change(
+def apply_action(
     array: VariantLike, action: int, path: str | Sequence[str | int], value: Any, *, strict: bool = False
 ) -> pa.StructArray | pa.ChunkedArray:
-    """Apply ``action`` to each variant. Other arguments are as for :func:`set`."""
+    """Apply an edit, a member of ``Action``, to each variant. The other arguments are as for :func:`set`."""
     steps = as_path(path, from_end=True)
     encoded = [step.encode("utf-8", "surrogatepass") if isinstance(step, str) else step for step in steps]
     array = as_variants(array)
     chunks = struct_chunks(array)
-    other, constant = (None, False) if action in _WITHOUT_VALUE else _values(value)
+    other, constant = (None, False) if action in _WITHOUT_VALUE else _to_variants(value)
     if other is not None and not constant and len(other) != len(array):
         raise ValueError(f"expected one value or one value per variant ({len(array)}), not {len(other)} values")
     changed: list[pa.Array] = []
@@ -126,13 +126,15 @@ def change(
         theirs = None if part is None else VariantInput(part)
 
         arguments = (before, action, encoded, theirs, constant, False)
-        arrays = write_rows(partial(_write, variants, arguments, format_path(steps) if strict else None), len(chunk))
+        strict_path = format_path(steps) if strict else None
+        arrays = write_rows(partial(_edit_rows, variants, arguments, strict_path), len(chunk))
         changed += arrays if isinstance(array, pa.ChunkedArray) else [concatenate_variants(arrays)]
         before += len(chunk)
     return pa.chunked_array(changed, variant_type()) if isinstance(array, pa.ChunkedArray) else changed[0]
 
 
-def _write(variants: VariantInput, arguments: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
+def _edit_rows(variants: VariantInput, arguments: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
+    """Edit the rows from ``start`` on. Raises ``VariantError`` if ``strict_path`` is passed and cannot be followed."""
     written = edit(variants, start, *arguments)
     unfollowed, row = written[7]
     if strict_path is not None and unfollowed:
@@ -144,8 +146,8 @@ def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
     return unshred(chunk) if is_shredded_type(chunk.type) else chunk
 
 
-def _values(value: Any) -> tuple[VariantLike, bool]:
-    """Return the values as a variant array, and whether it contains a single value for all rows."""
+def _to_variants(value: Any) -> tuple[VariantLike, bool]:
+    """Convert an argument to variants. Returns them, and whether they are a single value for all rows."""
     from pqext.variant.conversion.arrow import from_arrow
     from pqext.variant.conversion.objects import from_python
 

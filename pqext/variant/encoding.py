@@ -90,10 +90,10 @@ class ScaledDecimal:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Header of an object (``ids`` are field ids) or an array (``ids`` is None) within ``data``.
+    """Header of an object or array within ``data``.
 
-    ``offsets`` are relative to ``values``, the position of the first child. There is one more offset than children.
-    ``end`` is the position after the last child.
+    ``ids`` contains the field ids of an object, and is None for an array. ``offsets`` are relative to ``values``, the
+    position of the first child. There is one more offset than children. ``end`` is the position after the last child.
     """
 
     ids: Sequence[int] | None
@@ -130,15 +130,15 @@ def open_container(data: bytes, position: int, end: int) -> Container:
     values = offsets_at + (count + 1) * offset_size
     if values > end:
         faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
-    ids = _integers(data, ids_at, offsets_at, id_size) if is_object else None
-    offsets = _integers(data, offsets_at, values, offset_size)
+    ids = _read_integers(data, ids_at, offsets_at, id_size) if is_object else None
+    offsets = _read_integers(data, offsets_at, values, offset_size)
     if values + offsets[-1] > end:
         faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
     return Container(ids, offsets, values, values + offsets[-1])
 
 
-def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
-    """Return the integers between ``start`` and ``stop``, without a copy if possible, because there may be millions."""
+def _read_integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
+    """Return the unsigned integers of ``size`` bytes from ``start`` to ``stop``, without copying if possible."""
     if size == 1:
         return data[start:stop]
     if size != 3 and sys.byteorder == "little":
@@ -158,7 +158,7 @@ def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
         start = container.values + offset
         if start >= container.end:
             faults.fail(Fault.FAULT_CHILD_OFFSET, offset=start)
-        size = value_size(data, start, container.end, unknown=following.get(offset, 0) - offset)
+        size = value_size(data, start, container.end, unknown_size=following.get(offset, 0) - offset)
         total += size
         if total > container.offsets[-1]:
             faults.fail(Fault.FAULT_CHILD_SIZE, offset=start)
@@ -167,10 +167,10 @@ def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
         faults.fail(Fault.FAULT_CHILD_SIZE, offset=container.values)
 
 
-def value_size(data: bytes, position: int, end: int, unknown: int | None = None) -> int:
-    """Return the size in bytes of the value at ``position``, which must lie before ``end``.
+def value_size(data: bytes, position: int, end: int, unknown_size: int | None = None) -> int:
+    """Return the size in bytes of the value at ``position``, which must be before ``end``.
 
-    ``unknown`` is the size of a value of an unknown type; None means that it extends to ``end``.
+    ``unknown_size`` is the size of a value of an unknown type; None means that it extends to ``end``.
     """
     basic = basic_type(data, position, end)
     if basic == BasicType.SHORT_STRING:
@@ -182,7 +182,7 @@ def value_size(data: bytes, position: int, end: int, unknown: int | None = None)
                 faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
             size = 5 + int.from_bytes(data[position + 1 : position + 5], "little")
         elif type_id > _T.UUID:
-            size = end - position if unknown is None else unknown
+            size = end - position if unknown_size is None else unknown_size
         else:
             size = 1 + _FIXED[_T(type_id)]
     else:
@@ -201,7 +201,7 @@ def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveTyp
     if value_size(data, position, end) != end - position:
         faults.fail(Fault.FAULT_VALUE_TRAILING, offset=position)
     if data[position] & 3 == BasicType.SHORT_STRING:
-        return _T.STRING, _text(data, position + 1, end)
+        return _T.STRING, _decode_text(data, position + 1, end)
     type_id = data[position] >> 2
     if type_id > _T.UUID:
         faults.fail(Fault.FAULT_UNKNOWN_TYPE, offset=position)
@@ -225,10 +225,10 @@ def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveTyp
         return kind, uuid.UUID(bytes=data[position + 1 : end])
     if kind == _T.BINARY:
         return kind, data[position + 5 : end]
-    return kind, _text(data, position + 5, end)
+    return kind, _decode_text(data, position + 5, end)
 
 
-def _text(data: bytes, start: int, end: int) -> str:
+def _decode_text(data: bytes, start: int, end: int) -> str:
     try:
         return data[start:end].decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -236,9 +236,9 @@ def _text(data: bytes, start: int, end: int) -> str:
 
 
 def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
-    """Encode ``data``, as returned by :func:`decode_primitive`, as a value of ``type``, with short strings if possible.
+    """Encode ``data``, as returned by :func:`decode_primitive`, as a value of ``type``.
 
-    Raises ``ValueError`` if the data does not fit the type.
+    Strings are encoded as short strings if possible. Raises ``ValueError`` if the data does not fit the type.
     """
     header = bytes([type << 2])
     if type in (_T.NULL, _T.TRUE, _T.FALSE):
@@ -276,7 +276,7 @@ def _encode_signed(number: int, size: int) -> bytes:
 
 
 def encode_integer(number: int) -> bytes:
-    """Encode ``number`` as the narrowest of int8 to int64, or otherwise as decimal16."""
+    """Encode ``number`` in the narrowest type from int8 to int64 that fits, or otherwise as decimal16."""
     for kind in (_T.INT8, _T.INT16, _T.INT32, _T.INT64):
         if -(1 << 8 * INTEGER_BYTES[kind] - 1) <= number < 1 << 8 * INTEGER_BYTES[kind] - 1:
             return encode_primitive(kind, number)
@@ -305,7 +305,7 @@ def encode_array(elements: Sequence[bytes]) -> bytes:
     size = _unsigned_size(total)
     is_large = len(elements) > 255
     header = BasicType.ARRAY | (size - 1) << 2 | is_large << 4
-    return _join(header, len(elements), is_large, b"", size, elements)
+    return _join_container(header, len(elements), is_large, b"", size, elements)
 
 
 def encode_object(fields: Sequence[tuple[int, bytes]], dictionary_size: int) -> bytes:
@@ -316,10 +316,12 @@ def encode_object(fields: Sequence[tuple[int, bytes]], dictionary_size: int) -> 
     is_large = len(fields) > 255
     header = BasicType.OBJECT | (size - 1) << 2 | (id_size - 1) << 4 | is_large << 6
     ids = b"".join(field_id.to_bytes(id_size, "little") for field_id, _ in fields)
-    return _join(header, len(fields), is_large, ids, size, values)
+    return _join_container(header, len(fields), is_large, ids, size, values)
 
 
-def _join(header: int, count: int, is_large: bool, ids: bytes, offset_size: int, values: Sequence[bytes]) -> bytes:
+def _join_container(
+    header: int, count: int, is_large: bool, ids: bytes, offset_size: int, values: Sequence[bytes]
+) -> bytes:
     offsets = [0]
     for value in values:
         offsets.append(offsets[-1] + len(value))

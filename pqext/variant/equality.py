@@ -1,4 +1,4 @@
-"""Equality of variants by equivalence class, for columns: comparison, hashing and a canonical form."""
+"""Equality of variants by equivalence class: comparison, hashes and a canonical form of columns."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
     else:
         scalar = canonical(from_python([right], none_is_null=False))
         theirs = {name: scalar.field(name)[0] for name in ("metadata", "value")}
-    equal = [pc.equal(_part(mine, name), _part(theirs, name)) for name in ("metadata", "value")]
+    equal = [pc.equal(_masked_child(mine, name), _masked_child(theirs, name)) for name in ("metadata", "value")]
     return pc.and_(*equal)
 
 
-def _part(array: Any, name: str) -> Any:
-    """Return the child ``name`` of canonical variants, with the nulls of the variants."""
+def _masked_child(array: Any, name: str) -> Any:
+    """Return the child ``name`` of canonical variants, with nulls in the rows where the variant is null."""
     return array[name] if isinstance(array, dict) else pc.struct_field(array, name)
 
 

@@ -46,7 +46,7 @@ _Bound = Callable[[Any, bool], Value]
 
 @dataclass(frozen=True, slots=True)
 class MonotoneCast:
-    """Cast that preserves the order of values."""
+    """Cast of a leaf that preserves the order of its values."""
 
     bound: _Bound
     is_injective_at: Callable[[Value], bool]
@@ -63,7 +63,7 @@ class MonotoneCast:
         )
 
     def may_query_bloom_filter(self, predicate: Predicate) -> bool:
-        """Return whether a Bloom filter of the leaf can evaluate the predicate."""
+        """Return whether a Bloom filter of the leaf can evaluate a predicate on the cast values."""
         if isinstance(predicate, IsIn):
             return all(map(self.is_injective_at, predicate.values))
         if not isinstance(predicate, Comparison) or predicate.operator != "==":
@@ -81,7 +81,10 @@ def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
 def monotone_cast(
     leaf: pa.DataType | None, type: pa.DataType, timezone: str | None = None
 ) -> MonotoneCast | None:
-    """Return the cast from a leaf's type to ``type``; None if it is not monotone. The default time zone is UTC."""
+    """Return the cast from a leaf's type to ``type``; None if the cast does not preserve order.
+
+    The default time zone is UTC.
+    """
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:
@@ -93,7 +96,7 @@ def monotone_cast(
     if pa.types.is_timestamp(leaf):
         return _timestamp_cast(leaf, type, timezone)
     if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
-        shift = _shift(None, type, timezone)
+        shift = _find_shift(None, type, timezone)
         if shift is None:
             return MonotoneCast(_days_to_nanos, _reject_literal)
         return MonotoneCast(lambda bound, upper: _shift_bound(shift, bound * _DAY, upper), _reject_literal)
@@ -108,14 +111,17 @@ def _timestamp_cast(leaf: pa.DataType, type: pa.DataType, timezone: str | None) 
         is_injective_at, down = _reject_literal, _floor_to_days
     else:
         return None
-    shift = _shift(leaf.tz, type, timezone)
+    shift = _find_shift(leaf.tz, type, timezone)
     if shift is None:
         return MonotoneCast(down, is_injective_at)
     return MonotoneCast(lambda bound, upper: down(_shift_bound(shift, bound, upper), upper), _reject_literal)
 
 
-def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
-    """Return the shift of a local time (``zone`` is None) or an instant cast to ``type``; None if it is unchanged."""
+def _find_shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
+    """Return the shift of a cast to ``type``: from local time if ``zone`` is None, otherwise from an instant.
+
+    Returns None if the cast does not shift values.
+    """
     result = None if timezone is None else find_timezone(timezone)
     is_instant = pa.types.is_timestamp(type) and type.tz is not None
     if result is None or is_instant == (zone is not None):
@@ -123,8 +129,8 @@ def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift |
     return result.to_instant if is_instant else result.to_local
 
 
-def _shift_bound(shift: Shift, bound: int, upper: bool) -> int:
-    return shift.maximum_result(bound) if upper else shift.minimum_result(bound)
+def _shift_bound(shift: Shift, bound: int, is_upper: bool) -> int:
+    return shift.maximum_result(bound) if is_upper else shift.minimum_result(bound)
 
 
 def _number_cast(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:
@@ -158,15 +164,15 @@ def _reject_literal(literal: Value) -> bool:
 
 
 def _is_small(literal: Any) -> bool:
-    """Return whether no other integer rounds to this number as a double."""
+    """Return whether no other integer is rounded to the same double."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 
-def _keep_bound(bound: Value, upper: bool) -> Value:
+def _keep_bound(bound: Value, is_upper: bool) -> Value:
     return bound
 
 
-def _to_integer(bound: Any, upper: bool) -> Value:
+def _to_integer(bound: Any, is_upper: bool) -> Value:
     return int(Decimal(bound).to_integral_value(rounding=ROUND_DOWN, context=_EXACT))
 
 
@@ -177,17 +183,17 @@ def _to_decimal(scale: int) -> _Bound:
     return cast
 
 
-def _to_double(bound: Any, upper: bool) -> Value:
-    return math.nextafter(float(bound), math.inf if upper else -math.inf)
+def _to_double(bound: Any, is_upper: bool) -> Value:
+    return math.nextafter(float(bound), math.inf if is_upper else -math.inf)
 
 
-def _to_single(bound: Any, upper: bool) -> Value:
+def _to_single(bound: Any, is_upper: bool) -> Value:
     """Convert a bound to a 32-bit float, rounded outwards by at least one step."""
     value = float(bound)
     if math.isinf(value):
         return value
     margin = abs(value) * 2.0**-23 + 2.0**-149
-    value = value + margin if upper else value - margin
+    value = value + margin if is_upper else value - margin
     # Values beyond the largest float become infinite, for either bound.
     return math.copysign(math.inf, value) if abs(value) > _LARGEST_SINGLE else value
 
@@ -202,9 +208,9 @@ def _floor_to(nanoseconds: int) -> _Bound:
     return cast
 
 
-def _floor_to_days(bound: int, upper: bool) -> Value:
+def _floor_to_days(bound: int, is_upper: bool) -> Value:
     return bound // _DAY
 
 
-def _days_to_nanos(bound: int, upper: bool) -> Value:
+def _days_to_nanos(bound: int, is_upper: bool) -> Value:
     return bound * _DAY

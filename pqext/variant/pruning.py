@@ -69,7 +69,7 @@ class VariantPredicate:
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
-    """Return the group with ``value`` and ``typed_value`` for ``path``, or None if there is no such group."""
+    """Return the group with the ``value`` and ``typed_value`` of ``path``; None if there is no such group."""
     for step in path:
         typed = node.child("typed_value")
         if typed is None or typed.is_leaf or not isinstance(step, str) or typed.logical_name:
@@ -82,7 +82,10 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
 
 
 def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> bool:
-    """Return whether a row of ``row_group`` may satisfy ``predicate`` on VARIANT ``node``. ``False`` is definitive."""
+    """Return whether a row of ``row_group`` may match ``predicate`` on the VARIANT ``node``.
+
+    ``False`` is definitive.
+    """
     evidence = _find_evidence(node, predicate)
     if evidence is None:
         return True
@@ -99,7 +102,7 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
 
 
 def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
-    """Return the rows of the row group that may satisfy ``predicate``, from page indexes; None for all rows.
+    """Return the rows of the row group that may match ``predicate``, from page indexes; None for all rows.
 
     A row is pruned if both its page of ``typed_value`` and its page of the sibling ``value`` exclude a match. Pages of
     the columns can have different boundaries. A chunk without a page index is treated as one page with the statistics
@@ -127,7 +130,7 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """Two columns of a path, and the conclusions that their bounds allow for a predicate."""
+    """Columns ``value`` and ``typed_value`` of a path. Their bounds determine whether a predicate can match."""
 
     value: SchemaNode | None
     typed: SchemaNode | None
@@ -149,7 +152,7 @@ class _Evidence:
         return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
 
     def is_clean(self, residual: Bounds) -> bool:
-        """Return whether all values of the residual cast to null.
+        """Return whether the bounds of the residual prove that all its values cast to null.
 
         Variant nulls cast to null unless the target is variant. A maximum of ``00`` proves that all values are variant
         nulls, because only the empty string sorts below ``00``, and the empty string is not a value.
@@ -158,13 +161,13 @@ class _Evidence:
         return residual.all_null or only_nulls
 
     def may_be_null(self, bounds: Bounds) -> bool:
-        """Return whether the result can be null if the typed column has these bounds."""
+        """Return whether the cast value can be null in a row of a typed column with these bounds."""
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
-        """Return a function that tests whether a typed value within bounds may satisfy the predicate.
+        """Return a function that tests whether a typed value within some bounds may match the predicate.
 
-        Types are checked only once.
+        Types are checked only once, when the function is created.
         """
         if self.typed is None:
             return lambda bounds: False
@@ -175,6 +178,7 @@ class _Evidence:
 
 
 def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
+    """Return the columns of the predicate's path; None if the path has no columns."""
     if node.max_repetition_level:
         return None  # a variant in a list: columns do not have one value per row
     group = find_group(node, predicate.path)
@@ -185,9 +189,9 @@ def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence |
 
 
 def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
-    """Return whether the typed column's Bloom filter may contain an equal value; True if it cannot be queried.
+    """Return whether the Bloom filter of the typed column may contain a match; True if the filter cannot be queried.
 
-    Zero has two encodings, other values one.
+    Zero has two encodings, and other values have one.
     """
     if evidence.typed is None:
         return False
@@ -200,7 +204,10 @@ _BoundedRows = list[tuple[range, Bounds]]
 
 
 def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _BoundedRows:
-    """Return the rows and bounds of each page of a column, or of the complete chunk if there is no page index."""
+    """Return the rows and the bounds of each page of a column.
+
+    Without a page index, the chunk is treated as one page.
+    """
     if leaf is None:
         return [(range(row_group.num_rows), _NOTHING)]
     chunk = row_group.chunk(leaf)
@@ -212,7 +219,7 @@ def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _Bounded
 
 
 def _narrow_bounds(page: Bounds, chunk: Bounds) -> Bounds:
-    """Return the page's bounds, completed with the statistics of the chunk."""
+    """Return the bounds of a page. Facts that the page index does not state are taken from the chunk."""
     if page.all_null:
         return page
     if page.null_count is None and chunk.all_null:
@@ -230,6 +237,7 @@ def _narrow_bounds(page: Bounds, chunk: Bounds) -> Bounds:
 
 
 def _matching_ranges(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges:
+    """Return the rows of the pages whose bounds may match."""
     return merge_ranges(rows for rows, bounds in pages if may_match(bounds))
 
 

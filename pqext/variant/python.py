@@ -64,7 +64,7 @@ class Timestamp:
         return np.datetime64(self.ticks, self.unit)
 
     def encode(self) -> bytes:
-        """Encode the timestamp as a variant value of the type for its unit and time zone."""
+        """Encode the timestamp as a variant value, in the type for its unit and time zone."""
         return encoding.encode_primitive(_KINDS[self.unit, self.utc], self.ticks)
 
     def __eq__(self, other: object) -> bool:
@@ -101,7 +101,10 @@ _FIRST, _LAST = (datetime.min - _EPOCH) // _MICROSECOND, (datetime.max - _EPOCH)
 
 
 def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
-    """Encode ``obj``; return the value and the metadata. See :meth:`pqext.variant.Variant.from_python`."""
+    """Encode a Python object as a variant. Returns the value and the metadata.
+
+    See :meth:`pqext.variant.Variant.from_python`.
+    """
     nodes: list[Any] = [obj]
     depths = [0]
     spans: dict[int, tuple[int, list[str] | None]] = {}  # first child and field names of a container
@@ -237,7 +240,7 @@ _ENCODERS: list[tuple[Any, Callable[[Any], bytes]]] = [
 
 
 def decode(variant: BinaryVariant) -> Any:
-    """Convert ``variant`` to Python objects; see :meth:`pqext.variant.Variant.to_python`."""
+    """Convert a variant to Python objects; see :meth:`pqext.variant.Variant.to_python`."""
     open_containers: list[Any] = []
     names: list[str | None] = [None]  # of the next value in each open container
     result: Any = None
@@ -269,7 +272,8 @@ def decode(variant: BinaryVariant) -> Any:
 
 
 def python_primitive(type: PrimitiveType, data: Any) -> Any:
-    """Convert a primitive's data, as :func:`pqext.variant.encoding.decode_primitive` returns it, to a Python object."""
+    """Convert a primitive's data, as returned by :func:`pqext.variant.encoding.decode_primitive`, to a Python object.
+    """
     match type:
         case _T.DECIMAL4 | _T.DECIMAL8 | _T.DECIMAL16:
             digits = tuple(map(int, str(abs(data.unscaled))))
@@ -286,11 +290,11 @@ def python_primitive(type: PrimitiveType, data: Any) -> Any:
             return np.float32(data)
         case _T.TIMESTAMP | _T.TIMESTAMP_NANOS | _T.TIMESTAMP_NTZ | _T.TIMESTAMP_NTZ_NANOS:
             utc = type in (_T.TIMESTAMP, _T.TIMESTAMP_NANOS)
-            return _timestamp(data, nanos=type in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
+            return _decode_timestamp(data, nanos=type in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
     return data
 
 
-def _timestamp(data: int, nanos: bool, utc: bool) -> datetime | Timestamp:
+def _decode_timestamp(data: int, nanos: bool, utc: bool) -> datetime | Timestamp:
     micros, rest = divmod(data, 1000) if nanos else (data, 0)
     if rest or not _FIRST <= micros <= _LAST:
         return Timestamp(data, "ns" if nanos else "us", utc)

@@ -13,7 +13,7 @@ from pqext.variant.shredding.schema import ShreddingSchema
 
 
 class LossError(ValueError):
-    """Replacing a file would lose data. ``lost`` describes the data."""
+    """Raised if replacing a file would lose data. ``lost`` describes the data."""
 
     def __init__(self, loss: str, advice: str = "overwrite=True allows it") -> None:
         self.lost = loss
@@ -23,7 +23,7 @@ class LossError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Result of a rewrite: the number of rows and row groups, the shredding of each VARIANT column, and invalid values.
+    """Result of a rewrite: the rows and row groups written, the shredding of each VARIANT column, and lost values.
 
     ``invalid`` is the number of values that could not be read and are now null.
     """
@@ -65,7 +65,7 @@ class Rewritten:
 
 
 def format_damage(damage: Sequence[Damage], limit: int = 20) -> list[str]:
-    """Describe each fault on one line, and summarise the rest of a long list."""
+    """Describe each damaged range on one line. A long list is truncated and summarised."""
     lines = [
         escape_text(
             f"{format_rows(item.start, item.stop)} of row group {item.row_group}"

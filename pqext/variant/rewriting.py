@@ -31,7 +31,7 @@ from pqext.core.write import storage
 from pqext.core.write.file_layout import options_of
 from pqext.core.write.writer import ParquetWriter
 from pqext.variant.rewrite_report import LossError, Rewritten
-from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.choice import Shredding, parse_shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
 from pqext.variant.shredding.shredder import Coerce, check_coerce
@@ -199,7 +199,7 @@ def _read_options(
 
 
 def _writer_options(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the writer options that are set: keywords, and fields of ``options`` that are not at their default."""
+    """Return the options that the caller set: keywords, and fields of ``options`` that are not at their default."""
     if options is None:
         return dict(keywords)
     if not isinstance(options, WriteOptions):
@@ -212,27 +212,27 @@ def _writer_options(options: WriteOptions | None, keywords: Mapping[str, Any]) -
 
 def _rewrite(
     source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, invalid_values: InvalidValues,
-    on_corrupt: OnCorrupt, limits: Limits, read: ReadOptions, progress: Progress | None, overwrite: bool,
+    on_corrupt: OnCorrupt, limits: Limits, read_options: ReadOptions, progress: Progress | None, overwrite: bool,
     options: dict[str, Any],
 ) -> Rewritten:
     if invalid_values not in get_args(InvalidValues):
         raise ValueError(f"invalid_values must be 'raise' or 'null', not {invalid_values!r}")
     if "shredding" in options:
         raise TypeError("pass the shredding as the schema argument, not as an option")
-    read = replace(read, on_corrupt=on_corrupt, invalid_values=invalid_values)
+    read_options = replace(read_options, on_corrupt=on_corrupt, invalid_values=invalid_values)
     with exclude_appends(source, dest), ExitStack() as stack:
-        file = stack.enter_context(ParquetFile(source, read, limits=limits))
+        file = stack.enter_context(ParquetFile(source, read_options, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "pass encryption= for the new file, None to write plaintext"
             raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
         budget = file.budget()
         file.row_groups.check_shared([leaf for top in file.shapes for leaf in top.leaves()], budget)
-        variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
+        variant_types = {path: type for field in file.arrow_schema for path, type in _iter_variants(field, field.name)}
         if not variant_types and schema is not None:
             advice = "use pqext convert --json COLUMN to parse JSON text"
             raise ValueError(f"{_file_label(file)} has no VARIANT column: {advice}")
         choices = _shredding_choices(file, {} if schema is None else schema, variant_types, coerce)
-        job = _Rewrite(choices, strict, invalid_values, file.path)
+        job = _Reshredder(choices, strict, invalid_values, file.path)
         fields = [job.convert_field(field, field.name) for field in file.arrow_schema]
         new_schema = pa.schema(fields, file.arrow_schema.metadata)
         plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
@@ -282,18 +282,18 @@ def _file_label(file: ParquetFile) -> str:
     return f"file {file.path}" if file.path is not None else "the file"
 
 
-def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the dotted path and the type of each VARIANT field at or below ``field``."""
+def _iter_variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the dotted path and the type of each VARIANT at or below ``field``."""
     type = storage_type(field.type)
     if is_marked(field):
         yield path, type
     elif pa.types.is_struct(type) or pa.types.is_map(type) or pa.types.is_list(type):
-        for name, child in _children(type):
-            yield from _variants(child, f"{path}.{name}")
+        for name, child in _child_fields(type):
+            yield from _iter_variants(child, f"{path}.{name}")
 
 
-def _children(type: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the path in the Parquet schema and the field of each child of a nested type."""
+def _child_fields(type: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """Return the children of a nested type. Each has its relative path in the Parquet schema."""
     if pa.types.is_map(type):
         return [("key_value.key", type.key_field), ("key_value.value", type.item_field)]
     return [("list.element", type.value_field)] if pa.types.is_list(type) else [(child.name, child) for child in type]
@@ -302,21 +302,21 @@ def _children(type: pa.DataType) -> list[tuple[str, pa.Field]]:
 def _shredding_choices(
     file: ParquetFile, schema: Any, stored_types: Mapping[str, pa.DataType], coerce: Coerce
 ) -> dict[str, Any]:
-    """Return the writer option of each VARIANT column: schema and coercion."""
+    """Return the schema and coercion of each VARIANT column, as an option of the writer."""
     requested = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(stored_types, schema)
     for path in requested:
         if path not in stored_types:
             raise ValueError(f"{_file_label(file)} has no VARIANT column {path!r}; it has {join_names(stored_types)}")
     choices = {}
     for path, stored_type in stored_types.items():
-        choice = shredding(requested.get(path, stored_type), coerce)
-        typed = _infer(file, path, choice) if choice.schema is None else choice.schema
+        choice = parse_shredding(requested.get(path, stored_type), coerce)
+        typed = _infer_schema(file, path, choice) if choice.schema is None else choice.schema
         choices[path] = {"schema": typed, "coerce": choice.coerce}
     return choices
 
 
-def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
-    """Infer the schema from a sample of rows of evenly spaced row groups."""
+def _infer_schema(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
+    """Infer a schema from rows of evenly spaced row groups."""
     count = len(file.row_groups)
     groups = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
     top = file.schema.root.child(next(name for name in file.schema.root.child_names if _is_within(path, name)))
@@ -339,7 +339,7 @@ def _is_within(path: str, name: str) -> bool:
 
 
 def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> Iterator[pa.Array]:
-    """Yield the arrays of the variant at ``path``, starting from ``array`` at its ancestor ``ancestor``."""
+    """Yield the arrays of the variant at ``path``, starting from ``array`` of the enclosing column ``ancestor``."""
     if ancestor == path:
         yield storage_array(array)
     elif _is_within(path, ancestor):
@@ -351,12 +351,12 @@ def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> 
             parts = (array.flatten(),)
         else:
             parts = array.flatten()
-        for (name, child), part in zip(_children(array.type), parts, strict=True):
+        for (name, child), part in zip(_child_fields(array.type), parts, strict=True):
             yield from _iter_arrays(part, child, f"{ancestor}.{name}", path)
 
 
-class _Rewrite:
-    """Convert stored arrays to the new storage, and count invalid values."""
+class _Reshredder:
+    """Converts arrays from the stored shredding to the new shredding, and counts invalid values."""
 
     def __init__(
         self, shredding: Mapping[str, dict[str, Any]], strict: bool, invalid_values: InvalidValues, path: str | None
@@ -386,7 +386,7 @@ class _Rewrite:
         kind = field.type
         if not self._holds_variants(path):
             return field
-        children = [self.convert_field(child, f"{path}.{name}") for name, child in _children(kind)]
+        children = [self.convert_field(child, f"{path}.{name}") for name, child in _child_fields(kind)]
         if pa.types.is_map(kind):
             return field.with_type(pa.map_(children[0], children[1]))
         return field.with_type(pa.list_(children[0]) if pa.types.is_list(kind) else pa.struct(children))
@@ -395,14 +395,14 @@ class _Rewrite:
         return any(held.startswith(f"{path}.") for held in self.shredding)
 
     def convert_array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
-        """Convert ``array`` of ``field`` to the new storage; ``rows`` contains the batch row of each of its values."""
+        """Convert ``array`` to the new shredding. ``rows`` contains the row of the batch for each of its values."""
         if path in self.shredding:
             return unshred(self._drop_unreadable_values(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
             return array
         kind = self.convert_field(field, path).type
         mask = array.is_null() if array.null_count else None
-        children = [(child, f"{path}.{name}") for name, child in _children(array.type)]
+        children = [(child, f"{path}.{name}") for name, child in _child_fields(array.type)]
         if pa.types.is_struct(array.type):
             parts = [self.convert_array(array.field(i), *child, rows) for i, child in enumerate(children)]
             return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
@@ -416,7 +416,7 @@ class _Rewrite:
     def _drop_unreadable_values(
         self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
     ) -> pa.StructArray:
-        """Replace values that cannot be read with null, or raise ``VariantError`` if that is not allowed."""
+        """Replace unreadable values with null. Raises ``VariantError`` unless this is allowed."""
         faults = find_faults(array) if self._strict else _find_unreadable(array)
         if not len(faults):
             return array
@@ -434,13 +434,13 @@ class _Rewrite:
 
 
 def _find_unreadable(array: pa.StructArray) -> pa.Table:
-    """Return the faults that reading cannot repair."""
+    """Return the faults that make a value unreadable; reading repairs other faults."""
     faults = find_faults(array)
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
 
 
 def _mask_faults(array: pa.StructArray, faults: pa.Table) -> pa.StructArray:
-    """Return the array with nulls in the rows that have faults."""
+    """Return the array with nulls in the rows that ``faults`` lists."""
     if not len(faults):
         return array
     invalid = np.zeros(len(array), np.bool_)

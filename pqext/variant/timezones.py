@@ -1,7 +1,6 @@
-"""Time zones of casts: their offsets for the kernels, and their transitions within a range of time.
+"""Time zones for casts: offsets for the kernels, and the effect of transitions on ranges of time.
 
-A local time in the gap of a transition, or one that occurs twice, has the offset before the transition, as in Java and
-Spark.
+A local time that a transition skips or repeats has the offset before the transition, as in Java and Spark.
 """
 
 from __future__ import annotations
@@ -38,39 +37,39 @@ _STEP = 14 * 86_400
 
 @dataclass(frozen=True)
 class Shift:
-    """Function of time that adds a number of seconds, which changes at certain seconds."""
+    """Function that adds seconds to a time. The number of seconds changes at the times in ``changes``."""
 
     changes: tuple[int, ...]
     added: tuple[int, ...]
     """Seconds added before the first change, and from each change on."""
 
     def minimum_result(self, nanoseconds: int) -> int:
-        """Return the least result for any time from ``nanoseconds`` on."""
+        """Return the earliest shifted time of all times at or after ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + min(self.added) * _SECOND
         place = bisect_right(self.changes, second)
-        return min(nanoseconds + self.added[place] * _SECOND, self._from[place] * _SECOND)
+        return min(nanoseconds + self.added[place] * _SECOND, self._minimum_results[place] * _SECOND)
 
     def maximum_result(self, nanoseconds: int) -> int:
-        """Return the greatest result for any time up to ``nanoseconds``."""
+        """Return the latest shifted time of all times at or before ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + max(self.added) * _SECOND
         place = bisect_right(self.changes, second)
-        return max(nanoseconds + self.added[place] * _SECOND, self._change_seconds[place] * _SECOND - 1)
+        return max(nanoseconds + self.added[place] * _SECOND, self._result_limits[place] * _SECOND - 1)
 
     @cached_property
-    def _from(self) -> list[int]:
-        """Least result, in seconds, for times at or after each change."""
+    def _minimum_results(self) -> list[int]:
+        """For each change, the earliest shifted time, in seconds, of all times at or after it."""
         least = [_HORIZON * 2]
         for change, added in zip(reversed(self.changes), reversed(self.added), strict=False):
             least.append(min(least[-1], change + added))
         return least[::-1]
 
     @cached_property
-    def _change_seconds(self) -> list[int]:
-        """Exclusive upper bound, in seconds, of the results for times before each change."""
+    def _result_limits(self) -> list[int]:
+        """For each change, the exclusive upper bound of the shifted times, in seconds, of all times before it."""
         above = [-_HORIZON * 1000]
         for change, added in zip(self.changes, self.added, strict=False):
             above.append(max(above[-1], change + added))
@@ -79,7 +78,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class TimeZone:
-    """Time zone: its transitions, and the offset that applies after each."""
+    """Time zone: its transitions, and its offset from UTC before the first and after each transition."""
 
     name: str
     transitions: tuple[int, ...]
@@ -95,16 +94,17 @@ class TimeZone:
     @cached_property
     def to_instant(self) -> Shift:
         """Shift from local times to instants."""
-        return Shift(self._clocks, tuple(-offset for offset in self.offsets))
+        return Shift(self._local_transitions, tuple(-offset for offset in self.offsets))
 
     @cached_property
     def kernel(self) -> Zone:
         """Time zone for the kernels."""
-        return Zone(self.transitions, self._clocks, self.offsets, _HORIZON)
+        return Zone(self.transitions, self._local_transitions, self.offsets, _HORIZON)
 
     @property
-    def _clocks(self) -> tuple[int, ...]:
-        """Local second from which the offset of each transition applies: after its gap, or after its overlap."""
+    def _local_transitions(self) -> tuple[int, ...]:
+        """For each transition, the local second from which its offset applies: the end of the skipped or repeated time.
+        """
         return tuple(
             second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)
         )
@@ -144,7 +144,7 @@ def find_timezone(name: str) -> TimeZone | None:
 
 
 def _read_tzif(name: str) -> bytes:
-    """Read the TZif file of a zone from the database that ``zoneinfo`` uses."""
+    """Read the TZif file of a zone, from the database that ``zoneinfo`` uses."""
     zoneinfo.ZoneInfo(name)  # ValueError for a name that escapes the database folder
     for folder in zoneinfo.TZPATH:
         path = Path(folder, *name.split("/"))
@@ -154,7 +154,10 @@ def _read_tzif(name: str) -> bytes:
 
 
 def _parse_tzif(data: bytes) -> tuple[list[int], list[int]]:
-    """Return the transitions in a TZif file of version 2 or later (RFC 9636), and the offsets before and after them."""
+    """Parse a TZif file of version 2 or later (RFC 9636).
+
+    Returns the transitions, and the offsets before and after them.
+    """
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":
         raise ValueError("not a TZif 2 time zone file")
@@ -170,7 +173,10 @@ def _parse_tzif(data: bytes) -> tuple[list[int], list[int]]:
 def _continue_rules(
     seconds: list[int], offsets: list[int], rules: zoneinfo.ZoneInfo
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the transitions that change the offset, and the offsets. The last rule is applied up to the horizon."""
+    """Continue the transitions up to the horizon with the zone's last rule.
+
+    Returns the transitions that change the offset, and the offsets.
+    """
 
     def offset(second: int) -> int:
         result = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()

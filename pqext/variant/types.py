@@ -28,7 +28,10 @@ _VARIANT_TYPE = pa.struct([_METADATA_FIELD, pa.field("value", pa.binary(), nulla
 
 
 def metadata_field() -> pa.Field:
-    """Return the ``metadata`` child of every variant struct, shredded or not, with its marker."""
+    """Return the field of the ``metadata`` child of variant structs.
+
+    Its field metadata marks the struct as a variant.
+    """
     return _METADATA_FIELD
 
 
@@ -67,7 +70,7 @@ def is_variant_type(type: pa.DataType) -> bool:
 
 
 def is_shredded_type(type: pa.DataType) -> bool:
-    """Return whether ``type`` is a struct of binary ``metadata``, ``typed_value`` and optionally binary ``value``.
+    """Return whether ``type`` is a shredded variant: binary ``metadata``, ``typed_value`` and optionally ``value``.
 
     ``typed_value`` may have any type.
     """
@@ -119,11 +122,9 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
 
 
 def child(array: pa.StructArray, name: str) -> pa.Array | None:
-    """Return the child ``name``, without extension types and as long as ``array``.
+    """Return the child ``name``, without extension types and as long as ``array``. Returns None if it does not exist.
 
-    Returns None if it does not exist.
-
-    Binary children have type ``binary`` or ``large_binary``. The parent's nulls are not applied.
+    Binary children have type ``binary`` or ``large_binary``. Nulls of ``array`` are not applied to the child.
     """
     index = array.type.get_field_index(name)
     if index < 0:
@@ -133,7 +134,7 @@ def child(array: pa.StructArray, name: str) -> pa.Array | None:
 
 
 def plain_binary(array: pa.Array) -> pa.Array:
-    """Convert a binary or string array of any layout to a layout with an offsets buffer (32 or 64 bits)."""
+    """Convert a binary or string array of any layout to a layout with 32-bit or 64-bit offsets."""
     if pa.types.is_dictionary(array.type):
         array = decode_dictionary(array)
     if pa.types.is_null(array.type):
@@ -146,7 +147,7 @@ def plain_binary(array: pa.Array) -> pa.Array:
 
 
 def plain_list(array: pa.Array) -> pa.ListArray:
-    """Convert a list array of any layout to 32-bit offsets. List views keep their order."""
+    """Convert a list array of any layout to a list array with 32-bit offsets. List views keep their order."""
     if pa.types.is_list(array.type):
         return array
     plain = pa.list_(array.type.value_field)
@@ -162,12 +163,15 @@ def plain_list(array: pa.Array) -> pa.ListArray:
 
 
 def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None = None) -> pa.StructArray:
-    """Build an array of :func:`variant_type` from ``binary`` children without nulls and validity bitmap ``valid``."""
+    """Build an array of :func:`variant_type` from ``binary`` children without nulls.
+
+    ``valid`` is the validity bitmap.
+    """
     if len(metadata) != len(value):
         raise ValueError(f"{len(metadata)} metadata values for {len(value)} values")
     return pa.StructArray.from_buffers(_VARIANT_TYPE, len(value), [valid], children=[metadata, value])
 
 
-def like_input(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Return ``chunks``, one per input chunk, as a chunked array if the input is chunked, or the only chunk."""
+def match_chunking(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Return ``chunks`` as a chunked array if ``array`` is chunked; otherwise return the only chunk."""
     return pa.chunked_array(chunks, type=type) if isinstance(array, pa.ChunkedArray) else chunks[0]

@@ -96,7 +96,7 @@ def validate(
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault must be 'return' or 'raise', not {on_fault!r}")
-    result = _first_fault(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
+    result = _find_first_fault(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
     if result is not None and on_fault == "raise":
         raise result.error()
     return result
@@ -125,10 +125,10 @@ def find_faults(
         if most == 0:
             break
         records, _ = examine(
-            chunk, compiled, mode, max_faults=most, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            chunk, compiled, mode, max_faults=most, stop_early=True, max_depth=max_depth, allow_unknown=allow_unknown
         )
         most -= len(records)
-        tables.append(_table(records, compiled, start))
+        tables.append(_fault_table(records, compiled, start))
         start += len(chunk)
     return pa.concat_tables(tables) if tables else _FAULTS.empty_table()
 
@@ -139,26 +139,30 @@ def examine(
     mode: Mode = "full",
     *,
     max_faults: int = _MOST,
-    stop: bool = False,
+    stop_early: bool = False,
     first_only: bool = True,
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """Return the first ``max_faults`` faults of a storage struct as ``RECORD`` structs, and the fault counts by status.
+    """Validate a storage struct.
 
-    ``first_only`` omits all but the first fault of a row. ``stop`` ends the validation after ``max_faults`` faults.
+    Returns the first ``max_faults`` faults as ``RECORD`` structs, and fault counts by status.
+
+    ``first_only`` omits all but the first fault of a row. ``stop_early`` ends the validation after ``max_faults``
+    faults.
     """
     metadata = child(chunk, "metadata")
     assert metadata is not None
     records, counts = kernel.examine(
-        compiled_schema.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled_schema), mode == "full",
-        first_only, max_faults, stop, max_depth, allow_unknown,
+        compiled_schema.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled_schema),
+        mode == "full", first_only, max_faults, stop_early, max_depth, allow_unknown,
     )
     return np.frombuffer(records, RECORD), counts
 
 
 def column_paths(compiled_schema: CompiledSchema) -> list[str]:
-    """Return the path of each node's group below the variant: "" for the root, or for example ``typed_value.user``."""
+    """Return the path of each node's group within the variant: empty for the root, otherwise like ``typed_value.user``.
+    """
     paths = [""] * len(compiled_schema.nodes)
     for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         typed = f"{paths[index]}.typed_value".lstrip(".")
@@ -170,7 +174,7 @@ def column_paths(compiled_schema: CompiledSchema) -> list[str]:
     return paths
 
 
-def column_of(path: str, part: int) -> str:
+def fault_column(path: str, part: int) -> str:
     """Return the column path to report for a fault in part number ``part`` of the group at ``path``.
 
     For metadata and residuals, the path is that of the group, or the name of the part if the group is the root.
@@ -193,33 +197,37 @@ def _compile(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSchem
     return ((chunk, compiled) for chunk in chunks)
 
 
-def _first_fault(
+def _find_first_fault(
     array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, threads: int
 ) -> VariantFault | None:
-    pieces = list(_pieces(array, threads))
+    pieces = list(_iter_chunks(array, threads))
     whole = is_variant_type(array.type)
 
-    def look(start: int, chunk: pa.StructArray, compiled_schema: CompiledSchema) -> VariantFault | None:
+    def find_in_chunk(start: int, chunk: pa.StructArray, compiled_schema: CompiledSchema) -> VariantFault | None:
         if mode == "full" and whole:
-            return _first_in_values(start, chunk, max_depth, allow_unknown)
+            return _find_first_in_values(start, chunk, max_depth, allow_unknown)
         records, _ = examine(
-            chunk, compiled_schema, mode, max_faults=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            chunk, compiled_schema, mode, max_faults=1, stop_early=True, max_depth=max_depth,
+            allow_unknown=allow_unknown,
         )
         for record in records[:1]:
             offset = int(record["offset"])
-            return _fault(
+            return _create_fault(
                 start + int(record["row"]), int(record["part"]), None if offset < 0 else offset,
                 int(record["status"]), column_paths(compiled_schema)[record["node"]],
             )
         return None
 
     with Workers(threads, len(pieces)) as workers:
-        faults_in_order = workers.map(look, *zip(*pieces, strict=True)) if pieces else iter(())
+        faults_in_order = workers.map(find_in_chunk, *zip(*pieces, strict=True)) if pieces else iter(())
         return next((result for result in faults_in_order if result is not None), None)
 
 
-def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
-    """Yield the first row, the rows and the schema of each chunk; split chunks if there are spare threads."""
+def _iter_chunks(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
+    """Yield the first row, the rows and the compiled schema of each chunk.
+
+    Chunks are split if there are spare threads.
+    """
     chunks = list(_compile(array))
     rows = sum(len(chunk) for chunk, _ in chunks)
     most = max(rows, 1) if threads == 1 else max(_PIECE_ROWS, -(-rows // (_PIECES * threads)))
@@ -230,7 +238,7 @@ def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructAr
         start += len(chunk)
 
 
-def _first_in_values(
+def _find_first_in_values(
     start: int, chunk: pa.StructArray, max_depth: int, allow_unknown: bool
 ) -> VariantFault | None:
     result = kernel.first_fault(VariantInput(chunk), max_depth, allow_unknown)
@@ -239,12 +247,12 @@ def _first_in_values(
     status, row, offset, in_metadata = result
     if status == Fault.FAULT_MEMORY:
         fail(status)
-    return _fault(start + row, 0 if in_metadata else 1, offset, status, "")
+    return _create_fault(start + row, 0 if in_metadata else 1, offset, status, "")
 
 
-def _fault(row: int, part: int, offset: int | None, status: int, path: str) -> VariantFault:
+def _create_fault(row: int, part: int, offset: int | None, status: int, path: str) -> VariantFault:
     meaning = MEANINGS[status]
-    return VariantFault(row, PARTS[part], offset, meaning.rule or None, meaning.message, column_of(path, part))
+    return VariantFault(row, PARTS[part], offset, meaning.rule or None, meaning.message, fault_column(path, part))
 
 
 _FAULTS = pa.schema(
@@ -255,8 +263,9 @@ _FAULTS = pa.schema(
 )
 
 
-def _table(records: NDArray[np.void], compiled_schema: CompiledSchema, start: int) -> pa.Table:
-    columns = pa.array([column_of(path, part) for path in column_paths(compiled_schema) for part in range(len(PARTS))])
+def _fault_table(records: NDArray[np.void], compiled_schema: CompiledSchema, start: int) -> pa.Table:
+    paths = column_paths(compiled_schema)
+    columns = pa.array([fault_column(path, part) for path in paths for part in range(len(PARTS))])
     statuses, kinds = np.unique(records["status"], return_inverse=True)
     meanings = [MEANINGS[int(status)] for status in statuses]
     offsets = records["offset"]

@@ -23,15 +23,13 @@ _SHOWN = 2000
 
 
 class Variant(BinaryVariant):
-    """Variant value, with the metadata that its field ids refer to, as bytes.
+    """Variant value as bytes, with the metadata that contains its field names. Nested values share the metadata.
 
-    Nested values are variants that share the metadata. Two variants are equal if they belong to the same equivalence
-    class (specification of the encoding, primitive types) and have the same data. An int8 1 equals a decimal 1.00, and
-    a short string equals a long string with the same text, but a float never equals a double. NaN equals NaN, and 0.0
-    equals -0.0.
-
-    Raises :class:`~pqext.core.base.errors.VariantError` on access if bytes violate a rule, because bytes are validated
-    only when they are needed (see :func:`pqext.variant.validate`).
+    Two variants are equal if they belong to the same equivalence class (Variant Encoding, primitive types) and have the
+    same data. An int8 1 equals a decimal 1.00, and a short string equals a long string with the same text, but a float
+    never equals a double. NaN equals NaN, and 0.0 equals -0.0. Raises :class:`~pqext.core.base.errors.VariantError` on
+    access if bytes violate a rule, because bytes are validated only when they are needed (see
+    :func:`pqext.variant.validate`).
 
     >>> v = Variant.from_json('{"a": {"b": [1, 2.50]}}')
     >>> v["a"]["b"][1].to_python()
@@ -88,7 +86,7 @@ class Variant(BinaryVariant):
     @property
     def type(self) -> str:
         """Name of the type: ``"object"``, ``"array"``, ``"boolean"``, or the primitive type's name in lower case."""
-        basic = self._basic
+        basic = self._basic_type
         if basic == BasicType.SHORT_STRING:
             return "string"
         if basic != BasicType.PRIMITIVE:
@@ -99,7 +97,7 @@ class Variant(BinaryVariant):
         return "boolean" if type_id in (_T.TRUE, _T.FALSE) else _T(type_id).name.lower()
 
     @property
-    def _basic(self) -> BasicType:
+    def _basic_type(self) -> BasicType:
         return BasicType(self.value[0] & 3)
 
     def get(self, path: str) -> Variant | None:
@@ -114,7 +112,7 @@ class Variant(BinaryVariant):
         return result
 
     def _child(self, step: str | int) -> Variant | None:
-        basic = self._basic
+        basic = self._basic_type
         if basic == BasicType.OBJECT and isinstance(step, str):
             return self._field(step)
         if basic == BasicType.ARRAY and isinstance(step, int):
@@ -139,7 +137,7 @@ class Variant(BinaryVariant):
             faults.fail(Fault.FAULT_CHILD_OFFSET, offset=start)
         later = [offset for offset in container.offsets if offset > container.offsets[i]]
         limit = container.values + min(later) if later else container.end
-        size = encoding.value_size(self.value, start, container.end, unknown=limit - start)
+        size = encoding.value_size(self.value, start, container.end, unknown_size=limit - start)
         return self._nested_variant(start, start + size)
 
     def _nested_variant(self, start: int, end: int) -> Variant:
@@ -153,7 +151,7 @@ class Variant(BinaryVariant):
         Raises ``KeyError`` or ``IndexError`` if it does not exist, and ``TypeError`` if ``key`` has the wrong type or
         the value is neither an object nor an array.
         """
-        basic = self._basic
+        basic = self._basic_type
         if basic == BasicType.OBJECT:
             if not isinstance(key, str):
                 raise TypeError(f"object fields are accessed by name, not by {type(key).__name__}")
@@ -172,7 +170,7 @@ class Variant(BinaryVariant):
         raise TypeError(f"a variant {self.type} has no elements")
 
     def __len__(self) -> int:
-        if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
+        if self._basic_type not in (BasicType.OBJECT, BasicType.ARRAY):
             raise TypeError(f"a variant {self.type} has no length")
         return len(self._container())
 
@@ -181,13 +179,13 @@ class Variant(BinaryVariant):
 
     def keys(self) -> list[str]:
         """Return the names of an object's fields, in field order. Raises ``TypeError`` for other types."""
-        if self._basic != BasicType.OBJECT:
+        if self._basic_type != BasicType.OBJECT:
             raise TypeError(f"a variant {self.type} has no keys")
         return [self.dictionary.name(field_id) for field_id in self._container().ids or ()]
 
     def values(self) -> list[Variant]:
         """Return the values of an object's fields or an array's elements. Raises ``TypeError`` for other types."""
-        if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
+        if self._basic_type not in (BasicType.OBJECT, BasicType.ARRAY):
             raise TypeError(f"a variant {self.type} has no values")
         return [self._nested_variant(start, end) for start, end in encoding.children(self.value, self._container())]
 
@@ -197,22 +195,22 @@ class Variant(BinaryVariant):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over an object's field names, or an array's elements."""
-        return iter(self.keys() if self._basic == BasicType.OBJECT else self.values())
+        return iter(self.keys() if self._basic_type == BasicType.OBJECT else self.values())
 
     def __contains__(self, item: object) -> bool:
         """Return whether an object has a field named ``item``, or an array has an element equal to ``item``."""
         return item in list(self)
 
     def __eq__(self, other: object) -> bool:
-        return self._comparable() == other._comparable() if isinstance(other, Variant) else NotImplemented
+        return self._comparison_key() == other._comparison_key() if isinstance(other, Variant) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._comparable())
+        return hash(self._comparison_key())
 
-    def _comparable(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         """Return a flat tuple that is equal for equal variants."""
         parts: list[Any] = []
-        for event, data in walk(self, by_name=True):
+        for event, data in walk(self, sort_fields=True):
             parts.append(event if isinstance(event, str) else _equivalence_class(event, data))
             if isinstance(event, str):
                 parts.append(data)
@@ -247,7 +245,7 @@ _CLASSES = {
 
 
 def _equivalence_class(type: PrimitiveType, data: Any) -> tuple[Any, ...]:
-    """Return the equivalence class of a primitive and its data, which is the same for all types of the class."""
+    """Return a key for a primitive that is equal for equal values of all types in its equivalence class."""
     if isinstance(data, ScaledDecimal):
         unscaled, scale = data.unscaled, data.scale
         while scale and unscaled % 10 == 0:

@@ -27,7 +27,7 @@ import pqext
 from pqext.cli import app
 from pqext.cli.errors import describe
 from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from pqext.variant.json.files import pieces_at
+from pqext.variant.json.files import read_chunks
 
 FEATURES = [
     {"type": "Feature", "geometry": {"type": "Point", "coordinates": [n, 2]}, "properties": {f"n{n}": n, "s": "a"}}
@@ -174,8 +174,8 @@ def test_ranges_of_compressed_files_without_suffix_are_rejected(tmp_path: Path) 
     path = tmp_path / "in.json"
     path.write_bytes(gzip.compress(b'{"a": 1}\n' * 100))
     with pytest.raises(CorruptFileError, match=r"compressed with gzip, but its name does not end in \.gz"):
-        list(pieces_at(str(path), "lines", 1 << 16, 1 << 16, 0, 10))
-    assert sum(bytes(piece.text).count(b"\n") for piece in pieces_at(str(path), "lines", 1 << 16, 1 << 16)) == 100
+        list(read_chunks(str(path), "lines", 1 << 16, 1 << 16, 0, 10))
+    assert sum(bytes(piece.text).count(b"\n") for piece in read_chunks(str(path), "lines", 1 << 16, 1 << 16)) == 100
 
 
 @pytest.mark.parametrize("name", ["a.shp", "a.gpkg", "a.parquet", "a.geojson"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pqext.core.base.errors import LimitError
 from pqext.spark.ingest.job import ingest_json
 from pqext.spark.json.text_parts import find_parts
-from pqext.variant.json.files import pieces_at
+from pqext.variant.json.files import read_chunks
 
 texts = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r"]), max_size=12)
 
@@ -26,7 +26,7 @@ def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
     path.write_bytes(content)
     found = b""
     for start in range(0, len(content), step):
-        for one in pieces_at(str(path), "lines", piece, 1 << 20, start, min(start + step, len(content))):
+        for one in read_chunks(str(path), "lines", piece, 1 << 20, start, min(start + step, len(content))):
             assert one.start == len(found)
             assert one.start == 0 or content[one.start - 1 : one.start] == b"\n"
             found += one.text
@@ -36,7 +36,7 @@ def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
 def test_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"\xef\xbb\xbf1\n2\n")
-    [piece] = pieces_at(str(path), "lines", 100, 100)
+    [piece] = read_chunks(str(path), "lines", 100, 100)
     assert (piece.start, bytes(piece.text)) == (3, b"1\n2\n")
 
 
@@ -44,7 +44,7 @@ def test_endless_line_is_rejected_at_the_limit_without_reading_on(tmp_path: Path
     path = tmp_path / "lines"
     path.write_bytes(b"1\n" + b"x" * (5 << 20))
     with pytest.raises(LimitError, match="longer than"):
-        list(pieces_at(str(path), "lines", 1024, 1 << 20))
+        list(read_chunks(str(path), "lines", 1024, 1 << 20))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import Untyped, schema_of_storage
 
 DOCUMENTS = [{"a": n, "b": n / 4 + 0.1, "c": "x" * n} for n in range(20)]
@@ -78,7 +78,7 @@ def test_writer_uses_the_requested_coercion() -> None:
 )
 def test_invalid_choice_is_rejected_before_any_work(choice: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        shredding(choice)
+        parse_shredding(choice)
     sink = io.BytesIO()
     with pytest.raises(ValueError, match=message):
         pqext.write_table(documents(), sink, shredding={"v": choice})
@@ -86,4 +86,4 @@ def test_invalid_choice_is_rejected_before_any_work(choice: Any, message: str) -
 
 
 def test_empty_sample_types_nothing() -> None:
-    assert shredding("infer").schema_for(None) == Untyped()
+    assert parse_shredding("infer").schema_for(None) == Untyped()

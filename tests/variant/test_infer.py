@@ -21,7 +21,7 @@ import pqext
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.variant.shredding.choice import residual_counts, residual_shares
-from pqext.variant.shredding.infer_types import sampled_rows
+from pqext.variant.shredding.infer_types import sample_row_numbers
 from pqext.variant.shredding.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
@@ -332,7 +332,7 @@ def test_decimals_without_an_exact_double_stay_exact() -> None:
 @pytest.mark.parametrize("period", [2, 10, 16, 100])
 def test_samples_are_not_in_phase_with_the_data(rows: int, period: int) -> None:
     count = min(rows, 1000)
-    sample = sampled_rows(rows, count).to_numpy()
+    sample = sample_row_numbers(rows, count).to_numpy()
     assert len(set(sample.tolist())) == count
     assert (sample[0] >= 0, sample[-1] < rows) == (True, True)
     assert (np.diff(sample) > 0).all()

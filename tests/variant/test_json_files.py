@@ -50,7 +50,7 @@ def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
     found = b""
     for start in range(0, len(content), step):
         for at, text in read_lines(
-            io.BytesIO(content), start, min(start + step, len(content)), piece_bytes=piece, max_line_bytes=1000
+            io.BytesIO(content), start, min(start + step, len(content)), chunk_bytes=piece, max_line_bytes=1000
         ):
             assert at == len(found)
             assert at == 0 or content[at - 1 : at] == b"\n"
@@ -63,7 +63,7 @@ def test_open_range_returns_all_lines_from_its_start(lines: list[bytes], start: 
     content = b"\n".join(lines)
     first = start if start == 0 or content[start - 1 : start] == b"\n" else content.find(b"\n", start) + 1
     expected = content[first:] if first or not start else b""
-    found = [*read_lines(io.BytesIO(content), start, piece_bytes=piece, max_line_bytes=1000)] if start else []
+    found = [*read_lines(io.BytesIO(content), start, chunk_bytes=piece, max_line_bytes=1000)] if start else []
     assert b"".join(text for _, text in found) == (expected if start else b"")
     assert [at for at, _ in found[:1]] == [first] * bool(found)
 
@@ -278,7 +278,7 @@ def test_line_across_chunks_and_ranges_is_read_and_copied_once(step: int | None)
     for start in starts:
         file.seek(0)
         stop = None if step is None else start + step
-        found += read_lines(file, start, stop, piece_bytes=1000, max_line_bytes=1 << 20)
+        found += read_lines(file, start, stop, chunk_bytes=1000, max_line_bytes=1 << 20)
     assert b"".join(text for _, text in found) == content
     assert [at for at, _ in found] == sorted(at for at, _ in found)
     assert file.bytes_read <= 2 * len(content) + 2 * len(starts)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pqext.variant.access.path import (
     MAX_INDEX,
     Wildcard,
-    as_many_path,
     as_path,
+    as_wildcard_path,
     format_path,
     parse,
     parse_wildcard_path,
@@ -109,7 +109,7 @@ many = st.lists(st.one_of(st.text(), st.just("*"), st.integers(0, MAX_INDEX), st
 @given(many)
 def test_paths_with_wildcards_print_as_parseable_text(steps: list[str | int | Wildcard]) -> None:
     assert parse_wildcard_path(format_path(steps)) == tuple(steps)
-    assert as_many_path(steps) == tuple(steps)
+    assert as_wildcard_path(steps) == tuple(steps)
 
 
 @pytest.mark.spec("explode.wildcards")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pqext.variant.coercion import without_views
+from pqext.variant.coercion import replace_views
 
 
 def test_type_preserves_its_field_metadata_despite_the_cache() -> None:
@@ -15,5 +15,5 @@ def test_type_preserves_its_field_metadata_despite_the_cache() -> None:
     )
     assert marked == plain == other
     for type in (marked, plain, other):
-        assert without_views(type)[0].type.value_field.metadata == type[0].type.value_field.metadata
-        assert without_views(type)[0].type.value_type == pa.large_string()
+        assert replace_views(type)[0].type.value_field.metadata == type[0].type.value_field.metadata
+        assert replace_views(type)[0].type.value_type == pa.large_string()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.variant.access.targets import widen
+from pqext.variant.access.targets import widen_column
 from reference.effort import share
 
 DECIMALS = [(9, 2), (4, 0), (9, 9), (15, 15), (16, 3), (18, 18), (18, 0)]
@@ -39,7 +39,7 @@ def integers(draw: st.DrawFn) -> pa.Array:
 @settings(max_examples=share(1.0))
 @given(decimals() | integers() | st.lists(st.none() | st.floats(width=32)).map(lambda v: pa.array(v, pa.float32())))
 def test_doubles_match_the_single_values(typed: pa.Array) -> None:
-    found = widen(typed, pa.float64())
+    found = widen_column(typed, pa.float64())
     one_by_one = [None if value is None else float(value) for value in typed.to_pylist()]
     assert repr(variant.get(variant.from_arrow(typed), (), "double").to_pylist()) == repr(one_by_one)
     if found is None:
@@ -52,7 +52,7 @@ def test_doubles_match_the_single_values(typed: pa.Array) -> None:
 @settings(max_examples=share(0.5))
 @given(integers(), st.sampled_from(INTEGERS))
 def test_integers_are_widened_only(typed: pa.Array, target: pa.DataType) -> None:
-    found = widen(typed, target)
+    found = widen_column(typed, target)
     if target.bit_width < typed.type.bit_width:
         assert found is None
     else:

@@ -150,9 +150,9 @@ def _to_decimal(value: Any) -> Decimal:
 def _to_doubles(side: Any) -> Any:
     """Convert numbers to the nearest doubles. (Arrow's cast of decimals can be off by one unit in the last place.)"""
     if pa.types.is_decimal(side.type):
-        from pqext.variant.access.targets import widen
+        from pqext.variant.access.targets import widen_column
 
-        near = widen(side, pa.float64()) if isinstance(side, pa.Array) else None
+        near = widen_column(side, pa.float64()) if isinstance(side, pa.Array) else None
         return pc.cast(pc.cast(side, pa.string()), pa.float64()) if near is None else near
     return side if pa.types.is_float64(side.type) else pc.cast(side, pa.float64(), safe=False)
 

@@ -120,7 +120,7 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
 def cast(array: pa.Array, node: Cast) -> pa.Array:
     """Cast ``array`` to another type by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
-    from pqext.variant.access.targets import widen
+    from pqext.variant.access.targets import widen_column
 
     target = target_type(node.type)
     if array.type == target:
@@ -132,7 +132,7 @@ def cast(array: pa.Array, node: Cast) -> pa.Array:
         return plain_text(array).cast(target)
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
-    whole = array if array.type == target else widen(array, target)
+    whole = array if array.type == target else widen_column(array, target)
     zone = node.timezone or DEFAULT
     return whole if whole is not None else extract(to_shredded(array), (), node.type, strict=False, timezone=zone)
 

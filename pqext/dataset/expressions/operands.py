@@ -294,13 +294,13 @@ class Cast(Value):
     """Time zone of local times; None for the reader's time zone."""
 
     def __post_init__(self) -> None:
-        from pqext.variant.access.targets import describe, target_type
+        from pqext.variant.access.targets import describe_leaf_type, target_type
 
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
             raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
             raise TypeError("the type of a cast must be the name of a type")
-        if describe(target_type(self.type)) is None:
+        if describe_leaf_type(target_type(self.type)) is None:
             raise ValueError(f"a column can only be cast to a scalar type, not to {escape_text(self.type)}")
         _check_depth(self)
 

@@ -200,7 +200,7 @@ def read_leaves(
     Strings of the leaves ``compared_leaves`` are returned as dictionary arrays if they are stored dictionary-encoded.
     """
     from pqext.variant.access.cast import extract
-    from pqext.variant.access.targets import target_type, widen
+    from pqext.variant.access.targets import target_type, widen_column
 
     nodes = {leaf.leaf_start: leaf for _, leaf in leaves.values()}
     streams = [
@@ -217,7 +217,7 @@ def read_leaves(
             if pa.types.is_dictionary(typed.type) and typed.type.value_type != target:
                 typed = decode_dictionary(typed)
             is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
-            whole = typed if is_whole else widen(typed, target)
+            whole = typed if is_whole else widen_column(typed, target)
             zone = field.timezone or DEFAULT
             values[key] = extract(to_shredded(typed), (), field.type, timezone=zone) if whole is None else whole
         yield batch, values

@@ -24,7 +24,7 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.table.partitions import NULL
 from pqext.dataset.writing.staging import StagingArea, Token
-from pqext.variant.shredding.choice import Counts, residual_counts, shredding
+from pqext.variant.shredding.choice import Counts, parse_shredding, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import is_marked, is_shredded_type
 
@@ -175,7 +175,7 @@ class _PartFile:
         self._writer = _Writer(self._dest, schema, **options)
         self._limits = limits = WriteOptions(**options)
         self._orders = any(isinstance(entry, Mapping) and entry.get("order") for entry in limits.geometry.values())
-        self._gathers = self._orders or any(shredding(item).schema is None for item in limits.shredding.values())
+        self._gathers = self._orders or any(parse_shredding(item).schema is None for item in limits.shredding.values())
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = self._gathered_bytes = 0
         self._given = 0

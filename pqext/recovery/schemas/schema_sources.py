@@ -123,7 +123,7 @@ def parse_columns(text: str) -> pa.Schema:
     text that is not a list of columns.
     """
     text = text.removeprefix("\ufeff").strip().removesuffix(";")
-    parsed = parse_ddl(text, "schema", maps=True, words=_SPATIAL)
+    parsed = parse_ddl(text, "schema", allow_maps=True, word_types=_SPATIAL)
     if parsed.name != "STRUCT" or not parsed.fields:
         raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
     return pa.schema(_fields(parsed, text))

@@ -283,7 +283,7 @@ def parse_type(name: str) -> T.DataType:
 
     Raises ``ValueError`` if ``name`` is not a Spark type.
     """
-    return _atomic_type(name) or _from_ddl(parse_ddl(name, "Spark type", maps=True))
+    return _atomic_type(name) or _from_ddl(parse_ddl(name, "Spark type", allow_maps=True))
 
 
 def _atomic_type(name: str) -> T.DataType | None:

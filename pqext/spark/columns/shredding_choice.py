@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from pqext.core.base.errors import VariantError
 from pqext.core.base.suggestions import excerpt
 from pqext.spark.columns.names import quote
-from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.choice import Shredding, parse_shredding
 from pqext.variant.shredding.schema import Untyped
 
 KEY = "pqext:shredding"
@@ -83,7 +83,7 @@ def drop_choices(df: DataFrame, name: str) -> DataFrame:
     """Remove the shredding from the metadata of column ``name``, and override the metadata of its fields."""
     fields = [path for path, field in walk_fields(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
     overrides = {
-        path.relative: shredding(Untyped()).options()
+        path.relative: parse_shredding(Untyped()).options()
         for path in variant_paths(df.schema).values()
         if any(path.column == field.column and _is_nested(path.steps, field.steps) for field in fields)
     }
@@ -141,7 +141,7 @@ def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
     if not isinstance(text, str) or not isinstance(choices, dict) or not all(map(_is_relative, choices)):
         raise _error(path, f"{excerpt(str(text))!r} is not a JSON object that maps paths from $ to choices")
     try:
-        return {relative: shredding(choice) for relative, choice in choices.items()}
+        return {relative: parse_shredding(choice) for relative, choice in choices.items()}
     except (ValueError, TypeError) as error:
         raise _error(path, str(error)) from None
 

@@ -28,7 +28,7 @@ from pqext.spark.functions.udf import (
     with_name,
 )
 from pqext.variant.access.nested import CAST_FAILED
-from pqext.variant.access.path import as_many_path, as_path, format_path
+from pqext.variant.access.path import as_path, as_wildcard_path, format_path
 from pqext.variant.access.targets import depends_on_timezone, target_type
 
 Steps = str | Sequence[str | int]
@@ -106,7 +106,7 @@ def get_in_timezone(
 
 def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
     spark_type = parse_type(type) if isinstance(type, str) else type
-    text = format_path(as_many_path(path))
+    text = format_path(as_wildcard_path(path))
     target = target_type(variant_target(spark_type))
     zone = _timezone_for(target)
     fields = {"pos": T.IntegerType(), "key": T.StringType(), "value": spark_type}

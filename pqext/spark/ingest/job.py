@@ -39,7 +39,7 @@ from pqext.spark.options.save import with_profile
 from pqext.spark.writing.sink import append_check
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
-from pqext.variant.shredding.choice import residual_shares, shredding
+from pqext.variant.shredding.choice import parse_shredding, residual_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,11 +241,11 @@ def ingest_json(
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     config = IngestConfig(
-        column, None if schema is None else shredding(schema, "json"), numbers, duplicate_keys, max_bytes, format,
+        column, None if schema is None else parse_shredding(schema, "json"), numbers, duplicate_keys, max_bytes, format,
         on_error, error_column, computed, partitions, bad_lines_file, division, csv_format, storage_options,
         with_profile(options, "profile=None"), session_timezone(spark),
     )
-    stored = config.schema(config.parsing())
+    stored = config.schema(config.parser())
     check_division(division, stored)  # raises for wrong arguments
     if (mode_in_write := settings.get("datetime_rebase_mode", "corrected")) != "corrected":
         reject_mode(mode_in_write, drop_columns(stored, division.partition_by))
@@ -269,7 +269,7 @@ def ingest_json(
             attempts, bad_lines = job.run()
         except ConcurrentIngestError:
             continue  # this loop ends, because each iteration means that another job has committed
-        shredded = job_config.parsing().schema
+        shredded = job_config.parser().schema
         return IngestResult(
             tuple(_sum_files(parts, attempts)),
             skipped,
@@ -281,11 +281,11 @@ def ingest_json(
 
 def _with_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
     """Return the configuration with its shredding schema, which is inferred from the files if necessary."""
-    parsing = config.parsing()
-    if parsing.undecided is None:
+    parser = config.parser()
+    if parser.undecided is None:
         return config
-    sample = pa.chunked_array(config.sample(parts), type=parsing.for_samples().type)
-    return replace(config, shredding=replace(config.shredding, schema=parsing.undecided.schema_for(sample)))
+    sample = pa.chunked_array(config.sample(parts), type=parser.for_sampling().type)
+    return replace(config, shredding=replace(config.shredding, schema=parser.undecided.schema_for(sample)))
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Job:
     def run(self) -> tuple[list[Attempt], str | None]:
         """Run the tasks and commit their files. Returns the attempts, and the path of the file of bad lines or None."""
         division = self.config.division
-        schema = drop_columns(self.config.schema(self.config.parsing()), division.partition_by)
+        schema = drop_columns(self.config.schema(self.config.parser()), division.partition_by)
         # Writing an empty file rejects options that do not match the columns.
         empty = empty_file(schema, with_version(self.config.options))
         self.target.check(self.overwrite, append_check(lambda: empty, division.partition_by, self.merge_schema))

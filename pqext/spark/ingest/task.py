@@ -42,8 +42,8 @@ from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.documents import SAMPLE_BYTES
 from pqext.variant.json.faults import line_fault
-from pqext.variant.json.files import Piece, pieces_at
-from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
+from pqext.variant.json.files import TextChunk, read_chunks
+from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, JsonParser, create_parser
 from pqext.variant.timezones import DEFAULT
 from pqext.variant.types import variant_field
 
@@ -76,15 +76,15 @@ class IngestConfig:
     timezone: str = DEFAULT
     """Time zone of local times in partition columns."""
 
-    def parsing(self) -> Parsing:
+    def parser(self) -> JsonParser:
         """Return the parser. It reports errors instead of raising them, so that messages can include their location."""
-        return parsing(
+        return create_parser(
             self.numbers, "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, self.max_bytes, self.shredding
         )
 
-    def schema(self, parsing: Parsing) -> pa.Schema:
+    def schema(self, parser: JsonParser) -> pa.Schema:
         """Return the schema of the written files."""
-        fields = [variant_field(self.column) if parsing.schema is None else pa.field(self.column, parsing.type)]
+        fields = [variant_field(self.column) if parser.schema is None else pa.field(self.column, parser.type)]
         fields += [field for _, field in self.geometry_columns]
         fields += self.csv_fields
         if self.error_column is not None:
@@ -106,13 +106,13 @@ class IngestConfig:
         """Return the location of the file of a part."""
         return location_of(part, self.storage_options)
 
-    def chunks(self, part: Part) -> Iterator[Piece | CsvRows]:
+    def chunks(self, part: Part) -> Iterator[TextChunk | CsvRows]:
         """Yield the text of a file, or of a range of a file, in chunks."""
         if self.csv is not None:
             yield from read_csv_rows(self.locate(part), self.csv)
             return
         layout: Any = self.format
-        yield from pieces_at(self.locate(part), layout, READ_BYTES, self.max_bytes, part.start, part.stop)
+        yield from read_chunks(self.locate(part), layout, READ_BYTES, self.max_bytes, part.start, part.stop)
 
     def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
         """Parse the first documents of up to ``_SAMPLED_FILES`` files, to infer the schema."""
@@ -121,7 +121,7 @@ class IngestConfig:
         arrays: list[pa.StructArray] = []
         for part in sampled:
             for chunk in islice(self.chunks(part), 1):
-                arrays += chunk.sample(self.parsing(), SAMPLE_BYTES // len(sampled))
+                arrays += chunk.sample(self.parser(), SAMPLE_BYTES // len(sampled))
         return arrays
 
 
@@ -243,19 +243,19 @@ class IngestTask:
             return Attempt(error=error.with_traceback(None))
 
     def _write(self, number: int, name: str) -> Attempt:
-        parsing = self.config.parsing()
-        schema = self.config.schema(parsing)
+        parser = self.config.parser()
+        schema = self.config.schema(parser)
         results = [PartResult(part) for part in self.work[number]]
         options = with_version(self.config.options)
         with PartFiles(self.staged, name, schema, options, self.config.division) as files:
             for result in results:
-                for batch in self._batches(result, parsing, schema):
+                for batch in self._batches(result, parser, schema):
                     if self.staged.has_failed:
                         raise StoppedError("another task failed")
                     files.write(batch)
             return Attempt(tuple(results), files.close())
 
-    def _batches(self, result: PartResult, parsing: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(self, result: PartResult, parser: JsonParser, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part in batches, and count them in ``result``."""
         part, config = result.part, self.config
         makers = [(maker(column, config.column), target) for column, target in config.geometry_columns]
@@ -263,7 +263,7 @@ class IngestTask:
         bad_lines: list[bytes] = []
         preceding_lines, is_line_known, document = 0, part.start == 0, 0
         for chunk in config.chunks(part):
-            _, arrays, errors, lines = chunk.parse(parsing)
+            _, arrays, errors, lines = chunk.parse(parser)
             result.bytes += len(chunk.text)
             if errors and not is_line_known:
                 preceding_lines, is_line_known = count_preceding_lines(config.locate(part), chunk.start), True
@@ -328,7 +328,7 @@ class IngestTask:
         return batch.filter(pa.array([row not in reasons for row in range(rows)]))
 
 
-def documents(chunk: Piece | CsvRows) -> list[tuple[int | None, bytes]]:
+def documents(chunk: TextChunk | CsvRows) -> list[tuple[int | None, bytes]]:
     """Return the offset in the file, if known, and the text of each document of a chunk."""
     if isinstance(chunk, CsvRows):
         return [(None, text) for text in chunk.documents.to_pylist()]

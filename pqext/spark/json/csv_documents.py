@@ -26,7 +26,7 @@ from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.faults import Found
-from pqext.variant.json.parser import Parsing
+from pqext.variant.json.parser import JsonParser
 
 _BLOCK_BYTES = 32 << 20
 _ONE_CHARACTER = ("delimiter", "quote", "escape")
@@ -120,20 +120,20 @@ class CsvRows:
         data = self.documents.buffers()[2]
         return memoryview(b"" if data is None else data)
 
-    def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
         """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 lines."""
         try:
-            arrays, errors = parsing.documents(self.documents)
+            arrays, errors = parser.parse_documents(self.documents)
         except ParquetError as error:
             error.locate(path=self.path)
             raise
         return self.path, arrays, [(self.first + row, offset, code, name) for row, offset, code, name in errors], 0
 
-    def sample(self, parsing: Parsing, size: int) -> list[pa.StructArray]:
+    def sample(self, parser: JsonParser, size: int) -> list[pa.StructArray]:
         """Parse the first documents, of about ``size`` bytes."""
         sizes = np.cumsum(pa.compute.binary_length(self.documents).to_numpy(zero_copy_only=False))
         rows = max(1, int(np.searchsorted(sizes, size)))
-        return parsing.for_samples().documents(self.documents.slice(0, rows))[0]
+        return parser.for_sampling().parse_documents(self.documents.slice(0, rows))[0]
 
 
 def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRows]:

@@ -25,8 +25,8 @@ from pqext.spark.base.files import is_remote, list_sources, local_path, slice_by
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.variant.json.documents import count_newlines
 from pqext.variant.json.faults import LineFault, describe_fault, line_fault, remedy, spans_lines
-from pqext.variant.json.files import pieces_at
-from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, Parsing, parsing
+from pqext.variant.json.files import read_chunks
+from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, JsonParser, create_parser
 
 READ_BYTES = 8 << 20
 """Bytes of text that are parsed into a batch, unless a line is longer."""
@@ -194,13 +194,13 @@ class JsonLinesReader(DataSourceReader):
             return  # Spark reads an empty partition if there are no partitions
         prepare_worker()
         # Errors are reported instead of raised, so that messages can state their location.
-        parser = parsing(
+        parser = create_parser(
             "decimal", "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, min(self.max_line_bytes, LARGEST_BYTES), None
         )
         for part in partition.parts:
             yield from self._read(part, parser)
 
-    def _read(self, part: Part, parser: Parsing) -> Iterator[pa.RecordBatch]:
+    def _read(self, part: Part, parser: JsonParser) -> Iterator[pa.RecordBatch]:
         location = location_of(part, self.storage_options)
         stamp, size = stamp_of(location)
         if size < part.size or (stamp != part.stamp and not isinstance(location, str)):  # local files may grow
@@ -210,7 +210,7 @@ class JsonLinesReader(DataSourceReader):
                 path=part.name,
             )
         preceding_lines, is_line_known = 0, part.start == 0
-        for chunk in pieces_at(location, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
+        for chunk in read_chunks(location, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
             _, arrays, errors, lines = chunk.parse(parser)
             if errors and not is_line_known:
                 preceding_lines, is_line_known = count_preceding_lines(location, chunk.start), True

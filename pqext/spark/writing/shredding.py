@@ -24,7 +24,7 @@ from pqext.spark.columns.shredding_choice import (
     variant_paths,
 )
 from pqext.spark.functions.udf import arrow_udf
-from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.choice import Shredding, parse_shredding
 from pqext.variant.shredding.schema import ShreddingSchema, storage_struct
 from pqext.variant.shredding.shredder import Coerce
 from pqext.variant.types import variant_type
@@ -74,7 +74,7 @@ def shred_variant(
     if infer not in ("file", "once"):
         raise ValueError(f"infer must be 'file' or 'once', not {infer!r}")
     paths = variant_paths(df.schema)
-    choices = {_find_variant(df, path, paths): shredding(spec) for path, spec in schema.items()}
+    choices = {_find_variant(df, path, paths): parse_shredding(spec) for path, spec in schema.items()}
     if storage:
         return _to_structs(df, choices)
     if infer == "once":

@@ -16,7 +16,7 @@ from pqext.spark.base.types import file_schema, is_marked_struct
 from pqext.spark.columns.shredding_choice import walk_fields
 from pqext.spark.columns.timestamps import reject_mode
 from pqext.spark.options.save import as_text, save_options
-from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import schema_of_storage
 
 Origin = Literal["shred_variant", "option", "struct"]
@@ -114,7 +114,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
         if is_marked_struct(field.dataType) and path not in by_option:
             plans.append(VariantPlan(path, _shredding_schema(field.dataType), "struct"))
         elif path in shreddings:
-            choice = shredding(shreddings[path])
+            choice = parse_shredding(shreddings[path])
             origin: Origin = "option" if path in by_option else "shred_variant"
             plans.append(VariantPlan(path, "infer" if choice.schema is None else str(choice.schema), origin))
         elif isinstance(field.dataType, T.VariantType):

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import LimitError, VariantError
 from pqext.variant import faults
 from pqext.variant.access.nested import (
-    Task,
-    as_dictionary,
-    as_list,
+    CastTask,
     cast_cells,
     leaf_array,
-    names_of,
-    take_bounded,
+    take_within_limit,
+    to_dictionary_type,
+    to_list_type,
+    to_metadata_child,
 )
 from pqext.variant.access.path import Path, as_path
-from pqext.variant.access.targets import VARIANT, describe, target_type, widen
-from pqext.variant.coercion import as_variants, take, with_views, without_views
+from pqext.variant.access.targets import VARIANT, describe_leaf_type, target_type, widen_column
+from pqext.variant.coercion import as_variants, replace_views, restore_views, take_without_views
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.get import Cells
@@ -37,7 +37,7 @@ from pqext.variant.types import (
     VariantLike,
     child,
     is_variant_type,
-    like_input,
+    match_chunking,
     plain_list,
     storage_array,
     struct_chunks,
@@ -99,20 +99,21 @@ def extract(
     results = []
     row = 0
     for chunk in chunks:
-        results.append(_get_chunk(chunk, Task(steps, strict, row, zone), target))
+        results.append(_get_chunk(chunk, CastTask(steps, strict, row, zone), target))
         row += len(chunk)
-    return like_input(array, results, target)
+    return match_chunking(array, results, target)
 
 
 _LARGE = (pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view())
 
 
-def _get_chunk(chunk: pa.StructArray, task: Task, target: pa.DataType) -> pa.Array:
+def _get_chunk(chunk: pa.StructArray, task: CastTask, target: pa.DataType) -> pa.Array:
+    """Evaluate a cast on one chunk. The chunk is halved if the result exceeds the limit of an array."""
     metadata = child(chunk, "metadata")
     assert metadata is not None
     try:
         group, rest = descend(chunk, cast(Path, task.path))
-        result = with_views(cast_group(Group(group, metadata), rest, without_views(target), task), target)
+        result = restore_views(cast_group(Group(group, metadata), rest, replace_views(target), task), target)
     except LimitError:
         if target not in _LARGE or len(chunk) < 2:
             raise
@@ -121,15 +122,15 @@ def _get_chunk(chunk: pa.StructArray, task: Task, target: pa.DataType) -> pa.Arr
         tasks = [replace(task, first_row=task.first_row + place * half, failed=None) for place in (0, 1)]
         halves = [_get_chunk(part, own, target) for part, own in zip(parts, tasks, strict=True)]
         return pa.concat_arrays(halves)
-    task.check(target)
+    task.raise_if_failed(target)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group of ``value`` and ``typed_value``, or an unshredded variant, and the metadata of its rows.
+    """A group of ``value`` and ``typed_value``, or an unshredded variant, with the metadata of its rows.
 
-    ``rows`` contains the row in ``metadata`` of each row of the group; None if the rows are the same.
+    ``rows`` contains, for each row of the group, the row of its metadata; None if the row numbers are equal.
     """
 
     array: pa.StructArray
@@ -138,22 +139,25 @@ class Group:
 
     @property
     def value(self) -> pa.Array | None:
+        """Column of encoded values; None if the group has none."""
         return child(self.array, "value")
 
     @property
     def typed_value(self) -> pa.Array | None:
+        """Column of typed values; None if the group has none."""
         return child(self.array, "typed_value")
 
     def masked_typed_value(self) -> pa.Array:
-        """Return ``typed_value`` with the nulls of the enclosing group."""
-        return _mask(self.typed_value, self.array)
+        """Return ``typed_value`` with nulls in the rows where the group is null."""
+        return _apply_group_nulls(self.typed_value, self.array)
 
     @property
     def validity(self) -> tuple[pa.Buffer, int] | None:
+        """Validity bitmap of the group and its offset in bits; None if no row is null."""
         return (self.array.buffers()[0], self.array.offset) if self.array.null_count else None
 
     def cells(self, steps: Path, first_row: int, validity: tuple[pa.Buffer, int] | None = None) -> Cells:
-        """Return the values at ``steps`` in the encoded ``value`` of each row."""
+        """Return, for each row, the cell of the value at ``steps`` within its encoded ``value``."""
         rows = None
         if self.rows is not None:
             rows = self.rows.buffers()[1].slice(8 * self.rows.offset, 8 * len(self.rows))
@@ -167,22 +171,22 @@ class Group:
         )
 
 
-def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
+def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, parent_path: str = "") -> pa.Array:
     """Return the value at ``path`` in each row of the group, cast to ``target``. Only columns on the path are read."""
     typed = group.typed_value
     if path or typed is None:
         # Below a typed group without the field, and below a primitive, only the residual contains values.
-        return _from_value(group, path, target, task, parent_path)
-    typed = _mask(typed, group.array)
+        return _cast_value(group, path, target, task, parent_path)
+    typed = _apply_group_nulls(typed, group.array)
     if pa.types.is_dictionary(target):
-        return as_dictionary(cast_group(group, path, target.value_type, task, parent_path), target)
+        return to_dictionary_type(cast_group(group, path, target.value_type, task, parent_path), target)
     if pa.types.is_dictionary(typed.type):
         typed = typed.dictionary_decode()
-    if describe(target) is not None and describe(typed.type) == describe(target):
+    if describe_leaf_type(target) is not None and describe_leaf_type(typed.type) == describe_leaf_type(target):
         return _complete_values(
             typed if typed.type == target else typed.cast(target), group, typed, target, task, parent_path
         )
-    wide = widen(typed, target)
+    wide = widen_column(typed, target)
     if wide is not None:
         return _complete_values(wide, group, typed, target, task, parent_path)
     if pa.types.is_struct(target) and not is_variant_type(target) and pa.types.is_struct(typed.type):
@@ -194,19 +198,19 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent
             _build_list(group, typed, target, task, parent_path), group, typed, target, task, parent_path
         )
     if group.rows is None:
-        return _from_value(whole_group(group, task.first_row), (), target, task, parent_path)
+        return _cast_value(reconstruct_group(group, task.first_row), (), target, task, parent_path)
     inner = replace(task, first_row=0, failed=None)
-    with rows_of(group, task):
-        result = _from_value(whole_group(group), (), target, inner, parent_path)
+    with shift_error_rows(group, task):
+        result = _cast_value(reconstruct_group(group), (), target, inner, parent_path)
     if inner.failed is not None:
         row, place, type = inner.failed
-        task.fail((1, group.rows[row].as_py()), place, type)
+        task.record_failures((1, group.rows[row].as_py()), place, type)
     return result
 
 
 @contextmanager
-def rows_of(group: Group, task: Task) -> Iterator[None]:
-    """Convert the row of an error raised in the block from a row of ``group`` to a row of the task."""
+def shift_error_rows(group: Group, task: CastTask) -> Iterator[None]:
+    """In the block, convert the row number of a ``VariantError`` from a row of ``group`` to a row of the task."""
     try:
         yield
     except VariantError as error:
@@ -217,30 +221,31 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
         raise faults.shift_row(error, row - error.row) from None
 
 
-def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
-    """Cast the value at ``steps`` in the encoded ``value`` of each row; null if the group or its ``value`` is null."""
+def _cast_value(group: Group, steps: Path, target: pa.DataType, task: CastTask, parent_path: str) -> pa.Array:
+    """Cast the value at ``steps`` within the encoded ``value`` of each row; null if the group or its ``value`` is null.
+    """
     value = group.value
     if value is None:
         return pa.nulls(len(group.array), target)
-    described = VARIANT if is_variant_type(target) else describe(target)
+    described = VARIANT if is_variant_type(target) else describe_leaf_type(target)
     if group.rows is not None or described is None:
         return cast_cells(group.cells(steps, task.first_row), group.metadata, target, task, parent_path)
     names = BinaryInput(group.metadata)
     result = kernel.get(
         names, BinaryInput(value), group.validity, kernel.PathSteps(steps), described, task.first_row, task.kernel_zone
     )
-    task.fail(result[4], parent_path, target)
+    task.record_failures(result[4], parent_path, target)
     if described != VARIANT:
         return leaf_array(result, len(value), target, group.metadata, None, task)
     validity, nulls, offsets, data, _, _ = result
     values = pa.Array.from_buffers(pa.binary(), len(value), [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
-    return variant_array(names_of(group.metadata), values, pa.py_buffer(validity) if nulls else None)
+    return variant_array(to_metadata_child(group.metadata), values, pa.py_buffer(validity) if nulls else None)
 
 
 def _complete_values(
-    result: pa.Array, group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str
+    result: pa.Array, group: Group, typed_value: pa.Array, target: pa.DataType, task: CastTask, parent_path: str
 ) -> pa.Array:
-    """Return ``result``, the cast typed column, with values from the residual in rows where the column is null."""
+    """Fill nulls of ``result``, the cast typed column, with values from the residual."""
     value = group.value
     if value is None or value.null_count == len(value) or typed_value.null_count == 0:
         return result
@@ -253,16 +258,16 @@ def _complete_values(
     others = cast_cells(cells, group.metadata, target, task, parent_path)
     if others.null_count == len(others):
         return result
-    if describe(target) is not None:
+    if describe_leaf_type(target) is not None:
         return pc.if_else(lacking, others, result)
     indices = pa.array(range(len(result)), pa.int64())
     return pa.concat_arrays([result, others]).take(pc.if_else(lacking, pc.add(indices, len(result)), indices))
 
 
 def _build_struct(
-    group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str
+    group: Group, typed_value: pa.StructArray, target: pa.StructType, task: CastTask, parent_path: str
 ) -> pa.Array:
-    """Build a struct from a shredded object.
+    """Build a struct array from shredded objects.
 
     Fields with columns are read from their columns, other fields from the object in ``value``.
     """
@@ -273,7 +278,7 @@ def _build_struct(
         name = f"{parent_path}.{member.name}"
         index = typed_value.type.get_field_index(member.name)
         if index >= 0:
-            inner = _member(pc.struct_field(typed_value, [index]))
+            inner = _require_group(pc.struct_field(typed_value, [index]))
             children.append(cast_group(Group(inner, group.metadata, group.rows), (), member.type, task, name))
         elif value is None or value.null_count == len(value):
             children.append(pa.nulls(len(typed_value), member.type))
@@ -287,7 +292,7 @@ def _build_struct(
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
 
-def _build_list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
+def _build_list(group: Group, typed_value: pa.Array, target: pa.DataType, task: CastTask, parent_path: str) -> pa.Array:
     """Build a list from the element columns of a shredded array."""
     elements, offsets, parents = list_elements(typed_value)
     rows = parents if group.rows is None else group.rows.take(parents)
@@ -295,14 +300,13 @@ def _build_list(group: Group, typed_value: pa.Array, target: pa.DataType, task: 
     bitmap = typed_value.is_valid().buffers()[1] if typed_value.null_count else None
     plain = pa.list_(target.value_field)
     lists = pa.Array.from_buffers(plain, len(typed_value), [bitmap, offsets.buffers()[1]], children=[items])
-    return as_list(lists, target, task, parent_path, None if group.rows is None else lambda: group.rows.to_numpy())
+    return to_list_type(lists, target, task, parent_path, None if group.rows is None else lambda: group.rows.to_numpy())
 
 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
-    """Return the elements of the lists that are not null.
+    """Return the elements of all lists that are not null, the offsets (int32) of the lists, and each element's list.
 
-    Also returns the offsets (int32) of each list and the index of the list of each element. Raises ``LimitError`` if
-    32-bit offsets do not suffice.
+    Raises ``LimitError`` if 32-bit offsets do not suffice.
     """
     if len(lists) == 0:  # an empty list array may have no offsets
         lists = pa.array([], pa.list_(lists.type.value_field))
@@ -313,14 +317,14 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     if total > 0x7FFFFFFF:
         raise LimitError(f"the lists have {total} elements, more than 2^31 - 1; pass fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    return _member(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
+    return _require_group(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
 
 
-def whole_group(group: Group, first_row: int = 0) -> Group:
-    """Reconstruct the group's values from all its columns, as unshredded variants with their own metadata."""
+def reconstruct_group(group: Group, first_row: int = 0) -> Group:
+    """Return the group with its values reconstructed from all columns: unshredded variants with their own metadata."""
     metadata = group.metadata
     if group.rows is not None:
-        metadata = take_bounded(names_of(metadata), group.rows)
+        metadata = take_within_limit(to_metadata_child(metadata), group.rows)
     schema = _schema_of(group.array.type)
     whole = build(group.array, metadata, compile_schema(schema), missing_is_null=True, first_row=first_row)
     return Group(whole, child(whole, "metadata"))
@@ -328,6 +332,7 @@ def whole_group(group: Group, first_row: int = 0) -> Group:
 
 @lru_cache(maxsize=256)
 def _schema_of(type: pa.DataType) -> ShreddingSchema:
+    """Return the shredding schema of a group, with or without ``metadata``."""
     return schema_of_storage(type) if type.get_field_index("metadata") >= 0 else schema_of_group(type)
 
 
@@ -335,7 +340,7 @@ def _schema_of(type: pa.DataType) -> ShreddingSchema:
 
 
 def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
-    """Follow the path through typed objects and arrays; return the last group reached and the remaining path.
+    """Follow a path through typed objects and arrays. Returns the last group on the path, and the remaining path.
 
     A group is null in rows where the ``typed_value`` of an ancestor is null. The field is missing in these rows,
     because every object or array has a ``typed_value`` (Variant Shredding, "Objects", "Arrays").
@@ -349,24 +354,24 @@ def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
             index = typed.type.get_field_index(step)
             if index < 0:
                 break
-            typed = _mask(typed, group)
-            group = _member(pc.struct_field(typed, [index]))
+            typed = _apply_group_nulls(typed, group)
+            group = _require_group(pc.struct_field(typed, [index]))
         elif is_list(typed.type) and isinstance(step, int):
-            group = _element(_mask(typed, group), step)
+            group = _element_at(_apply_group_nulls(typed, group), step)
         else:
             break
         path = path[1:]
     return group, path
 
 
-def _mask(typed_value: pa.Array, group: pa.StructArray) -> pa.Array:
-    """Return ``typed_value`` with the nulls of the enclosing group."""
+def _apply_group_nulls(typed_value: pa.Array, group: pa.StructArray) -> pa.Array:
+    """Return ``typed_value`` with nulls in the rows where its group is null."""
     if not group.null_count:
         return typed_value
     return storage_array(pc.struct_field(group, [group.type.get_field_index("typed_value")]))
 
 
-def _element(lists: pa.Array, index: int) -> pa.StructArray:
+def _element_at(lists: pa.Array, index: int) -> pa.StructArray:
     """Return the element at ``index`` of each list, or null if there is none. Negative indexes count from the end."""
     if not pa.types.is_large_list(lists.type):
         lists = plain_list(lists)
@@ -375,10 +380,10 @@ def _element(lists: pa.Array, index: int) -> pa.StructArray:
     within = pc.add(lengths, index) if index < 0 else pa.scalar(index, pa.int64())
     there = pc.greater_equal(within, 0) if index < 0 else pc.greater(lengths, index)
     positions = pc.if_else(there, pc.add(starts, within), pa.scalar(None, pa.int64()))
-    return take(_member(lists.values), positions)
+    return take_without_views(_require_group(lists.values), positions)
 
 
-def _member(array: pa.Array) -> pa.StructArray:
+def _require_group(array: pa.Array) -> pa.StructArray:
     """Return the group of a shredded field or element. Raises ``VariantError`` if it is not a group."""
     group = storage_array(array)
     if not pa.types.is_struct(group.type):

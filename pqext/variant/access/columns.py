@@ -10,11 +10,11 @@ from pqext.variant.annotation import HANDLER
 
 
 def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
-    """Return the columns of the VARIANT group ``node`` from which :func:`pqext.variant.get` evaluates ``path``.
+    """Return the columns of the VARIANT group ``node`` that :func:`pqext.variant.get` needs to evaluate ``path``.
 
-    The result contains ``metadata``, and ``value`` and ``typed_value`` of the group that the path reaches through typed
-    objects, or only its ``value`` if the path continues to a field without columns. These columns form a valid shredded
-    array. If that is not possible, the complete group is returned.
+    These are ``metadata``, and the ``value`` and ``typed_value`` of the group that the path reaches through typed
+    objects. If the path continues to a field without columns, ``typed_value`` is not needed. The columns form a valid
+    shredded array. If that is not possible, the complete group is returned.
 
     Raises ``VariantError`` if the group violates the layout of Variant Shredding.
     """
@@ -41,7 +41,7 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
 
 
 def leaf_of_path(node: SchemaNode, path: str) -> tuple[SchemaNode, SchemaNode | None] | None:
-    """Return the leaf of the typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``, if any.
+    """Return the leaf for typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``, if any.
 
     Returns None if the path does not end at a leaf, or passes through an array. Only groups on the path are inspected.
     """

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from pqext.variant.access.cast import Group, cast_group, descend, list_elements, rows_of, whole_group
-from pqext.variant.access.nested import Task, cast_cells
-from pqext.variant.access.path import ManyPath, Path, Wildcard, as_many_path
+from pqext.variant.access.cast import Group, cast_group, descend, list_elements, reconstruct_group, shift_error_rows
+from pqext.variant.access.nested import CastTask, cast_cells
+from pqext.variant.access.path import ManyPath, Path, Wildcard, as_wildcard_path
 from pqext.variant.access.targets import target_type
-from pqext.variant.coercion import as_variants, with_views, without_views
+from pqext.variant.coercion import as_variants, replace_views, restore_views
 from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.timezones import DEFAULT, find_timezone
@@ -44,39 +44,42 @@ def explode(
     Of a shredded array, only the columns on the path are read. Invalid bytes on the path raise ``VariantError`` with
     the row. With ``strict``, values that cannot be cast also raise ``VariantError``.
     """
-    steps = as_many_path(path)
+    steps = as_wildcard_path(path)
     target, zone = target_type(type), find_timezone(timezone)
     value = variant_field("value") if is_variant_type(target) else pa.field("value", target)
     schema = pa.schema([("row", pa.int64()), ("pos", pa.int32()), ("key", pa.string()), value])
     tables = []
     first_row = 0
     for chunk in struct_chunks(as_variants(array)):
-        columns = _explode_chunk(chunk, Task(steps, strict, first_row, zone), target, outer)
+        columns = _explode_chunk(chunk, CastTask(steps, strict, first_row, zone), target, outer)
         tables.append(pa.Table.from_arrays(columns, schema=schema))
         first_row += len(chunk)
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _explode_chunk(
-    chunk: pa.StructArray, task: Task, target: pa.DataType, outer: bool
+    chunk: pa.StructArray, task: CastTask, target: pa.DataType, outer: bool
 ) -> list[pa.Array]:
     parts = _split_path(task.path)
     metadata = child(chunk, "metadata")
     assert metadata is not None
     group, rest = descend(chunk, parts[0][1])
-    rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, without_views(target), task)
-    task.check(target)
+    rows, pos, keys, values = _explode_group(Group(group, metadata), rest, parts, replace_views(target), task)
+    task.raise_if_failed(target)
     if outer:
         missing = np.setdiff1d(np.arange(len(chunk)), rows)
         order = np.argsort(np.concatenate([rows, missing]), kind="stable")
         indices = pa.array(order, mask=order >= len(rows))
         rows = np.concatenate([rows, missing])[order]
         pos, keys, values = pos.take(indices), keys.take(indices), values.take(indices)
-    return [pa.array(rows + task.first_row, pa.int64()), pos, keys, with_views(values, target)]
+    return [pa.array(rows + task.first_row, pa.int64()), pos, keys, restore_views(values, target)]
 
 
 def _split_path(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
-    """Split the path at its wildcards; return each wildcard with the steps after it. The first part has no wildcard."""
+    """Split a path at its wildcards. Returns each wildcard with the steps after it.
+
+    The first item contains the steps before the first wildcard, and None instead of a wildcard.
+    """
     parts: list[tuple[Wildcard | None, list[str | int]]] = [(None, [])]
     for step in steps:
         if isinstance(step, Wildcard):
@@ -92,10 +95,10 @@ _Exploded = tuple[np.ndarray, pa.Array, pa.Array, pa.Array]
 """Rows, positions, keys and values of exploded variants."""
 
 
-def _explode(
-    group: Group, path: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
+def _explode_group(
+    group: Group, path: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: CastTask
 ) -> _Exploded:
-    """Explode the value at ``path`` of the group, first through list columns and then in the encoded values."""
+    """Explode the values at ``path`` of a group, through list columns if they exist, otherwise in encoded values."""
     wildcard, after = parts[1]
     typed = group.typed_value
     value = group.value
@@ -112,23 +115,23 @@ def _explode(
         inner, below = descend(elements, after)
         result = Group(inner, group.metadata, rows)
         if len(parts) > 2:
-            return _explode(result, below, parts[1:], target, task)
+            return _explode_group(result, below, parts[1:], target, task)
         starts = offsets.to_numpy()
         pos = np.arange(len(elements)) - np.repeat(starts[:-1], np.diff(starts))
         values = cast_group(result, below, target, task)
         return rows.to_numpy(), pa.array(pos, pa.int32()), pa.nulls(len(elements), pa.string()), values
     if not path and typed is not None:
         if group.rows is None:
-            whole = whole_group(group, task.first_row)
+            whole = reconstruct_group(group, task.first_row)
             return _explode_cells(whole.cells((), task.first_row), whole.metadata, parts[1:], target, task)
         inner_task = replace(task, first_row=0, failed=None)
-        with rows_of(group, task):
-            whole = whole_group(group)
+        with shift_error_rows(group, task):
+            whole = reconstruct_group(group)
             exploded = _explode_cells(whole.cells((), 0), whole.metadata, parts[1:], target, inner_task)
         origin = group.rows.to_numpy()
         if inner_task.failed is not None:
             row, place, type = inner_task.failed
-            task.fail((1, int(origin[row])), place, type)
+            task.record_failures((1, int(origin[row])), place, type)
         return origin[exploded[0]], *exploded[1:]
     if group.value is None:
         empty = pa.array([], pa.int32()), pa.array([], pa.string()), pa.array([], target)
@@ -137,7 +140,7 @@ def _explode(
 
 
 def _explode_cells(
-    cells: Cells, metadata: pa.Array, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
+    cells: Cells, metadata: pa.Array, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: CastTask
 ) -> _Exploded:
     for wildcard, after in parts:
         arrays, objects = wildcard is not Wildcard.FIELDS, wildcard is not Wildcard.ELEMENTS

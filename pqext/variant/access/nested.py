@@ -13,8 +13,8 @@ from pqext.core.base.errors import LimitError, VariantError
 from pqext.core.base.suggestions import excerpt
 from pqext.variant import faults
 from pqext.variant.access.path import ManyPath, format_path
-from pqext.variant.access.targets import VARIANT, describe, kernel_type
-from pqext.variant.coercion import without_views
+from pqext.variant.access.targets import VARIANT, describe_leaf_type, kernel_type
+from pqext.variant.coercion import replace_views
 from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.kernels.zone import Zone
 from pqext.variant.shredding.schema import is_list
@@ -27,8 +27,8 @@ CAST_FAILED = "does not cast to"
 
 
 @dataclass(slots=True)
-class Task:
-    """Call of a cast: its path, its first row, and the first value that failed to cast."""
+class CastTask:
+    """State of a cast of an array: the path, the first row, the time zone, and the first value that failed to cast."""
 
     path: ManyPath
     strict: bool
@@ -41,36 +41,39 @@ class Task:
         """Time zone for the kernels; None for UTC."""
         return None if self.zone is None else self.zone.kernel
 
-    def fail(self, failures: tuple[int, int], parent_path: str, type: pa.DataType) -> None:
-        """Record values at ``parent_path`` that failed to cast, if their first row is the earliest so far.
+    def record_failures(self, failures: tuple[int, int], parent_path: str, type: pa.DataType) -> None:
+        """Record the first of several values at ``parent_path`` that failed to cast, if no earlier row has failed.
 
-        ``parent_path`` is below the path of the task. ``failures`` is the number of these values and the row of the
-        first.
+        ``failures`` is the number of these values and the row of the first. ``parent_path`` is relative to the path of
+        the task.
         """
         count, row = failures
         if count and (self.failed is None or row < self.failed[0]):
             self.failed = (row, parent_path, type)
 
-    def check(self, target: pa.DataType) -> None:
-        """Raise ``VariantError`` for the first row whose value could not be cast to ``target``, if strict."""
+    def raise_if_failed(self, target: pa.DataType) -> None:
+        """Raise ``VariantError`` for the first row whose value could not be cast to ``target``, if the task is strict.
+        """
         if self.strict and self.failed is not None:
             row, below, type = self.failed
-            type = target if type == without_views(target) else type
+            type = target if type == replace_views(target) else type
             name = "VARIANT" if is_variant_type(type) else type
             place = excerpt(format_path(self.path), limit=300) + below
             raise VariantError(f"the value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
 
 
-def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
+def cast_cells(
+    cells: Cells, metadata: pa.Array, target: pa.DataType, task: CastTask, parent_path: str = ""
+) -> pa.Array:
     """Cast each cell to ``target``; empty cells become null. Rows of the cells index into ``metadata``."""
     types = pa.types
     if is_variant_type(target):
         return _cast_variants(cells, metadata)
-    if describe(target) is not None:
+    if describe_leaf_type(target) is not None:
         return _cast_leaves(cells, metadata, target, task, parent_path)
     if types.is_struct(target):
         validity, nulls, _, _, _, failures = cells.open(False, True, False)
-        task.fail(failures, parent_path, target)
+        task.record_failures(failures, parent_path, target)
         children = [
             cast_cells(
                 cells.find(PathSteps((member.name,))), metadata, member.type, task, f"{parent_path}.{member.name}"
@@ -80,23 +83,23 @@ def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task
         bitmap = pa.py_buffer(validity) if nulls else None
         return pa.StructArray.from_buffers(target, cells.count, [bitmap], nulls, children=children)
     if types.is_dictionary(target):
-        return as_dictionary(cast_cells(cells, metadata, target.value_type, task, parent_path), target)
+        return to_dictionary_type(cast_cells(cells, metadata, target.value_type, task, parent_path), target)
     return _cast_lists(cells, metadata, target, task, parent_path)
 
 
-def _cast_leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
-    described = describe(target)
+def _cast_leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: CastTask, parent_path: str) -> pa.Array:
+    described = describe_leaf_type(target)
     assert described is not None
     result = cells.cast(described, task.kernel_zone)
-    task.fail(result[4], parent_path, target)
+    task.record_failures(result[4], parent_path, target)
     rows = cells.rows if result[5] is not None else None
     return leaf_array(result, cells.count, target, metadata, rows, task)
 
 
-def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array, rows: Any, task: Task) -> pa.Array:
-    """Build the array of a kernel's result.
+def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array, rows: Any, task: CastTask) -> pa.Array:
+    """Build the array of leaf values from a kernel's result.
 
-    ``rows`` returns the row in ``metadata`` of each value; None if the rows are the same.
+    ``rows`` returns, for each value, the row of its metadata; None if the row numbers are equal.
     """
     validity, nulls, offsets, data, _, nested = result
     plain = kernel_type(target)
@@ -107,25 +110,25 @@ def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array,
     buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)] if variable else [bitmap, pa.py_buffer(data)]
     array = pa.Array.from_buffers(plain, count, buffers, nulls)
     if nested is not None:
-        array = _with_json(array, metadata, rows, task, *nested)
+        array = _insert_json(array, metadata, rows, task, *nested)
     return array if plain == target else array.cast(target)
 
 
-def _with_json(
-    array: pa.Array, metadata: pa.Array, rows: Any, task: Task, validity: Any, offsets: Any, data: Any
+def _insert_json(
+    array: pa.Array, metadata: pa.Array, rows: Any, task: CastTask, validity: Any, offsets: Any, data: Any
 ) -> pa.Array:
-    """Return ``array`` with objects and arrays written as JSON into their rows."""
+    """Return ``array`` with JSON text in the rows whose values are objects or arrays."""
     from pqext.variant.json.text import to_json
 
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     values = pa.Array.from_buffers(pa.binary(), len(array), buffers, 0)
     bitmap = pa.py_buffer(validity)
     of_row = None if rows is None else pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(rows())])
-    names = names_of(metadata)
+    names = to_metadata_child(metadata)
     if of_row is not None:
         # Rows without JSON need no metadata.
         mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, bitmap])
-        names = names_of(take_bounded(names, pc.if_else(mask, of_row, pa.scalar(None, pa.int64()))))
+        names = to_metadata_child(take_within_limit(names, pc.if_else(mask, of_row, pa.scalar(None, pa.int64()))))
     try:
         name = DEFAULT if task.zone is None else task.zone.name
         return pc.coalesce(array, to_json(variant_array(names, values, bitmap), timezone=name).cast(array.type))
@@ -135,8 +138,8 @@ def _with_json(
         raise faults.shift_row(error, task.first_row) from None
 
 
-def names_of(metadata: pa.Array) -> pa.Array:
-    """Convert VARIANT metadata to the non-null ``binary`` array that a variant array stores as its metadata child."""
+def to_metadata_child(metadata: pa.Array) -> pa.Array:
+    """Convert metadata to the ``metadata`` child of a variant array: a ``binary`` array without nulls."""
     names = plain_binary(metadata).cast(pa.binary())
     return names.fill_null(b"") if names.null_count else names
 
@@ -160,13 +163,13 @@ def _cast_variants(cells: Cells, metadata: pa.Array) -> pa.Array:
         if some:
             mask = pa.Array.from_buffers(pa.bool_(), cells.count, [None, pa.py_buffer(holder)])
             rows = pc.if_else(mask, rows, pa.scalar(None, pa.int64()))
-        names = take_bounded(names_of(metadata), rows)
+        names = take_within_limit(to_metadata_child(metadata), rows)
         names = names.fill_null(_NO_NAMES) if names.null_count else names
     return variant_array(names, values, bitmap)
 
 
-def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return ``values.take(indices)`` for binary values. Raises ``LimitError`` if the result exceeds 2 GiB."""
+def take_within_limit(values: pa.Array, indices: pa.Array) -> pa.Array:
+    """Return ``values.take(indices)`` for metadata. Raises ``LimitError`` if the result exceeds 2 GiB."""
     sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
     if sizes > MOST_BYTES:
         raise LimitError(
@@ -175,10 +178,10 @@ def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
     return values.take(indices)
 
 
-def _cast_lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
+def _cast_lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: CastTask, parent_path: str) -> pa.Array:
     is_map = pa.types.is_map(target)
     validity, nulls, offsets, keys, children, failures = cells.open(not is_map, is_map, True)
-    task.fail(failures, parent_path, target)
+    task.record_failures(failures, parent_path, target)
     bitmap = pa.py_buffer(validity) if nulls else None
     starts = pa.py_buffer(offsets)
     if is_map:
@@ -192,14 +195,14 @@ def _cast_lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Tas
     items = cast_cells(children, metadata, target.value_type, task, f"{parent_path}[]")
     plain = pa.list_(target.value_field)
     lists = pa.Array.from_buffers(plain, cells.count, [bitmap, starts], nulls, children=[items])
-    return as_list(lists, target, task, parent_path, cells.rows)
+    return to_list_type(lists, target, task, parent_path, cells.rows)
 
 
-def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, rows: Any = None) -> pa.Array:
-    """Convert lists to the layout of ``target``.
+def to_list_type(lists: pa.Array, target: pa.DataType, task: CastTask, parent_path: str, rows: Any = None) -> pa.Array:
+    """Convert lists to the list layout of ``target``.
 
-    Lists that do not have the length of a fixed-size ``target`` fail to cast. ``rows`` returns the row of each list;
-    None if list i is in row i.
+    If ``target`` has a fixed size, lists of another length fail to cast. ``rows`` returns the row of each list; None if
+    list i is in row i.
     """
     assert is_list(target)
     if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
@@ -216,7 +219,7 @@ def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, 
     if pc.any(wrong).as_py():
         first = pc.index(wrong, True).as_py()
         row = np.frombuffer(rows(), np.int64)[first] if rows is not None else first
-        task.fail((1, int(row)), parent_path, target)
+        task.record_failures((1, int(row)), parent_path, target)
     right = pc.and_(lists.is_valid(), pc.invert(wrong))
     starts = lists.offsets.slice(0, len(lists)).to_numpy(zero_copy_only=False).astype(np.int64)
     at = (starts[:, None] + np.arange(size)).ravel()
@@ -227,8 +230,8 @@ def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, 
     return pa.Array.from_buffers(target, len(lists), [bitmap], children=[items], offset=0)
 
 
-def as_dictionary(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Dictionary-encode values. Raises ``ValueError`` if the index type is too narrow."""
+def to_dictionary_type(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Encode values as the dictionary type ``target``. Raises ``ValueError`` if its index type is too narrow."""
     encoded = values.dictionary_encode()
     limit = 1 << (target.index_type.bit_width - (not pa.types.is_unsigned_integer(target.index_type)))
     if len(encoded.dictionary) > limit:

@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 class Wildcard(Enum):
-    """Path step that selects several values."""
+    """Path step that selects several values: all elements of an array, or all fields of an object."""
 
     ELEMENTS = "[*]"
     FIELDS = ".*"
@@ -67,45 +67,47 @@ _MANY = "a wildcard selects many values; use variant.explode"
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
+def _parse(text: str, allow_wildcards: bool, from_end: bool) -> ManyPath:
     if not text.startswith("$"):
-        raise _error(text, 0, "a path starts with $, as in $.name")
+        raise _path_error(text, 0, "a path starts with $, as in $.name")
     steps: list[str | int | Wildcard] = []
     at = 1
     while at < len(text):
         step: str | int | Wildcard
         if text.startswith("[*]", at):
-            if not wildcards:
-                raise _error(text, at, _MANY)
+            if not allow_wildcards:
+                raise _path_error(text, at, _MANY)
             step, at = Wildcard.ELEMENTS, at + 3
         elif text[at] == ".":
             is_quoted = text.startswith('"', at + 1)
             step, at = _parse_quoted_step(text, at + 1) if is_quoted else _parse_name(text, at + 1)
             if step == "*" and not is_quoted:
-                if not wildcards:
-                    raise _error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
+                if not allow_wildcards:
+                    raise _path_error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
                 step = Wildcard.FIELDS
         elif text[at] == "[":
             step, at = _parse_bracket(text, at + 1, from_end)
         else:
-            raise _error(text, at, "expected . or [")
+            raise _path_error(text, at, "expected . or [")
         steps.append(step)
     return tuple(steps)
 
 
 def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
-    """Parse a path that is text or a sequence of steps.
+    """Convert text or a sequence of steps to a path. With ``from_end``, indexes may be negative.
 
-    With ``from_end``, indexes may be negative. Raises ``ValueError`` if the path is invalid, and ``TypeError`` if it is
-    neither text nor a sequence of steps.
+    Raises ``ValueError`` if the path is invalid, and ``TypeError`` if it is neither text nor a sequence of steps.
     """
     if isinstance(path, str):
         return parse(path, from_end=from_end)
     return _check_steps(path, (str, int), from_end)  # type: ignore[return-value]
 
 
-def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
-    """Parse a path like :func:`as_path`. It may contain wildcards."""
+def as_wildcard_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
+    """Convert text or a sequence of steps, which may contain wildcards, to a path.
+
+    Errors are as for :func:`as_path`.
+    """
     return parse_wildcard_path(path) if isinstance(path, str) else _check_steps(path, (str, int, Wildcard))
 
 
@@ -148,7 +150,7 @@ def _format_step(step: str | int | Wildcard) -> str:
 def _parse_name(text: str, start: int) -> tuple[str, int]:
     match = _NAME.match(text, start)
     if match is None:
-        raise _error(text, start, "a field name is empty; write ['']")
+        raise _path_error(text, start, "a field name is empty; write ['']")
     return match[0], match.end()
 
 
@@ -159,24 +161,24 @@ def _parse_bracket(text: str, start: int, from_end: bool) -> tuple[str | int, in
     else:
         index = _INDEX.match(text, start)
         if index is None:
-            raise _error(text, start, "expected an element index or a quoted field name")
+            raise _path_error(text, start, "expected an element index or a quoted field name")
         if index[0].startswith("-") and not from_end:
-            raise _error(text, start, _FROM_END)
+            raise _path_error(text, start, _FROM_END)
         at = index.end()
         if at - start > 11 or abs(int(index[0])) > MAX_INDEX:
-            raise _error(text, start, "element index is out of range")
+            raise _path_error(text, start, "element index is out of range")
         step = int(index[0])
     if text[at : at + 1] != "]":
-        raise _error(text, at, "expected ]")
+        raise _path_error(text, at, "expected ]")
     return step, at + 1
 
 
 def _parse_quoted_step(text: str, start: int) -> tuple[str, int]:
     match = _QUOTED[text[start]].match(text, start)
     if match is None:
-        raise _error(text, start, "the quoted field name is not closed")
+        raise _path_error(text, start, "the quoted field name is not closed")
     return _ESCAPED[text[start]].sub(r"\1", match[1]), match.end()
 
 
-def _error(text: str, position: int, reason: str) -> ValueError:
+def _path_error(text: str, position: int, reason: str) -> ValueError:
     return ValueError(f"path {excerpt(text, position)!r}, position {position}: {reason}")

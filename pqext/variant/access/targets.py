@@ -1,4 +1,4 @@
-"""Target types of casts from variants, by Arrow type and by name, and casts of complete columns that lose nothing."""
+"""Target types of casts from variants, as Arrow types and by name, and lossless casts of complete columns."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _EXACT_INTEGERS = 1 << 53
 
 
 @lru_cache(maxsize=1024)
-def describe(type: pa.DataType) -> Described | None:
-    """Describe a leaf type for the kernels.
+def describe_leaf_type(type: pa.DataType) -> Described | None:
+    """Return the kernels' description of a leaf type.
 
-    Returns None for nested types, dictionaries and types that no value casts to.
+    Returns None for nested types, dictionaries, and types to which no value can be cast.
     """
     types = pa.types
     if type in _PLAIN:
@@ -68,7 +68,7 @@ def describe(type: pa.DataType) -> Described | None:
 
 
 def kernel_type(type: pa.DataType) -> pa.DataType:
-    """Return the type that the kernels return for a leaf type, which is a plain layout for text and bytes."""
+    """Return the type of the array that the kernels build for a leaf type. Text and binary have a plain layout."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type
@@ -104,20 +104,20 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
         if type.extension_name == "arrow.uuid":
             return UUID
         raise ValueError(f"variant values cannot be cast to extension type {type.extension_name}")
-    if describe(type) is not None:
+    if describe_leaf_type(type) is not None:
         return type
     if types.is_struct(type):
         if len({field.name for field in type}) < type.num_fields:
             raise ValueError(f"two fields of {type} have the same name")
         return pa.struct([_field(field, depth) for field in type])
     if types.is_map(type):
-        if describe(type.key_type) != describe(pa.string()):
+        if describe_leaf_type(type.key_type) != describe_leaf_type(pa.string()):
             raise ValueError(f"map keys must be strings, the field names of an object, not {type.key_type}")
         return pa.map_(type.key_field, _field(type.item_field, depth), type.keys_sorted)
     if is_list(type):
-        return _list_like(type, _field(type.value_field, depth))
+        return _list_type(type, _field(type.value_field, depth))
     if types.is_dictionary(type):
-        if describe(type.value_type) in (None, describe(pa.null())):
+        if describe_leaf_type(type.value_type) in (None, describe_leaf_type(pa.null())):
             raise ValueError(f"the values of a dictionary type must be single values, not {type.value_type}")
         return type
     raise ValueError(f"variant values cannot be cast to type {type}{_advice(type)}")
@@ -127,7 +127,8 @@ def _field(field: pa.Field, depth: int) -> pa.Field:
     return field.with_type(_check_target(field.type, depth + 1)).with_nullable(True)
 
 
-def _list_like(type: pa.DataType, element: pa.Field) -> pa.DataType:
+def _list_type(type: pa.DataType, element: pa.Field) -> pa.DataType:
+    """Return the list type with the layout of ``type`` and with ``element`` as its element field."""
     if pa.types.is_fixed_size_list(type):
         return pa.list_(element, type.list_size)
     for is_kind, make in (
@@ -194,7 +195,7 @@ def _parse_type_name(name: str) -> pa.DataType:
         return pa.timestamp(match[1].lower(), zone)
     if re.match(r"(interval|duration|month_)", lower):
         raise ValueError(f"variant values cannot be cast to {name}{_advice(pa.duration('us'))}")
-    return _convert_ddl(parse_ddl(name, "type", maps=True), name)
+    return _convert_ddl(parse_ddl(name, "type", allow_maps=True), name)
 
 
 def _convert_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
@@ -236,7 +237,7 @@ def type_name(type: str | pa.DataType) -> str:
     try:
         return _format_type_name(target)
     except KeyError:
-        if describe(target) is not None:
+        if describe_leaf_type(target) is not None:
             return str(target)
         raise ValueError(f"{type} has no name in DDL; nested types can only contain types with a name in DDL") from None
 
@@ -257,8 +258,8 @@ def _format_type_name(type: pa.DataType) -> str:
     return ddl_name(type)
 
 
-def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """Return ``typed_value`` cast to ``target``, with the same nulls, or None if values must be cast individually."""
+def widen_column(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return a typed column cast to ``target``, with the same nulls; None if values must be cast individually."""
     source = typed_value.type
     if pa.types.is_signed_integer(source):
         wider = pa.types.is_signed_integer(target) and target.bit_width >= source.bit_width
@@ -266,12 +267,12 @@ def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
     if pa.types.is_float32(source):
         return typed_value.cast(target) if pa.types.is_float64(target) else None
     if pa.types.is_decimal128(source) and pa.types.is_float64(target):
-        return _doubles(typed_value)
+        return _to_doubles(typed_value)
     return None
 
 
-def _doubles(decimals: pa.Array) -> pa.Array | None:
-    """Return the nearest doubles of decimals, as quotients of exact doubles; None if the operands are not exact."""
+def _to_doubles(decimals: pa.Array) -> pa.Array | None:
+    """Return the nearest double of each decimal; None if it is not the quotient of two exact doubles."""
     kind, count = decimals.type, len(decimals)
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:

@@ -41,7 +41,7 @@ Nulls = Literal["absent", "null"]
 
 
 def _to_array(values: Written) -> pa.StructArray:
-    """Return the rows as an array of :func:`pqext.variant.variant_type`."""
+    """Return rows that a kernel wrote as an array of :func:`pqext.variant.variant_type`."""
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = values[:7]
     return variant_array(
         build_binary(pa.binary(), rows, metadata_offsets, metadata),
@@ -51,10 +51,10 @@ def _to_array(values: Written) -> pa.StructArray:
 
 
 def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
-    """Return the arrays from repeated calls of ``write(start)``.
+    """Call ``write(start)`` until all rows are written, and return the arrays.
 
-    A call returns the rows from ``start`` that fit into 2 GiB, and the next call continues after them. Raises
-    ``LimitError`` if one variant exceeds 2 GiB.
+    Each call returns the rows from ``start`` on that fit into 2 GiB. Raises ``LimitError`` if one variant exceeds 2
+    GiB.
     """
     arrays: list[pa.StructArray] = []
     start = 0
@@ -112,12 +112,12 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     data = with_arrow_types(data)
     if isinstance(data, pa.RecordBatch):
         check_table(pa.Table.from_batches([data]))
-        return _convert_rows(_struct_of(data), keep, 0)
+        return _convert_rows(_to_struct(data), keep, 0)
     if not isinstance(data, pa.Table | pa.Array | pa.ChunkedArray) and hasattr(data, "__arrow_c_stream__"):
         data = _from_stream(data)
     if isinstance(data, pa.Table):
         check_table(data)
-        chunks = [_struct_of(batch) for batch in data.to_batches()]
+        chunks = [_to_struct(batch) for batch in data.to_batches()]
     else:
         data = as_arrow(data)
         if isinstance(data, pa.Array):
@@ -132,14 +132,14 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
 
 
 def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:
-    """Return a table for a stream of record batches, or a chunked array for a stream of arrays."""
+    """Read an Arrow stream: a table if it contains record batches, otherwise a chunked array."""
     try:
         return pa.chunked_array(data)
     except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
         return pa.table(data)
 
 
-def _struct_of(batch: pa.RecordBatch) -> pa.StructArray:
+def _to_struct(batch: pa.RecordBatch) -> pa.StructArray:
     if batch.num_columns:
         return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
     return pa.array([{}] * batch.num_rows, pa.struct([]))
@@ -155,7 +155,10 @@ _Part = tuple[Any, ...]
 
 
 def _list_columns(array: pa.Array) -> list[_Part]:
-    """Return the columns below ``array`` for the kernel: parents first, and the children of each column together."""
+    """Return ``array`` and the columns below it for the kernel.
+
+    Parents precede their children, and the children of a column are consecutive.
+    """
     queue: list[tuple[pa.Array, bytes | None, pa.Field | None, str]] = [(array, None, None, "")]
     parts: list[_Part] = []
     for column, name, field, path in queue:  # the loop extends the queue
@@ -173,10 +176,10 @@ def _list_columns(array: pa.Array) -> list[_Part]:
         elif pa.types.is_struct(type):
             form = Form.FORM_STRUCT
             _check_names([member.name for member in type], path)
-            for i in sorted(range(type.num_fields), key=lambda i: _utf8(type.field(i).name)):
+            for i in sorted(range(type.num_fields), key=lambda i: _encode_name(type.field(i).name)):
                 member = type.field(i)
                 below = f"{path}.{member.name}" if path else member.name
-                queue.append((column.field(i), _utf8(member.name), member, below))
+                queue.append((column.field(i), _encode_name(member.name), member, below))
         elif pa.types.is_map(type):
             form = Form.FORM_MAP
             keys = storage_array(column.keys)
@@ -215,7 +218,7 @@ def _list_columns(array: pa.Array) -> list[_Part]:
 
 
 def _to_plain_layout(column: pa.Array, path: str) -> pa.Array:
-    """Return ``column`` without extension types, decoded, in a layout that the kernel supports."""
+    """Return ``column`` in a layout that the kernel supports, without extension types, dictionaries and run ends."""
     if isinstance(column, pa.ExtensionArray) and column.type.extension_name == "arrow.uuid":
         return column
     column = storage_array(column)
@@ -241,7 +244,7 @@ def _check_names(names: list[str], path: str) -> None:
         raise ValueError(f"{_format_path(path)}: two fields are named {escape_text(repeated[0])!r}")
 
 
-def _utf8(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")
 
 
@@ -254,7 +257,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
-    """Return whether a column of 16 bytes contains UUIDs, judging by its type or field metadata."""
+    """Return whether a column contains UUIDs, according to its type or field metadata."""
     if isinstance(type, pa.BaseExtensionType):
         return bool(type.extension_name == "arrow.uuid")
     marks = (field.metadata or {}) if field is not None else {}
@@ -262,7 +265,7 @@ def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
 
 
 def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
-    """Return a leaf column as encoded primitives, with arbitrary bytes for nulls."""
+    """Encode each value of a leaf column as a variant primitive. Null rows contain arbitrary bytes."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.binary())
     try:

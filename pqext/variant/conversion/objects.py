@@ -99,14 +99,14 @@ def to_python(array: VariantLike, *, json_types: bool = False) -> list[Any]:
     if json_types:
         return _json_objects(array)
     objects: list[Any] = []
-    reader = Reader(_decode)
+    reader = Reader(_decode_value)
     for chunk in struct_chunks(array):
         whole = unshred(chunk)
         objects += reader.rows(VariantInput(whole), len(objects))
     return objects
 
 
-def _decode(data: bytes) -> Any:
+def _decode_value(data: bytes) -> Any:
     if _DECIMALS.get(data[:1]) == len(data) and data[1] <= encoding.MAX_SCALE:  # by far the most common case
         return Decimal(int.from_bytes(data[2:], "little", signed=True)).scaleb(-data[1], _EXACT)
     return python_primitive(*encoding.decode_primitive(data, 0, len(data)))

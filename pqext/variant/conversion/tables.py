@@ -18,7 +18,7 @@ from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.arrow import concatenate_variants, from_arrow, write_rows
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.edit import Action, edit
-from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build, unshred
 from pqext.variant.shredding.schema import (
@@ -68,20 +68,20 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     [None, '{"id":"two"}']
     """
     array = as_variants(array)
-    how = shredding(schema)
+    how = parse_shredding(schema)
     whole = [unshred(chunk) for chunk in struct_chunks(array)]
     result = how.schema_for(pa.chunked_array(whole, variant_type()))
     if how.schema is not None and not isinstance(result, Object):
         raise ValueError("the schema must be an object schema; use variant.get(array, '$', type) for single values")
     chosen = result if isinstance(result, Object) else None
-    fields = [] if chosen is None else [_field(name, member) for name, member in chosen.fields]
+    fields = [] if chosen is None else [_column_field(name, member) for name, member in chosen.fields]
     if residual in [field.name for field in fields]:
         raise ValueError(f"a column already has the name {residual!r}; pass residual= with another name")
     table_schema = pa.schema([*fields, variant_field(residual)])
     batches = []
     row = 0
     for chunk in whole:
-        columns = [chunk] if chosen is None else _columns(chunk, chosen, how.coerce, row)
+        columns = [chunk] if chosen is None else _split_chunk(chunk, chosen, how.coerce, row)
         batches.append(pa.RecordBatch.from_arrays(columns, schema=table_schema))
         row += len(chunk)
     return pa.Table.from_batches(batches, table_schema)
@@ -112,7 +112,10 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
 
 
 def _overlay_residual(typed_columns: pa.RecordBatch, residual: pa.StructArray) -> pa.StructArray:
-    """Overlay the residual on the objects of the typed columns. Rows without an object are the residual alone."""
+    """Add the fields of the residual to the objects of the typed columns.
+
+    In rows whose typed columns are all null, the result is the residual.
+    """
     rows = typed_columns.num_rows
     if not typed_columns.num_columns:
         return residual
@@ -129,20 +132,20 @@ def _overlay_residual(typed_columns: pa.RecordBatch, residual: pa.StructArray) -
     return pa.concat_arrays([merged, residual]).take(pc.if_else(present, np.arange(rows), np.arange(rows, 2 * rows)))
 
 
-def _field(name: str, schema: ShreddingSchema) -> pa.Field:
-    """Return the column of a field of the schema."""
+def _column_field(name: str, schema: ShreddingSchema) -> pa.Field:
+    """Return the Arrow field of the column for a field of the schema."""
     if _is_variant(schema):
         return variant_field(name)
     if isinstance(schema, Object):
-        return pa.field(name, pa.struct([_field(*member) for member in schema.fields]))
+        return pa.field(name, pa.struct([_column_field(*member) for member in schema.fields]))
     if isinstance(schema, Array):
-        return pa.field(name, pa.list_(_field("element", schema.element)))
+        return pa.field(name, pa.list_(_column_field("element", schema.element)))
     assert isinstance(schema, Primitive)
     return pa.field(name, schema.type, metadata=UUID_MARK if schema.type == UUID else None)
 
 
 def _is_variant(schema: ShreddingSchema) -> bool:
-    """Return whether values must remain variants: they have no type, or are arrays with untyped parts."""
+    """Return whether the column of a schema node is a variant: the node, or an element of its array, has no type."""
     return isinstance(schema, Untyped) or (isinstance(schema, Array) and _has_untyped(schema.element))
 
 
@@ -150,8 +153,8 @@ def _has_untyped(schema: ShreddingSchema) -> bool:
     return any(isinstance(node, Untyped) for _, _, node in walk(schema))
 
 
-def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: int) -> list[pa.Array]:
-    """Return the typed columns of a chunk of unshredded variants, and its residual."""
+def _split_chunk(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: int) -> list[pa.Array]:
+    """Split unshredded variants into typed columns and a residual, which is the last array."""
     try:
         shredded = shred(chunk, schema, coerce=coerce)
     except VariantError as error:
@@ -165,8 +168,8 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
     columns = extracted.column.flatten()
     typed = extracted.column.is_valid()
     empty = pc.and_(typed, pc.invert(reduce(pc.or_, [column.is_valid() for column in columns])))
-    typed_rest = _with_validity(extracted.rest.field("typed_value"), pc.or_(empty, extracted.has_typed_rest))
-    rest = _group(extracted.rest.field("value"), typed_rest)
+    typed_rest = _apply_validity(extracted.rest.field("typed_value"), pc.or_(empty, extracted.has_typed_rest))
+    rest = _build_group(extracted.rest.field("value"), typed_rest)
     is_residual = pc.and_(pc.or_(extracted.has_rest, empty), shredded.is_valid())
     group = pa.StructArray.from_arrays(rest.flatten(), fields=list(rest.type), mask=pc.invert(is_residual))
     return [*columns, build(group, metadata, compile_schema(schema_of_group(group.type)), first_row=first_row)]
@@ -174,9 +177,9 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
 
 @dataclass(frozen=True, slots=True)
 class _ExtractedColumn:
-    """Column extracted from a group, and the remainder of the group.
+    """Column extracted from a group, and the residual of the group in ``rest``.
 
-    ``has_rest`` flags rows with a remainder, and ``has_typed_rest`` rows with a remainder in their typed part.
+    ``has_rest`` flags rows with a residual, and ``has_typed_rest`` rows with a residual within ``typed_value``.
     """
 
     column: pa.Array
@@ -186,54 +189,56 @@ class _ExtractedColumn:
 
 
 def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema) -> _ExtractedColumn:
+    """Extract the typed column of a schema node from a group."""
     value, none = group.field("value"), pa.array(np.zeros(len(group), bool))
     if _is_variant(schema):
         schema = schema_of_group(group.type)
         present = pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=metadata.is_null())
         column = build(present, metadata, compile_schema(schema), missing_is_null=True)
-        return _ExtractedColumn(column, _group(pa.nulls(len(group), pa.binary())), none, none)
+        return _ExtractedColumn(column, _build_group(pa.nulls(len(group), pa.binary())), none, none)
     typed = group.field("typed_value")
     if isinstance(schema, Primitive):
-        return _ExtractedColumn(typed, _group(value), value.is_valid(), none)
+        return _ExtractedColumn(typed, _build_group(value), value.is_valid(), none)
     if isinstance(schema, Object):
         members = [_extract(typed.field(i), metadata, member) for i, (_, member) in enumerate(schema.fields)]
-        fields = [_field(*member) for member in schema.fields]
+        fields = [_column_field(*member) for member in schema.fields]
         mask = typed.is_null()
         column = pa.StructArray.from_arrays([part.column for part in members], fields=fields, mask=mask)
         below = reduce(pc.or_, [part.has_rest for part in members])
         has_typed_rest = pc.and_(typed.is_valid(), pc.or_(below, value.is_valid()))
         names = [name for name, _ in schema.fields]
-        rest = _with_validity(pa.StructArray.from_arrays([part.rest for part in members], names), has_typed_rest)
-        return _ExtractedColumn(column, _group(value, rest), pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
+        rest = _apply_validity(pa.StructArray.from_arrays([part.rest for part in members], names), has_typed_rest)
+        has_rest = pc.or_(value.is_valid(), has_typed_rest)
+        return _ExtractedColumn(column, _build_group(value, rest), has_rest, has_typed_rest)
     assert isinstance(schema, Array)
     elements = _extract(typed.values, metadata, schema.element)
     has_remainder = pc.and_not(elements.has_rest, pc.fill_null(pc.equal(typed.values.field("value"), _NULL), False))
     counts = np.concatenate([[0], np.cumsum(has_remainder.to_numpy(zero_copy_only=False))])
     offsets = typed.offsets.to_numpy()
     has_typed_rest = pc.and_(typed.is_valid(), pa.array(counts[offsets[1:]] > counts[offsets[:-1]]))
-    type = _field("", schema).type
-    buffers = [_bits(pc.and_not(typed.is_valid(), has_typed_rest)), typed.buffers()[1]]
+    type = _column_field("", schema).type
+    buffers = [_validity_bitmap(pc.and_not(typed.is_valid(), has_typed_rest)), typed.buffers()[1]]
     column = pa.Array.from_buffers(type, len(typed), buffers, children=[elements.column])
-    rest = _group(value, _with_validity(typed, has_typed_rest))
+    rest = _build_group(value, _apply_validity(typed, has_typed_rest))
     return _ExtractedColumn(column, rest, pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
 
 
-def _group(value: pa.Array, typed_columns: pa.Array | None = None) -> pa.StructArray:
+def _build_group(value: pa.Array, typed_columns: pa.Array | None = None) -> pa.StructArray:
     if typed_columns is None:
         return pa.StructArray.from_arrays([value], ["value"])
     return pa.StructArray.from_arrays([value, typed_columns], ["value", "typed_value"])
 
 
-def _bits(valid: pa.BooleanArray) -> pa.Buffer:
-    """Return the validity bitmap of an array."""
+def _validity_bitmap(valid: pa.BooleanArray) -> pa.Buffer:
+    """Return a validity bitmap with the bits of ``valid``."""
     return pa.concat_arrays([valid]).buffers()[1]
 
 
-def _with_validity(array: pa.Array, valid: pa.BooleanArray) -> pa.Array:
-    """Return the column of an object or array with nulls where ``valid`` is false; its children are unchanged."""
+def _apply_validity(array: pa.Array, valid: pa.BooleanArray) -> pa.Array:
+    """Return a column of objects or arrays that is null where ``valid`` is false. Its children are unchanged."""
     if pa.types.is_struct(array.type):
-        return pa.StructArray.from_buffers(array.type, len(array), [_bits(valid)], children=_children(array))
-    buffers = [_bits(valid), array.buffers()[1]]
+        return pa.StructArray.from_buffers(array.type, len(array), [_validity_bitmap(valid)], children=_children(array))
+    buffers = [_validity_bitmap(valid), array.buffers()[1]]
     return pa.Array.from_buffers(array.type, len(array), buffers, children=[array.values])
 
 

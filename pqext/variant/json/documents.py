@@ -1,4 +1,4 @@
-"""Split JSON text into chunks of complete lines or into documents, and detect the layout of a file."""
+"""Split JSON text into chunks of complete lines or documents, and detect the layout of a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview
     pieces = []
     start = 0
     for i in range(1, parts):
-        stop = _newline(text, max(start, len(text) * i // parts))
+        stop = _offset_after_newline(text, max(start, len(text) * i // parts))
         if start < stop < len(text):
             pieces.append(text[start:stop])
             start = stop
@@ -42,11 +42,11 @@ def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview
 
 def first_lines(text: memoryview, size: int) -> memoryview:
     """Return the lines that begin within the first ``size`` bytes."""
-    return text[: _newline(text, size - 1)]
+    return text[: _offset_after_newline(text, size - 1)]
 
 
-def _newline(text: memoryview, offset: int) -> int:
-    """Return the offset after the first newline at or after ``offset``, or the end of the text."""
+def _offset_after_newline(text: memoryview, offset: int) -> int:
+    """Return the offset after the first newline at or after ``offset``; the end of the text if there is none."""
     while offset < len(text):
         result = bytes(text[offset : offset + 4096]).find(b"\n")
         if result >= 0:
@@ -60,32 +60,31 @@ def read_lines(
     start: int = 0,
     stop: int | None = None,
     *,
-    piece_bytes: int = READ_BYTES,
+    chunk_bytes: int = READ_BYTES,
     max_line_bytes: int,
     path: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the complete lines of a file that begin at or after byte ``start``, and before ``stop`` if it is not None.
 
-    Lines are yielded in chunks of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
-    in which it begins, so adjacent ranges yield every line once. A range in which no line begins is not read beyond its
-    end. A byte order mark at the start of the file is ignored. The file is read from its current position if ``start``
-    is 0, and only forward.
-
-    Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without reading much more.
+    Lines are yielded in chunks of about ``chunk_bytes``, each with its offset in the file. A line belongs to the range
+    in which it begins, so adjacent ranges yield every line once. If no line begins in a range, nothing is read beyond
+    its end. A byte order mark at the start of the file is ignored. The file is read from its current position if
+    ``start`` is 0, and only forward. Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without
+    reading much more.
     """
     at, text = start, b""
     held: list[bytes] = []  # text of the line that begins at `at`, and its length
     length = 0
     if start > 0:
-        result = _first_line(file, start, stop, piece_bytes)
+        result = _find_first_line(file, start, stop, chunk_bytes)
         if result is None:
             return
         at, text = result
     first = start == 0
     while stop is None or at < stop:
         # Read to the end of the range, then in steps to the end of the line that crosses it.
-        left = piece_bytes if stop is None else stop - at - length
-        text = text or file.read(max(min(piece_bytes, left), min(piece_bytes, 64 << 10)))
+        left = chunk_bytes if stop is None else stop - at - length
+        text = text or file.read(max(min(chunk_bytes, left), min(chunk_bytes, 64 << 10)))
         if first:
             first = False
             while 0 < len(text) < 3 and (more := file.read(3 - len(text))):
@@ -98,7 +97,7 @@ def read_lines(
             if held:
                 yield at, b"".join(held)
             return
-        end = _end_of_lines(text, at + length, stop)
+        end = _find_end_of_lines(text, at + length, stop)
         if end:
             piece = b"".join([*held, text[:end]]) if held or end < len(text) else text
             yield at, piece
@@ -111,12 +110,15 @@ def read_lines(
         text = b""
 
 
-def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int) -> tuple[int, bytes] | None:
-    """Return the offset and initial text of the first line that begins from ``start`` to ``stop``, or None."""
+def _find_first_line(file: IO[bytes], start: int, stop: int | None, chunk_bytes: int) -> tuple[int, bytes] | None:
+    """Find the first line that begins from ``start`` to ``stop``.
+
+    Returns its offset and the text read from there, or None.
+    """
     at = start - 1  # a line begins at `start` if the preceding byte ends a line
     file.seek(at)
     while stop is None or at < stop - 1:
-        text = file.read(piece_bytes if stop is None else min(piece_bytes, stop - 1 - at))
+        text = file.read(chunk_bytes if stop is None else min(chunk_bytes, stop - 1 - at))
         if not text:
             return None
         end = text.find(b"\n") + 1
@@ -126,10 +128,10 @@ def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int)
     return None
 
 
-def _end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
+def _find_end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
     """Return the end of the last complete line in ``text`` that begins before ``stop``.
 
-    ``text`` is at ``offset`` in the file.
+    ``offset`` is the offset of ``text`` in the file.
     """
     if stop is None or offset + len(text) < stop:
         return text.rfind(b"\n") + 1
@@ -154,7 +156,7 @@ def count_newlines(file: IO[bytes], size: int) -> int:
 
 
 class Splitter:
-    """Find the ends of JSON documents in text that arrives in chunks, by brackets and commas outside of strings.
+    """Finds the ends of JSON documents in text that arrives in chunks, by brackets and commas outside of strings.
 
     With ``base`` 0, documents are consecutive objects or arrays. With ``base`` 1, they are the elements of one array,
     whose opening bracket was removed.
@@ -192,7 +194,7 @@ class Splitter:
         return np.add(ends, 1)
 
     def _flag_escaped_quotes(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which quotes follow an odd number of backslashes."""
+        """Return a mask of the quotes that follow an odd number of backslashes."""
         slashes = text == ord("\\")
         before, self._escaped = self._escaped, False
         if not len(text) or not (slashes.any() or before):
@@ -209,7 +211,7 @@ class Splitter:
 
 
 def detect_layout(head: bytes, is_complete: bool) -> Form:
-    """Detect the layout of documents in text that begins with ``head``. ``is_complete`` means that no text follows.
+    """Detect the layout of documents from ``head``, the start of a text. ``is_complete`` means that no text follows.
 
     The layout is lines, unless the first document continues after the end of its line and that line ends with a
     bracket, a comma or a colon. A single array that spans the complete text is read as its elements.
@@ -237,56 +239,59 @@ Documents = tuple[bytes, NDArray[np.int64], int]
 
 
 def read_documents(
-    file: IO[bytes], layout: Form, *, piece_bytes: int, max_bytes: int, path: str | None = None
+    file: IO[bytes], layout: Form, *, chunk_bytes: int, max_bytes: int, path: str | None = None
 ) -> Iterator[Documents]:
-    """Yield the documents of a file as :data:`Documents`, in chunks of about ``piece_bytes``.
+    """Yield the documents of a file as :data:`Documents`, in chunks of about ``chunk_bytes``.
 
     Raises ``VariantLimitError`` if a document is longer than ``max_bytes``, without reading much more, and
     ``VariantError`` if text follows an array of documents.
     """
     splitter = Splitter(1 if layout == "array" else 0)
     pending, newlines, first, has_documents = b"", 0, layout == "array", False
-    while data := file.read(max(piece_bytes, len(pending))):  # a long document is copied only once
+    while data := file.read(max(chunk_bytes, len(pending))):  # a long document is copied only once
         if first:
             start = len(data) - len(data.lstrip(_SPACE))
             first = start == len(data)
             if first:
                 pending += data
                 if len(pending) > max_bytes:
-                    raise _error(f"the first {max_bytes} bytes contain no document", 1, path, VariantLimitError)
+                    message = f"the first {max_bytes} bytes contain no document"
+                    raise _document_error(message, 1, path, VariantLimitError)
                 continue
             if data[start : start + 1] != b"[":
-                raise _error("an array of documents begins with [", newlines + pending.count(b"\n") + 1, path)
+                raise _document_error("an array of documents begins with [", newlines + pending.count(b"\n") + 1, path)
             data = data[:start] + b" " + data[start + 1 :]  # which does not affect documents
         ends = splitter.find_ends(np.frombuffer(data, np.uint8)) + len(pending)
         text = pending + data
         if layout == "array" and splitter.depth <= 0:
-            text, ends = _finish_array(text, ends, file, piece_bytes, path, newlines, has_documents)
+            text, ends = _finish_array(text, ends, file, chunk_bytes, path, newlines, has_documents)
             if len(ends):
                 yield text, ends, newlines
             return
         stop = int(ends[-1]) if len(ends) else 0
         if stop:
-            yield _without_commas(text[:stop], ends, layout), ends, newlines
+            yield _blank_commas(text[:stop], ends, layout), ends, newlines
             has_documents = True
             newlines += text.count(b"\n", 0, stop)
         pending = text[stop:]
         if len(pending) > max_bytes:
-            raise _error(f"a document is longer than {max_bytes} bytes", newlines + 1, path, VariantLimitError)
+            raise _document_error(f"a document is longer than {max_bytes} bytes", newlines + 1, path, VariantLimitError)
     if layout == "array" and not first:
-        raise _error("the file ends within its array of documents", newlines + pending.count(b"\n") + 1, path)
+        raise _document_error("the file ends within its array of documents", newlines + pending.count(b"\n") + 1, path)
     if pending.strip(_SPACE):
         yield pending, np.array([len(pending)]), newlines  # the parser reports the error
 
 
-def _error(message: str, line: int, path: str | None, error_type: type[VariantError] = VariantError) -> VariantError:
+def _document_error(
+    message: str, line: int, path: str | None, error_type: type[VariantError] = VariantError
+) -> VariantError:
     error = error_type(f"line {line}: {message}")
     error.locate(path=path)
     return error
 
 
-def _without_commas(text: bytes, stops: NDArray[np.int64], layout: Form) -> bytes:
-    """Return the text with spaces in place of commas and the bracket after elements of an array."""
+def _blank_commas(text: bytes, stops: NDArray[np.int64], layout: Form) -> bytes:
+    """Return the text with spaces in place of the commas between elements and the closing bracket of an array."""
     if layout != "array":
         return text
     data = np.frombuffer(text, np.uint8).copy()
@@ -298,24 +303,25 @@ def _finish_array(
     text: bytes,
     stops: NDArray[np.int64],
     file: IO[bytes],
-    piece_bytes: int,
+    chunk_bytes: int,
     path: str | None,
     newlines: int,
     has_documents: bool,
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """Return the text and ends of the array's last documents. Raises ``VariantError`` if text follows the array."""
+    """Return the text and the ends of an array's last documents. Raises ``VariantError`` if text follows the array."""
     closed = next(i for i in range(len(stops)) if text[stops[i] - 1] in b"]}")
     remainder, stop = text[stops[closed] :], int(stops[closed])
     if text[stop - 1] != ord("]"):
         line = newlines + text.count(b"\n", 0, stop) + 1
-        raise _error("a brace ends the array of documents, which began with [", line, path)
-    while not remainder.strip(_SPACE) and (remainder := file.read(piece_bytes)):
+        raise _document_error("a brace ends the array of documents, which began with [", line, path)
+    while not remainder.strip(_SPACE) and (remainder := file.read(chunk_bytes)):
         continue
     if remainder.strip(_SPACE):
-        raise _error("text follows the end of the array of documents", newlines + text.count(b"\n", 0, stop) + 1, path)
+        line = newlines + text.count(b"\n", 0, stop) + 1
+        raise _document_error("text follows the end of the array of documents", line, path)
     stops = stops[: closed + 1]
     last = int(stops[-2]) if closed else 0
-    text = _without_commas(text[:stop], stops, "array")
+    text = _blank_commas(text[:stop], stops, "array")
     if closed == 0 and not has_documents and not text[last:].strip(_SPACE):
         stops = stops[:0]  # an empty array
     return text, stops

@@ -42,7 +42,7 @@ Found = tuple[int, int, int, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """Line that is not JSON: its number ``line``, the byte ``offset`` in it, and the reason."""
+    """Line that is not JSON: its number ``line``, the byte ``offset`` in the line, and the reason."""
 
     line: int
     offset: int
@@ -50,12 +50,12 @@ class LineFault:
 
 
 def reason(code: int, name: bytes | None) -> str:
-    """Return the reason for a fault as text."""
+    """Return the reason for a fault that the parser reports with ``code``, as text. ``name`` is the name of a field."""
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
 def remedy(reason: str, text: memoryview | bytes = b"") -> str:
-    """Return the remedy for a fault that has this reason, or an empty string. ``text`` is the text with the fault."""
+    """Return advice for faults with this reason; empty if there is none. ``text`` is the text with the fault."""
     head = bytes(text[:4])
     has_mark = head[:2] in (b"\xff\xfe", b"\xfe\xff") and head != b"\xff\xfe\0\0"  # not the mark of UTF-32
     if has_mark or [not byte for byte in head] in ([True, False] * 2, [False, True] * 2):  # JSON has no zero bytes
@@ -64,7 +64,7 @@ def remedy(reason: str, text: memoryview | bytes = b"") -> str:
 
 
 def row_error(fault: Found, first_row: int = 0) -> VariantError:
-    """Return the error for a fault in a column whose rows are numbered from ``first_row``."""
+    """Return the error for a fault in a row. ``first_row`` is the number of the column's first row."""
     row, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
     text = reason(code, name)
@@ -74,7 +74,10 @@ def row_error(fault: Found, first_row: int = 0) -> VariantError:
 def line_error(
     fault: Found, preceding_lines: int = 0, path: str | None = None, text: memoryview | bytes = b""
 ) -> VariantError:
-    """Return the error for a fault in a line of ``text``, which ``preceding_lines`` lines precede."""
+    """Return the error for a fault in a line.
+
+    ``preceding_lines`` is the number of lines before ``text`` in the file.
+    """
     line, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
     words = reason(code, name)
@@ -84,17 +87,17 @@ def line_error(
 
 
 def line_fault(fault: Found, preceding_lines: int = 0) -> LineFault:
-    """Return the fault in a line as a ``LineFault``. Arguments are as for `line_error`."""
+    """Convert a fault in a line to a :class:`LineFault`. Arguments are as for :func:`line_error`."""
     line, offset, code, name = fault
     return LineFault(preceding_lines + line, offset, reason(code, name))
 
 
 def spans_lines(fault: LineFault) -> bool:
-    """Return whether a line ends within a document, like the first line of a pretty-printed document or array."""
+    """Return whether a document continues after the end of the line, as in pretty-printed text."""
     return fault.reason == REASONS[JsonFault.JSON_END]
 
 
 def describe_fault(fault: Any, path: str | None, preceding_lines: int = 0, unit: str = "line") -> str:
-    """Describe a fault with its file and line; ``fault`` has the fields of :class:`LineFault`."""
+    """Describe a fault, which has the fields of :class:`LineFault`, with its file and line."""
     where = path or "standard input"
     return f"{where}, {unit} {preceding_lines + fault.line}, byte {fault.offset}: {fault.reason}"

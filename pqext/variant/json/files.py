@@ -37,10 +37,10 @@ from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
     DuplicateKeys,
+    JsonParser,
     Numbers,
     OnError,
-    Parsing,
-    parsing,
+    create_parser,
 )
 from pqext.variant.shredding.shredder import build_binary
 from pqext.variant.types import variant_field
@@ -61,20 +61,23 @@ class FileFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Text from a file, starting at byte ``start``: complete lines, or documents with the offset of each end."""
+class TextChunk:
+    """Chunk of text that starts at byte ``start`` of a file.
+
+    It contains complete lines, or documents whose end offsets are in ``ends``.
+    """
 
     path: str | None
     text: memoryview
     ends: NDArray[np.int64] | None = None
     start: int = 0
 
-    def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """Parse the text; return the path, the rows, the faults by line, and the number of lines."""
+    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+        """Parse the text. Returns the path, the rows, the faults by line, and the number of lines."""
         try:
             if self.ends is None:
-                return self.path, *parsing.lines(self.text)
-            arrays, faults = parsing.documents(_texts(self.text, self.ends))
+                return self.path, *parser.parse_lines(self.text)
+            arrays, faults = parser.parse_documents(_split_documents(self.text, self.ends))
             starts = np.concatenate([[0], self.ends[:-1]])
             whole = bytes(self.text)
             located = [
@@ -85,21 +88,22 @@ class Piece:
             error.locate(path=self.path)
             raise
 
-    def sample(self, parsing: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
-        """Parse the first ``size`` bytes and return the rows, for schema inference."""
+    def sample(self, parser: JsonParser, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
+        """Parse about ``size`` bytes of documents for schema inference, and return the rows."""
         if self.ends is None:
-            return parsing.for_samples().lines(first_lines(self.text, size))[0]
+            return parser.for_sampling().parse_lines(first_lines(self.text, size))[0]
         ends = self.ends[: max(1, int(np.searchsorted(self.ends, size)))]
-        return parsing.for_samples().documents(_texts(self.text[: int(ends[-1])], ends))[0]
+        return parser.for_sampling().parse_documents(_split_documents(self.text[: int(ends[-1])], ends))[0]
 
 
-def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
+def _split_documents(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
+    """Return the documents in a text as an array. ``stops`` contains the end of each."""
     offsets = np.concatenate([[0], stops]).astype(np.int64)
     return build_binary(pa.large_binary(), len(stops), offsets, text)
 
 
 def _locate_in_line(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
-    """Convert a fault at a byte of the text to a fault at a byte of its line."""
+    """Convert a fault at byte ``offset`` of the text to a fault in the line that contains the byte."""
     return text.count(b"\n", 0, offset) + 1, offset - (text.rfind(b"\n", 0, offset) + 1), code, name
 
 
@@ -115,37 +119,38 @@ class JsonReader(SuggestionMixin):
         self,
         sources: list[Path | IO[bytes]],
         column: str,
-        parsing: Parsing,
+        parser: JsonParser,
         threads: int,
-        pieces: Callable[[], Iterator[Piece]],
+        chunks: Callable[[], Iterator[TextChunk]],
     ) -> None:
         self.faults: list[FileFault] = []
         """Faults in the documents of the last batch."""
         self._sources = sources
-        self._parsing = parsing
+        self._parser = parser
         self._column = column
         self._threads = threads
-        self._make = pieces
-        self._peeked: Iterator[Piece] | None = None
+        self._make = chunks
+        self._peeked: Iterator[TextChunk] | None = None
         self._read_before = False
 
     def __repr__(self) -> str:
         names = [os.fspath(s) if isinstance(s, str | os.PathLike) else f"<{type(s).__name__}>" for s in self._sources]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        schema = "schema to be inferred" if self._parsing.undecided is not None else self._parsing.type
+        schema = "schema to be inferred" if self._parser.undecided is not None else self._parser.type
         return f"JsonReader({', '.join(map(repr, names[:3]))}{more}; {self._column}: {schema})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
-    def _pieces(self) -> Iterator[Piece]:
-        """Return an iterator over the text of the files, including the text from which the schema was inferred.
+    def _open_chunks(self) -> Iterator[TextChunk]:
+        """Return an iterator over the text of the files.
 
-        Raises ``ValueError`` if a file object was read before.
+        Text from which the schema was inferred is not read again. Raises ``ValueError`` if a file object was read
+        before.
         """
         if self._peeked is not None:
-            pieces, self._peeked = self._peeked, None
-            return pieces
+            chunks, self._peeked = self._peeked, None
+            return chunks
         if self._read_before and not all(isinstance(source, str | os.PathLike) for source in self._sources):
             raise ValueError("a file object can be read only once; pass its path to read_json instead")
         self._read_before = True
@@ -154,21 +159,21 @@ class JsonReader(SuggestionMixin):
     @property
     def schema(self) -> pa.Schema:
         """Schema of all batches. If it must be inferred, the first documents are read."""
-        if self._parsing.undecided is not None:
-            pieces = self._pieces()
-            first = list(islice(pieces, 1))
-            self._peeked = chain(first, pieces)
-            sample = first[0].sample(self._parsing) if first else []
-            self._parsing = self._parsing.with_inferred_schema(
-                pa.chunked_array(sample, type=self._parsing.for_samples().type)
+        if self._parser.undecided is not None:
+            chunks = self._open_chunks()
+            first = list(islice(chunks, 1))
+            self._peeked = chain(first, chunks)
+            sample = first[0].sample(self._parser) if first else []
+            self._parser = self._parser.with_inferred_schema(
+                pa.chunked_array(sample, type=self._parser.for_sampling().type)
             )
-        if self._parsing.schema is None:
+        if self._parser.schema is None:
             return pa.schema([variant_field(self._column)])
-        return pa.schema([pa.field(self._column, self._parsing.type)])
+        return pa.schema([pa.field(self._column, self._parser.type)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
-        return self._read(schema, self._pieces())
+        return self._read_batches(schema, self._open_chunks())
 
     def read_all(self) -> pa.Table:
         """Read all batches into one table. Afterwards, ``faults`` contains the faults of all batches."""
@@ -184,17 +189,17 @@ class JsonReader(SuggestionMixin):
         stream = pa.RecordBatchReader.from_batches(self.schema, iter(self))
         return stream.__arrow_c_stream__(requested_schema)
 
-    def _read(self, schema: pa.Schema, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
-        how = self._parsing
+    def _read_batches(self, schema: pa.Schema, chunks: Iterator[TextChunk]) -> Iterator[pa.RecordBatch]:
+        how = self._parser
         path: str | None = None
         before = 0
 
-        def parse(piece: Piece) -> tuple[bytes, str | None, list[pa.StructArray], list[Found], int]:
-            return bytes(piece.text[:4]), *piece.parse(how)
+        def parse(chunk: TextChunk) -> tuple[bytes, str | None, list[pa.StructArray], list[Found], int]:
+            return bytes(chunk.text[:4]), *chunk.parse(how)
 
         with (
             Workers(self._threads, self._threads) as workers,
-            closing(workers.map_ahead(parse, pieces, self._threads)) as results,
+            closing(workers.map_ahead(parse, chunks, self._threads)) as results,
         ):
             for head, found_in, arrays, result, lines in results:
                 if found_in != path:
@@ -258,7 +263,7 @@ def read_json(
     >>> variant.to_python(reader.read_all()["value"])
     [{'id': 1}, {'id': 2}]
     """
-    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    how = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     if batch_bytes < 1:
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
     if format not in get_args(Form):
@@ -268,29 +273,33 @@ def read_json(
     workers = thread_count(threads)
     sources: list[Path | IO[bytes]]
     if isinstance(source, str | os.PathLike):
-        sources = [*_files(source)]
+        sources = [*_list_files(source)]
     elif isinstance(source, Sequence) and all(
         isinstance(item, str | os.PathLike) or hasattr(item, "read") for item in source
     ):
-        sources = [file for one in source for file in (_files(one) if isinstance(one, str | os.PathLike) else [one])]
+        listings = (_list_files(item) if isinstance(item, str | os.PathLike) else [item] for item in source)
+        sources = [file for files in listings for file in files]
     elif not isinstance(source, Sequence) and hasattr(source, "read"):
         sources = [source]
     else:
         raise TypeError(f"source must be a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
-        sources, column, how, workers, lambda: _all_pieces(sources, format, batch_bytes, how.max_bytes)
+        sources, column, how, workers, lambda: _iter_chunks(sources, format, batch_bytes, how.max_bytes)
     )
 
 
-def _files(path: Path) -> list[Path]:
-    """Return the files for a path, a pattern or a folder, sorted by name. Raises ``FileNotFoundError`` for none."""
+def _list_files(path: Path) -> list[Path]:
+    """Return the files for a path, a pattern or a folder, sorted by name.
+
+    Raises ``FileNotFoundError`` if there are no files.
+    """
     name = os.fspath(path)
     check_path(os.fsdecode(name) if isinstance(name, bytes) else name)
     if os.path.isdir(name):
         results: list[Path] = []
         for folder, folders, files in os.walk(name):
             folders[:] = sorted(inner for inner in folders if not inner.startswith((".", "_")))
-            results += [os.path.join(folder, file) for file in sorted(files) if _is_json(file)]
+            results += [os.path.join(folder, file) for file in sorted(files) if _has_json_extension(file)]
     elif glob.has_magic(name) and not os.path.lexists(name):
         results = [file for file in sorted(glob.glob(name, recursive=True)) if os.path.isfile(file)]
     elif os.path.lexists(name):
@@ -302,51 +311,52 @@ def _files(path: Path) -> list[Path]:
     return results
 
 
-def _is_json(file: str) -> bool:
+def _has_json_extension(file: str) -> bool:
+    """Return whether a file has an extension of JSON, compressed or not, and is not hidden."""
     stem, suffix = os.path.splitext(file)
     suffix = os.path.splitext(stem)[1] if suffix.lower() in CODECS else suffix
     return suffix.lower() in _SUFFIXES and not file.startswith((".", "_"))
 
 
-def _all_pieces(sources: list[Path | IO[bytes]], format: Form, size: int, max_bytes: int) -> Iterator[Piece]:
-    """Yield chunks of complete lines or documents of every source, in order."""
+def _iter_chunks(sources: list[Path | IO[bytes]], format: Form, size: int, max_bytes: int) -> Iterator[TextChunk]:
+    """Yield the text of all sources in order, in chunks of complete lines or documents."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
-            yield from pieces_at(os.fspath(source), format, size, max_bytes)
+            yield from read_chunks(os.fspath(source), format, size, max_bytes)
         else:
             name = getattr(source, "name", None)
-            yield from _pieces_of(source, format, size, max_bytes, name if isinstance(name, str) else None)
+            yield from _iter_file_chunks(source, format, size, max_bytes, name if isinstance(name, str) else None)
 
 
-def pieces_at(
+def read_chunks(
     location: str | Location, format: Form, size: int, max_bytes: int, start: int = 0, stop: int | None = None
-) -> Iterator[Piece]:
-    """Yield chunks of complete lines or documents of a file.
+) -> Iterator[TextChunk]:
+    """Yield the text of a file in chunks of complete lines or documents.
 
-    Of lines, those that begin at or after byte ``start`` and before ``stop`` are read. Raises ``CorruptFileError`` if a
-    compressed file is corrupt or truncated.
+    If documents are lines, only lines that begin at or after byte ``start`` and before ``stop`` are read. Raises
+    ``CorruptFileError`` if a compressed file is corrupt or truncated.
     """
     path = str(location)
     with codec_errors(path), open_stream(location, is_range=bool(start) or stop is not None) as file:
-        yield from _pieces_of(file, format, size, max_bytes, path, start, stop)
+        yield from _iter_file_chunks(file, format, size, max_bytes, path, start, stop)
 
 
-def _pieces_of(
+def _iter_file_chunks(
     file: Any, format: Form, size: int, max_bytes: int, path: str | None, start: int = 0, stop: int | None = None
-) -> Iterator[Piece]:
+) -> Iterator[TextChunk]:
     if format != "lines":
         file = _SniffedFile(file, min(max(size, 1 << 12), READ_BYTES))
         format = detect_layout(file.head, file.whole) if format == "auto" else format
     if format == "lines":
-        for at, text in read_lines(file, start, stop, piece_bytes=size, max_line_bytes=max_bytes, path=path):
-            yield Piece(path, memoryview(text), None, at)
+        for at, text in read_lines(file, start, stop, chunk_bytes=size, max_line_bytes=max_bytes, path=path):
+            yield TextChunk(path, memoryview(text), None, at)
         return
-    for text, ends, _ in read_documents(file, format, piece_bytes=size, max_bytes=max_bytes, path=path):
-        yield Piece(path, memoryview(text), ends)
+    for text, ends, _ in read_documents(file, format, chunk_bytes=size, max_bytes=max_bytes, path=path):
+        yield TextChunk(path, memoryview(text), ends)
 
 
 class _SniffedFile:
-    """File whose first bytes have been read to detect its layout, without its byte order mark."""
+    """File whose first bytes have been read to detect its layout. Its byte order mark is removed."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file

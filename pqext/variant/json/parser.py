@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.core.base.threads import MIN_JOB_BYTES, Workers, even_ranges, thread_count
 from pqext.variant import faults
-from pqext.variant.coercion import as_texts, take
+from pqext.variant.coercion import as_texts, take_without_views
 from pqext.variant.json.documents import SAMPLE_BYTES, first_lines, split_lines
 from pqext.variant.json.faults import Found, LineFault, line_error, line_fault, row_error
 from pqext.variant.kernels.binary import BinaryInput
@@ -23,7 +23,7 @@ from pqext.variant.kernels.json_parse import (
     shred_column,
     shred_lines,
 )
-from pqext.variant.shredding.infer_types import sampled_rows
+from pqext.variant.shredding.infer_types import sample_row_numbers
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, storage_struct
 from pqext.variant.shredding.shredder import COERCE, Coerce, build_binary, build_storage
@@ -51,8 +51,8 @@ _DUPLICATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parsing:
-    """Options of JSON parsing, and the shredding schema, if any."""
+class JsonParser:
+    """JSON parser with fixed options. If it has a shredding schema, it creates shredded arrays."""
 
     options: JsonOptions
     raises: bool
@@ -62,28 +62,26 @@ class Parsing:
     undecided: Shredding | None = None
     """Shredding whose schema must be chosen before parsing."""
 
-    def with_inferred_schema(self, sample: VariantLike) -> Parsing:
-        """Return options with a schema chosen from ``sample``, or unchanged if the schema is known."""
+    def with_inferred_schema(self, sample: VariantLike) -> JsonParser:
+        """Return a parser whose schema is inferred from ``sample``; the parser itself if its schema is known."""
         if self.undecided is None:
             return self
-        return _with_schema(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
+        return _add_schema(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
 
-    def for_samples(self) -> Parsing:
-        """Return options for parsing samples: without shredding, and with null for faulty documents."""
-        return Parsing(self.options.tolerant(), False, self.max_bytes)
+    def for_sampling(self) -> JsonParser:
+        """Return a parser for samples. It does not shred, and faulty documents become null."""
+        return JsonParser(self.options.tolerant(), False, self.max_bytes)
 
     @property
     def type(self) -> pa.StructType:
-        """Arrow type of the result."""
+        """Arrow type of the arrays that the parser creates."""
         return variant_type() if self.schema is None else storage_struct(self.schema.nodes[0].schema)
 
-    def rows(self, column: BinaryInput, start: int, stop: int, first_row: int = 0) -> list[pa.StructArray]:
+    def parse_rows(self, column: BinaryInput, start: int, stop: int, first_row: int = 0) -> list[pa.StructArray]:
         """Parse rows ``start`` to ``stop`` of a column of texts.
 
-        ``first_row`` is the number of the column's first row in messages.
-
-        Returns several arrays if 32-bit offsets do not suffice for one. Raises ``VariantError`` for a faulty row unless
-        ``on_error`` is ``"null"``.
+        ``first_row`` is the number of the column's first row in messages. Returns several arrays if 32-bit offsets do
+        not suffice for one. Raises ``VariantError`` for a faulty row unless ``on_error`` is ``"null"``.
         """
         arrays = []
         result: Any
@@ -106,8 +104,8 @@ class Parsing:
                 raise LimitError(f"row {first_row + start}: the variant exceeds 2 GiB")
             start = after
 
-    def documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
-        """Parse a column of texts; return the variants and the faults. Parsing stops after a fault if ``raises``."""
+    def parse_documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
+        """Parse a column of texts. Returns the variants and the faults; if ``raises``, parsing stops after a fault."""
         column = BinaryInput(texts)
         arrays, records = [], []
         result: Any
@@ -131,8 +129,8 @@ class Parsing:
             start = after
         return arrays, records
 
-    def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
-        """Parse ``text``, one document per line; return the variants, the faults, and the number of lines parsed."""
+    def parse_lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
+        """Parse text with one document per line. Returns the variants, the faults, and the number of parsed lines."""
         if self.schema is not None:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:
@@ -151,10 +149,10 @@ class Parsing:
             start = after
 
 
-def parsing(
+def create_parser(
     numbers: str, on_error: str, duplicate_keys: str, max_depth: int, max_bytes: int, shredding: Any = None
-) -> Parsing:
-    """Validate the arguments shared by all JSON parsers.
+) -> JsonParser:
+    """Create a parser from the arguments that all parsing functions share.
 
     Raises ``ValueError`` or ``TypeError`` if an argument is invalid.
     """
@@ -169,18 +167,18 @@ def parsing(
     if not 1 <= max_bytes <= LARGEST_BYTES:
         raise ValueError(f"max_bytes must be between 1 and {LARGEST_BYTES:,}, not {max_bytes}")
     options = JsonOptions(max_depth, max_bytes, _DUPLICATES[duplicate_keys], numbers == "double", on_error == "raise")
-    result = Parsing(options, on_error == "raise", max_bytes)
+    result = JsonParser(options, on_error == "raise", max_bytes)
     if shredding is None:
         return result
     from pqext.variant.shredding import choice
 
-    selected = choice.shredding(shredding, "json")
+    selected = choice.parse_shredding(shredding, "json")
     if selected.schema is None:
         return replace(result, undecided=selected)
-    return _with_schema(result, selected.schema, selected.coerce)
+    return _add_schema(result, selected.schema, selected.coerce)
 
 
-def _with_schema(base: Parsing, schema: ShreddingSchema, coerce: Coerce) -> Parsing:
+def _add_schema(base: JsonParser, schema: ShreddingSchema, coerce: Coerce) -> JsonParser:
     if isinstance(schema, Untyped):
         return base
     return replace(base, schema=compile_schema(schema), coerce=COERCE[coerce])
@@ -210,7 +208,7 @@ def _build_shredded_result(result: Any, schema: CompiledSchema) -> tuple[pa.Stru
 
 
 def _join_arrays(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
-    """Concatenate all rows into one array. Raises ``LimitError`` if 32-bit offsets do not suffice."""
+    """Concatenate arrays into one. Raises ``LimitError`` if 32-bit offsets do not suffice."""
     if len(arrays) == 1:
         return arrays[0]
     if not arrays:
@@ -254,7 +252,7 @@ def parse_json(
     not JSON, its subclass ``VariantLimitError`` for a text that exceeds a limit, and ``LimitError`` if the result of an
     array does not fit into 32-bit offsets.
     """
-    options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    options = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     array = as_texts(array)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     columns = [BinaryInput(storage_array(chunk)) for chunk in chunks]
@@ -267,7 +265,7 @@ def parse_json(
         jobs += [(column, start, stop, first) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
-        parsed = [piece for pieces in workers.map(lambda job: options.rows(*job), jobs) for piece in pieces]
+        parsed = [piece for pieces in workers.map(lambda job: options.parse_rows(*job), jobs) for piece in pieces]
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array(parsed, type=options.type)
     return _join_arrays(parsed, options.type)
@@ -296,7 +294,7 @@ def parse_json_lines(
     its subclass ``VariantLimitError`` for a line that exceeds a limit, and ``LimitError`` if the result does not fit
     into 32-bit offsets.
     """
-    options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    options = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     try:
         whole = memoryview(text).cast("B")
     except TypeError as error:
@@ -304,14 +302,14 @@ def parse_json_lines(
             f"text must be bytes or a contiguous buffer, not {type(text).__name__}; parse_json parses arrays"
         ) from error
     if options.undecided is not None:
-        sample = options.for_samples().lines(first_lines(whole, SAMPLE_BYTES))[0]
+        sample = options.for_sampling().parse_lines(first_lines(whole, SAMPLE_BYTES))[0]
         options = options.with_inferred_schema(pa.chunked_array(sample, type=options.type))
     pieces = split_lines(whole, thread_count(threads), MIN_JOB_BYTES)
     arrays: list[pa.StructArray] = []
     faults_found: list[LineFault] = []
     before = base_line - 1
     with Workers(thread_count(threads), len(pieces)) as workers:
-        for parsed, result, lines in workers.map(options.lines, pieces):
+        for parsed, result, lines in workers.map(options.parse_lines, pieces):
             if result and options.raises:
                 raise line_error(result[0], before, None, whole)
             faults_found += [line_fault(fault, before) for fault in result]
@@ -320,11 +318,11 @@ def parse_json_lines(
     return _join_arrays(arrays, options.type), faults_found
 
 
-def _parse_sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
-    """Parse a sample of rows spread over the column, of the size that inference uses."""
+def _parse_sample(array: VariantLike, options: JsonParser) -> pa.ChunkedArray:
+    """Parse rows spread over the column, as many as schema inference samples."""
     assert options.undecided is not None
     rows = min(len(array), options.undecided.inference.sample_rows)
-    sample = take(array, sampled_rows(len(array), rows))
+    sample = take_without_views(array, sample_row_numbers(len(array), rows))
     chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
-    parsed = [options.for_samples().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
+    parsed = [options.for_sampling().parse_rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
     return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=options.type)

@@ -60,16 +60,16 @@ def to_json(
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """Return JSON text like :func:`to_json`, formatted like columns of the values' types, with ``+00`` for UTC.
+    """Return each value as JSON text like :func:`to_json`, but formatted as in columns of the value's own type.
 
-    Decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or infinite becomes
-    ``nan``, ``inf`` or ``-inf``, which are not JSON.
+    UTC is ``+00``, and decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or
+    infinite becomes ``nan``, ``inf`` or ``-inf``, which are not JSON.
     """
-    return _write_texts(array, None, 1, DEFAULT, display=True)
+    return _write_texts(array, None, 1, DEFAULT, is_display=True)
 
 
 def _write_texts(
-    array: VariantLike, indent: int | None, threads: int, timezone: str, display: bool = False
+    array: VariantLike, indent: int | None, threads: int, timezone: str, is_display: bool = False
 ) -> pa.StringArray | pa.ChunkedArray:
     count = thread_count(threads)
     zone = find_timezone(timezone)
@@ -80,7 +80,7 @@ def _write_texts(
     jobs: list[tuple[_Rows, int, int]] = []
     first = 0
     for chunk in chunks:
-        rows = _Rows(write(chunk, display, kernel_zone), first)
+        rows = _Rows(write(chunk, is_display, kernel_zone), first)
         jobs += [(rows, start, stop) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
@@ -98,13 +98,16 @@ _Written = tuple[int, Any, Any, Any, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of a chunk. ``write`` formats a range of rows; ``first`` is the number of the first row."""
+    """Rows of a chunk of variants. ``write`` formats a range of rows; ``first`` is the number of the first row."""
 
     write: Callable[[int, int], _Written]
     first: int
 
     def texts(self, start: int, stop: int, indent: int | None) -> list[pa.StringArray]:
-        """Format rows ``start`` to ``stop`` as text, in several arrays if they exceed 32-bit offsets."""
+        """Format rows ``start`` to ``stop`` as text.
+
+        Returns several arrays if 32-bit offsets do not suffice for one.
+        """
         results: list[pa.StringArray] = []
         while start < stop:
             rows, validity, offsets, text, status, row, offset = self.write(start, stop)
@@ -119,17 +122,17 @@ class _Rows:
         return results
 
 
-def _unshredded_writer(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
+def _unshredded_writer(chunk: pa.StructArray, is_display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     variants = VariantInput(chunk)
-    return lambda start, stop: write_json(variants, start, stop, display, zone)
+    return lambda start, stop: write_json(variants, start, stop, is_display, zone)
 
 
-def _shredded_writer(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
+def _shredded_writer(chunk: pa.StructArray, is_display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     compiled = compile_schema(schema_of_storage(chunk.type))
     metadata = child(chunk, "metadata")
     assert metadata is not None
     names, columns = BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled)
-    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display, zone), -1)
+    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, is_display, zone), -1)
 
 
 def _indent(texts: pa.StringArray, indent: int, first_row: int) -> list[pa.StringArray]:

@@ -1,4 +1,4 @@
-"""Shredding of VARIANT columns: the choice in options, on the command line and in Spark, and the schemas of files."""
+"""Shredding of VARIANT columns: choices in options, on the command line and in Spark, and the schemas of files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = ("schema", "coerce", *_INFERENCE)
 
 @dataclass(frozen=True, slots=True)
 class Shredding:
-    """A schema, or options to infer one, and the coercion of values."""
+    """Choice of a column's shredding: a schema, or options to infer one, and the coercion of values."""
 
     schema: ShreddingSchema | None
     """Schema; None if it must be inferred."""
@@ -35,25 +35,26 @@ class Shredding:
     coerce: Coerce
 
     def schema_for(self, sample: VariantLike | None) -> ShreddingSchema:
-        """Return the schema, or infer it from ``sample`` if it is None; untyped if there is no sample."""
+        """Return the schema. If it must be inferred, infer it from ``sample``; without a sample, it is untyped."""
         if self.schema is not None:
             return self.schema
         return infer_with_options(sample, self.inference) if sample is not None else Untyped()
 
     def options(self) -> dict[str, Any]:
-        """Return the JSON-compatible mapping that :func:`shredding` parses as an equal object."""
+        """Return the JSON-compatible mapping that :func:`parse_shredding` parses as an equal object."""
         if self.schema is not None:
             return {"schema": str(self.schema), "coerce": self.coerce}
         return {"schema": "infer", **asdict(self.inference)}
 
 
-def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
-    """Parse the shredding of a column.
+def parse_shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
+    """Parse the ``shredding`` option of a column. ``spec`` is a schema or options.
 
-    ``spec`` is a schema or options. A schema is a value that :func:`pqext.variant.shredding_schema` accepts, or
-    ``"infer"``. Options are a mapping, or JSON text that starts with a brace, with the keys ``schema`` (by default
-    ``"infer"``), ``coerce`` as in :func:`pqext.variant.shred`, and, if the schema is inferred, arguments of
-    :func:`pqext.variant.infer_schema`. A result of this function is also accepted. ``default`` is the default coercion.
+    A schema is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``. Options are a mapping, or
+    JSON text that starts with a brace, with the keys ``schema`` (by default ``"infer"``), ``coerce`` as in
+    :func:`pqext.variant.shred`, and, if the schema is inferred, arguments of :func:`pqext.variant.infer_schema`. A
+    result of this function is also accepted. ``default`` is the default coercion.
+
     Raises ``ValueError`` or ``TypeError`` for other values.
     """
     if isinstance(spec, Shredding):
@@ -116,9 +117,10 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
 
 
 def schemas_of_file(file: ParquetFile) -> dict[str, ShreddingSchema]:
-    """Return the shredding schema of each VARIANT column of ``file`` by its dotted path; untyped if not shredded.
+    """Return the shredding schema of each VARIANT column of ``file``, by its dotted path.
 
-    Raises ``VariantError`` if a column violates the layout of Variant Shredding.
+    Columns that are not shredded have an untyped schema. Raises ``VariantError`` if a column violates the layout of
+    Variant Shredding.
     """
     nodes = [node for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
     return {node.dotted_path: _schema_of_node(file, node) for node in nodes}
@@ -129,7 +131,7 @@ def _schema_of_node(file: ParquetFile, node: SchemaNode) -> ShreddingSchema:
 
 
 def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
-    """Yield the nodes below ``node``, except nodes within a VARIANT."""
+    """Yield the nodes of a schema below ``node``. Nodes within a VARIANT are omitted."""
     for child in node.children:
         yield child
         if child.logical_name != "VARIANT":
@@ -142,10 +144,10 @@ Counts = Mapping[str, Sequence[int]]
 
 
 def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
+    """Count typed and residual values of the leaves in VARIANT ``columns``, which are dotted paths in the file.
 
-    Leaves without null counts, as in encrypted columns, are not counted. The JSON nulls of chunks whose residual
-    contains nothing else are not counted, because they do not fit any type.
+    Returns :data:`Counts` by leaf. Leaves without null counts, as in encrypted columns, are omitted. JSON nulls do not
+    fit any type. A residual that contains nothing else is therefore not counted.
     """
     names = set(columns)
     totals: dict[str, tuple[int, int]] = {}
@@ -164,7 +166,7 @@ def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> d
 
 
 def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
-    """Return the share of each path's values that are in the residual, over all ``counts``; zeros are omitted."""
+    """Return, for each path, the share of its values that are stored in the residual. Shares of zero are omitted."""
     totals: dict[str, tuple[int, int]] = {}
     for part in counts:
         for path, (left, values) in part.items():
@@ -187,7 +189,7 @@ def _count_present(chunk: ColumnMetaData) -> int | None:
 
 
 def _format_leaf_path(path: tuple[str, ...], columns: set[str]) -> str | None:
-    """Format the path of a leaf ``typed_value`` below one of the ``columns``; return None for other leaves."""
+    """Format the path of a ``typed_value`` leaf within one of the ``columns``; return None for other leaves."""
     for length in range(1, len(path)):
         column = ".".join(path[:length])
         if column not in columns or path[length] != "typed_value":

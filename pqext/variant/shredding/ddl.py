@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 class DdlType:
     """Parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of a MAP.
 
-    ``word`` is a word argument, as in GEOMETRY(ANY). ``required`` means that the field is NOT NULL.
+    ``word`` is an argument that is a word, as in GEOMETRY(ANY). ``required`` means that the field is NOT NULL.
     """
 
     name: str
@@ -44,15 +44,15 @@ class _Token:
 
 
 def parse_ddl(
-    text: str, subject: str = "shredding schema", *, maps: bool = False, words: Collection[str] = ()
+    text: str, subject: str = "shredding schema", *, allow_maps: bool = False, word_types: Collection[str] = ()
 ) -> DdlType:
     """Parse one type, or a list of fields as a STRUCT. ``subject`` is the name of the text in errors.
 
     ``NOT NULL`` after a field is recorded, but ignored for variants, because any of their fields may be missing.
-    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. MAP types are accepted if
-    ``maps`` is True. Raises ``ValueError`` with the position.
+    ``COMMENT 'text'`` is ignored. ``word_types`` lists types with a word argument. MAP types are accepted if
+    ``allow_maps`` is True. Raises ``ValueError`` with the position.
     """
-    parser = _Parser(text, subject, maps, words)
+    parser = _Parser(text, subject, allow_maps, word_types)
     if parser.at_field_list():
         parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
     else:
@@ -67,11 +67,11 @@ def ddl_error(text: str, position: int, reason: str, subject: str = "shredding s
 
 
 class _Parser:
-    def __init__(self, text: str, subject: str, maps: bool, words: Collection[str]) -> None:
+    def __init__(self, text: str, subject: str, allow_maps: bool, word_types: Collection[str]) -> None:
         self.text = text
         self.subject = subject
-        self.maps = maps
-        self.words = words
+        self.maps = allow_maps
+        self.words = word_types
         self.tokens = self._tokens(text)
         self.next = next(self.tokens)
         self.following = next(self.tokens, self.next)
@@ -116,12 +116,13 @@ class _Parser:
             raise self.error(self.next.position, f"unexpected {_describe_token(self.next)}")
 
     def at_field_list(self) -> bool:
-        """Return whether a list of fields follows, and not a type."""
+        """Return whether the next tokens start a list of fields, not a type."""
         if self.next.kind == "quoted":
             return True
         return self.following.kind != "end" and self.following.text not in ("<", "(")
 
     def fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
+        """Parse a list of fields up to ``closing``, or up to the end of the text if it is None."""
         fields = []
         while True:
             name = self.advance()
@@ -137,7 +138,7 @@ class _Parser:
         return tuple(fields)
 
     def attributes(self) -> bool:
-        """Parse the attributes after a field's type; return whether it is NOT NULL."""
+        """Parse the attributes after the type of a field. Returns whether the field is NOT NULL."""
         required = self.skip("NOT")
         if required:
             self.expect("NULL")

@@ -7,10 +7,18 @@ from typing import Literal
 import pyarrow as pa
 
 from pqext.variant import faults
-from pqext.variant.coercion import as_variants, take
+from pqext.variant.coercion import as_variants, take_without_views
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
-from pqext.variant.shredding.infer_types import Decimals, Inference, Integers, Mixed, PathSample, choose, sampled_rows
+from pqext.variant.shredding.infer_types import (
+    Decimals,
+    Inference,
+    Integers,
+    Mixed,
+    PathSample,
+    choose,
+    sample_row_numbers,
+)
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
@@ -19,7 +27,7 @@ _MAX_PLACES = 100_000
 
 
 def infer_with_options(array: VariantLike, options: Inference) -> ShreddingSchema:
-    """Infer the schema for the values in ``array``. Raises the errors of :func:`infer_schema`."""
+    """Infer a shredding schema for the values in ``array``. Raises the errors of :func:`infer_schema`."""
     survey = Survey(_MAX_PLACES, options.max_depth)
     samples = _count_paths(survey, array, options.sample_rows)
     root = samples[0]
@@ -79,7 +87,7 @@ def infer_schema(
 
 
 def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
-    """Count the sampled values by path, and return the statistics of the paths, parents first."""
+    """Sample values and count them by path. Returns the statistics of each path, parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))
@@ -87,7 +95,7 @@ def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[P
     for chunk in chunks:
         # Sample each chunk in proportion, so that all chunks are represented.
         first, last = (sample_rows * edge // max(rows, sample_rows) for edge in (before, before + len(chunk)))
-        sampled = chunk if sample_rows >= rows or last - first == len(chunk) else _thin(chunk, last - first)
+        sampled = chunk if sample_rows >= rows or last - first == len(chunk) else _sample_rows(chunk, last - first)
         status, row = survey.add(VariantInput(unshred(sampled)), len(sampled))
         if status != 0:
             raise faults.error(status, row=before + row if sampled is chunk else None)
@@ -110,5 +118,6 @@ def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[P
     return places
 
 
-def _thin(chunk: pa.StructArray, rows: int) -> pa.StructArray:
-    return take(chunk, sampled_rows(len(chunk), rows))
+def _sample_rows(chunk: pa.StructArray, rows: int) -> pa.StructArray:
+    """Return ``rows`` rows of a chunk, spread over the chunk."""
+    return take_without_views(chunk, sample_row_numbers(len(chunk), rows))

@@ -1,4 +1,4 @@
-"""Options of schema inference, and the choice of the type of each path with its reason."""
+"""Options of schema inference, and the choice of a type for each path, with the reason for the choice."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Inference:
             raise TypeError(f"min_frequency must be a number, not a {type(self.min_frequency).__name__}")
         if not 0 <= self.min_frequency <= 1:
             raise ValueError(f"min_frequency must be between 0 and 1, not {self.min_frequency}")
-        _check_word("mixed", self.mixed, ("majority", "uniform", "widen"))
-        _check_word("integers", self.integers, ("bigint", "narrowest"))
-        _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
+        _check_choice("mixed", self.mixed, ("majority", "uniform", "widen"))
+        _check_choice("integers", self.integers, ("bigint", "narrowest"))
+        _check_choice("coerce", self.coerce, ("equivalent", "exact", "json"))
         if isinstance(self.decimals, int):
             _check_integer("decimals", self.decimals, 0, 38)
         else:
-            _check_word("decimals", self.decimals, ("wide", "narrowest"))
+            _check_choice("decimals", self.decimals, ("wide", "narrowest"))
 
 
 def _check_integer(name: str, value: Any, minimum: int, maximum: int | None) -> None:
@@ -55,18 +55,16 @@ def _check_integer(name: str, value: Any, minimum: int, maximum: int | None) -> 
         raise ValueError(f"{name} must be {limits}, not {value}")
 
 
-def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: Any, words: tuple[str, ...]) -> None:
     if value not in words:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {value!r}")
 
 
-def sampled_rows(rows: int, count: int) -> pa.Int64Array:
-    """Return ``count`` of ``rows`` row numbers in ascending order.
+def sample_row_numbers(rows: int, count: int) -> pa.Int64Array:
+    """Return ``count`` of ``rows`` row numbers, in ascending order.
 
-    Each row number is from one of ``count`` equal ranges, at varying offsets.
-
-    Rows at equal distances would be a bad sample of periodic values. For example, every tenth row of ``i * 0.1`` is an
-    integer.
+    The rows are divided into ``count`` equal ranges, with one row from each, at varying offsets. Rows at equal
+    distances would be a bad sample of periodic values. For example, every tenth row of ``i * 0.1`` is an integer.
     """
     numbers = np.arange(count + 1, dtype=np.int64)
     edges = numbers * rows // max(count, 1)
@@ -115,7 +113,7 @@ MOST_RESIDUAL = 0.2
 
 @dataclass(slots=True)
 class PathSample:
-    """Statistics of the sampled values at one path; the counts are those of the kernel's ``Place``."""
+    """Statistics of the sampled values at one path, as counted by the kernel's ``Place``."""
 
     name: str | None
     counts: dict[str, int]
@@ -154,7 +152,7 @@ class PathSample:
 
 
 def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchema:
-    """Choose the schema for the values in ``sample``, whose path is nested ``depth`` objects and arrays deep."""
+    """Choose the schema for the values of a path. ``depth`` is the number of objects and arrays that enclose them."""
     counts = {group: count for group, count in sample.counts.items() if group != "null"}
     summary = f"in {sample.share:.0%} of the {'elements' if sample.name is None and depth else 'rows'}"
     summary += f"; {sample.remark}" if sample.remark else ""
@@ -181,7 +179,7 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
 
 
 def _double_type(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
-    """Return DOUBLE for JSON numbers that are long or vary in the number of decimals; None for other values."""
+    """Return DOUBLE for JSON numbers that have many digits or a varying number of decimals; None for other values."""
     exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
     numbers, held = exact + doubles, sample.doubles + doubles
     if not exact or (options.mixed == "uniform" and len(counts) > 1):
@@ -200,14 +198,17 @@ def _double_type(sample: PathSample, counts: dict[str, int], options: Inference,
 
 
 def _describe_residual(residual: int, values: int) -> str:
-    """Describe the share of the sample that stays in the residual."""
+    """Describe the share of the sampled values that stay in the residual."""
     return f"; in the residual: {residual / values:.1%} of the values" if residual else ""
 
 
 def _mixed_schema(
     sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
-    """Return the schema for values of several classes, or None to use the class ``group``, and the extended summary."""
+    """Choose the schema for values of several equivalence classes. Returns it with the extended summary.
+
+    The schema is None if the most frequent class, ``group``, determines it.
+    """
     values = sum(counts.values())
     others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
     if options.mixed == "uniform":

@@ -31,7 +31,7 @@ _LEAVES: dict[pa.DataType, int] = {
 
 
 def leaf_code(type: pa.DataType) -> int:
-    """Return the kernels' number for a leaf type, as returned by ``schema.leaf_type``."""
+    """Return the number that kernels use for a leaf type, which must be a result of ``schema.leaf_type``."""
     return Leaf.LEAF_DECIMAL if pa.types.is_decimal(type) else _LEAVES[type]
 
 
@@ -45,7 +45,7 @@ class CompiledNode:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchema:
-    """Plan for the kernels, and the schema nodes by their number in the plan. Children follow their parents."""
+    """Plan of a schema for the kernels, and its nodes by their numbers in the plan. Children follow their parents."""
 
     plan: ShreddingPlan
     nodes: tuple[CompiledNode, ...]
@@ -79,14 +79,14 @@ def compile_schema(schema: ShreddingSchema) -> CompiledSchema:
     names = sorted({name for _, name in queue if name is not None})
     rank = {name: i for i, name in enumerate(names)}
     plan = [
-        (*_describe(node), first, count, -1 if name is None else rank[name])
+        (*_describe_node(node), first, count, -1 if name is None else rank[name])
         for (node, name), (first, count) in zip(queue, spans, strict=True)
     ]
     return CompiledSchema(ShreddingPlan(plan, names), tuple(nodes))
 
 
-def _describe(node: ShreddingSchema) -> tuple[int, int, int, int]:
-    """Return the kind, leaf code, precision and scale of a node."""
+def _describe_node(node: ShreddingSchema) -> tuple[int, int, int, int]:
+    """Return the kernels' description of a node: its node type, leaf code, precision and scale."""
     if isinstance(node, Object):
         return Kind.KIND_OBJECT, 0, 0, 0
     if isinstance(node, Array):

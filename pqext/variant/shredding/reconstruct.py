@@ -16,7 +16,7 @@ from pqext.variant.types import (
     VariantLike,
     child,
     is_variant_type,
-    like_input,
+    match_chunking,
     plain_binary,
     plain_list,
     storage_array,
@@ -45,16 +45,16 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
     array = as_variants(array)
     chunks = struct_chunks(array)
     if is_variant_type(array.type):
-        return like_input(array, [_to_canonical_layout(chunk) for chunk in chunks], variant_type())
+        return match_chunking(array, [_to_canonical_layout(chunk) for chunk in chunks], variant_type())
     compiled = compile_schema(schema_of_storage(array.type))
     if strict:
         _check_required(array.type)
     rebuilt = []
     row = 0
     for chunk in chunks:
-        rebuilt.append(build(chunk, _require(chunk, "metadata"), compiled, strict=strict, first_row=row))
+        rebuilt.append(build(chunk, _require_child(chunk, "metadata"), compiled, strict=strict, first_row=row))
         row += len(chunk)
-    return like_input(array, rebuilt, variant_type())
+    return match_chunking(array, rebuilt, variant_type())
 
 
 def build(
@@ -66,7 +66,7 @@ def build(
     missing_is_null: bool = False,
     first_row: int = 0,
 ) -> pa.StructArray:
-    """Build variants from a ``group`` of ``value`` and ``typed_value`` and the metadata of its rows.
+    """Reconstruct variants from the ``value`` and ``typed_value`` of a ``group`` and the metadata of its rows.
 
     Rows are null if the group is null and, with ``missing_is_null``, if both of its columns are null.
     """
@@ -77,25 +77,25 @@ def build(
     if status != 0:
         raise faults.error(status, row=first_row + row)
     if extended[0] is not None:
-        metadata = _binary(len(group), *extended)
+        metadata = _build_binary(len(group), *extended)
     else:
         metadata = metadata.cast(pa.binary())
         metadata = metadata.fill_null(b"") if metadata.null_count else metadata
     bitmap = pa.py_buffer(validity) if nulls else None
-    return variant_array(metadata, _binary(len(group), offsets, data), bitmap)
+    return variant_array(metadata, _build_binary(len(group), offsets, data), bitmap)
 
 
 def open_columns(group: pa.StructArray, compiled_schema: CompiledSchema) -> Sources:
-    """Return the columns of each node of the plan below ``group``, for the kernels that traverse them."""
-    walked = zip(compiled_schema.nodes, _walk(group, compiled_schema), strict=True)
-    return Sources([_columns(node, columns) for node, columns in walked])
+    """Return the columns of a ``group``, opened for the kernels, for each node of the plan."""
+    walked = zip(compiled_schema.nodes, _list_columns(group, compiled_schema), strict=True)
+    return Sources([_kernel_inputs(node, columns) for node, columns in walked])
 
 
-def _binary(rows: int, offsets: object, data: object) -> pa.Array:
+def _build_binary(rows: int, offsets: object, data: object) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
 
-def _require(chunk: pa.StructArray, name: str) -> pa.Array:
+def _require_child(chunk: pa.StructArray, name: str) -> pa.Array:
     result = child(chunk, name)
     if result is None:
         raise TypeError(f"expected a variant array, not {chunk.type}")
@@ -109,7 +109,7 @@ def _to_canonical_layout(chunk: pa.StructArray) -> pa.StructArray:
     """
     if chunk.type == variant_type():
         return chunk
-    metadata, value = (_require(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
+    metadata, value = (_require_child(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
     valid = chunk.is_valid() if chunk.null_count else None
     if metadata.null_count > chunk.null_count or (valid is not None and metadata.filter(valid).null_count):
         raise VariantError("a row has no metadata", rule="variant.group.metadata")
@@ -123,8 +123,8 @@ def _to_canonical_layout(chunk: pa.StructArray) -> pa.StructArray:
 _Columns = tuple[pa.StructArray | None, pa.Array | None, pa.Array | None]
 
 
-def _walk(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Columns]:
-    """Return the group, the ``value`` and the ``typed_value`` of each node of the plan."""
+def _list_columns(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Columns]:
+    """Return, for each node of the plan, its group, ``value`` and ``typed_value``."""
     result: list[_Columns] = [(None, None, None)] * len(compiled_schema.nodes)
     groups: dict[int, pa.StructArray] = {0: group}
     for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
@@ -142,7 +142,7 @@ def _walk(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Colum
 
 
 def _to_kernel_layout(node: CompiledNode, typed_value: pa.Array | None) -> pa.Array | None:
-    """Return ``typed_value`` in the layout that the kernel reads."""
+    """Convert ``typed_value`` to the layout that the kernels read."""
     if typed_value is None:
         return None
     if isinstance(node.schema, Array):
@@ -156,7 +156,7 @@ def _to_kernel_layout(node: CompiledNode, typed_value: pa.Array | None) -> pa.Ar
     return typed_value
 
 
-def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, object, object]:
+def _kernel_inputs(node: CompiledNode, columns: _Columns) -> tuple[object, object, object, object]:
     """Return the kernel inputs of a node: its arrays and the width of its typed values."""
     width: object = None
     if isinstance(node.schema, Array):
@@ -172,7 +172,7 @@ def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, obj
 
 
 def _check_required(type: pa.DataType) -> None:
-    """Raise ``VariantError`` if a shredded field or an element is an optional group."""
+    """Raise ``VariantError`` if the group of a shredded field or element is optional."""
     pending = [(type, "$")]
     while pending:
         type, path = pending.pop()

@@ -48,7 +48,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Untyped(_Node):
-    """Node without a typed column: every value stays in ``value``."""
+    """Node without a typed column. All its values stay in ``value``."""
 
     note: str = field(default="", compare=False)
 
@@ -58,7 +58,8 @@ class Untyped(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Primitive(_Node):
-    """Node with a typed column for values in the equivalence class of the Arrow ``type`` that it represents exactly."""
+    """Node with a typed column, for values in the equivalence class of the Arrow ``type`` that it represents exactly.
+    """
 
     type: pa.DataType
     note: str = field(default="", compare=False)
@@ -72,7 +73,7 @@ class Primitive(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Array(_Node):
-    """Node whose arrays are stored in a typed list, with elements shredded by ``element``."""
+    """Node that stores arrays in a typed list. ``element`` is the schema of its elements."""
 
     element: ShreddingSchema
     note: str = field(default="", compare=False)
@@ -83,7 +84,10 @@ class Array(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Object(_Node):
-    """Node whose objects are stored in a typed group with a member for each field. Other fields stay in ``value``."""
+    """Node that stores objects in a typed group, with a member for each of ``fields``.
+
+    Other fields stay in ``value``.
+    """
 
     fields: tuple[tuple[str, ShreddingSchema], ...]
     note: str = field(default="", compare=False)
@@ -153,7 +157,7 @@ def check_size(schema: ShreddingSchema) -> None:
 
 
 def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
-    """Yield every node with its depth and its name (``element`` in an array, empty for the root), parents first."""
+    """Yield every node with its depth and name, parents first. The root has no name; array elements are ``element``."""
     stack: list[tuple[int, str, ShreddingSchema]] = [(0, "", schema)]
     while stack:
         depth, name, node = stack.pop()
@@ -168,7 +172,7 @@ def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
 
 
 def storage_struct(schema: ShreddingSchema) -> pa.StructType:
-    """Return the Arrow storage struct: ``metadata`` with a marker, ``value`` and, unless untyped, ``typed_value``."""
+    """Return the Arrow type of a storage struct. It has a ``typed_value`` unless the schema is untyped."""
     if isinstance(schema, Untyped):
         return variant_type()
     return pa.struct([metadata_field(), *_value_fields(schema)])
@@ -293,7 +297,7 @@ _ALIASES = {
 
 
 def leaf_type(type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that represents a typed leaf, from any Arrow type with the same Parquet type.
+    """Return the standard Arrow type of a typed leaf. ``type`` may be any Arrow type with the same Parquet type.
 
     Raises ``ValueError`` for a type that Variant Shredding, "Shredded Value Types", does not list.
     """
@@ -340,7 +344,7 @@ def ddl_name(type: pa.DataType) -> str:
 
 
 def parse_leaf_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
-    """Return the leaf type with a DDL name, such as ``DECIMAL`` with ``(9, 2)``. Raises ``ValueError`` if unknown."""
+    """Return the leaf type for a DDL name and its arguments. Raises ``ValueError`` if either is invalid."""
     upper = name.upper()
     upper = _ALIASES.get(upper, upper)
     if upper == "DECIMAL":
@@ -367,7 +371,7 @@ def type_names() -> list[str]:
 
 
 def supported_types() -> str:
-    """Return the names of the types of the variant encoding, formatted for errors."""
+    """Return the DDL names of all types of the variant encoding as text for error messages."""
     return ", ".join(sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"]))
 
 

@@ -31,7 +31,7 @@ from pqext.variant.types import (
     VariantLike,
     child,
     is_shredded_type,
-    like_input,
+    match_chunking,
     plain_binary,
     plain_list,
     storage_array,
@@ -77,7 +77,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     for chunk in chunks:
         shredded.append(_shred_chunk(chunk, compiled, COERCE[coerce], row))
         row += len(chunk)
-    return like_input(array, shredded, storage_struct(compiled.nodes[0].schema))
+    return match_chunking(array, shredded, storage_struct(compiled.nodes[0].schema))
 
 
 def check_coerce(coerce: Any) -> Coerce:
@@ -101,7 +101,7 @@ def build_storage(
         Sequence[Any]
     ], validity: Buffer | None, nulls: int
 ) -> pa.StructArray:
-    """Build the storage struct from ``columns``, the result of the kernels' ``take_columns`` for each node of the plan.
+    """Build the storage struct from the results of the kernels' ``take_columns`` for each node of the plan.
 
     ``validity`` has one bit per row and is used only if there are ``nulls``.
     """
@@ -159,8 +159,8 @@ def _build_leaf(
     return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - valid_count)
 
 
-def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Convert ``array``, which is shredded with ``schema``, to the layout of ``storage_struct(schema)``.
+def to_storage_layout(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Convert an array that is shredded with ``schema`` to the layout of ``storage_struct(schema)``.
 
     Fields are reordered, missing ``value`` columns are added, optional groups become required, and each leaf gets its
     standard Arrow type. The values are unchanged.
@@ -168,13 +168,13 @@ def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     type = storage_struct(schema)
     metadata = child(array, "metadata")
     assert metadata is not None
-    parts = [metadata.cast(pa.binary()), *_parts(array, schema, type)]
+    parts = [metadata.cast(pa.binary()), *_group_children(array, schema, type)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(parts, fields=list(type), mask=mask)
 
 
 def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
-    """Return the child ``name`` with the nulls of its group, or None if it does not exist."""
+    """Return the child ``name`` with nulls in the rows where the group is null; None if there is no such child."""
     index = group.type.get_field_index(name)
     if index < 0 or not group.null_count:
         return child(group, name)
@@ -182,8 +182,8 @@ def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
     return result if pa.types.is_nested(result.type) else plain_binary(result)
 
 
-def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) -> list[pa.Array]:
-    """Return ``value`` and ``typed_value`` of a group for the storage struct ``type``."""
+def _group_children(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) -> list[pa.Array]:
+    """Return the children ``value`` and ``typed_value`` of a group, converted to the storage struct ``type``."""
     value = masked_child(group, "value")
     parts = [value.cast(pa.binary()) if value is not None else pa.nulls(len(group), pa.binary())]
     if isinstance(schema, Untyped):
@@ -196,11 +196,11 @@ def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) 
         members = []
         for i, (name, node) in enumerate(schema.fields):
             member = masked_child(typed, name)
-            members.append(_member(member, node, target.field(i).type))
+            members.append(_member_group(member, node, target.field(i).type))
         parts.append(pa.StructArray.from_arrays(members, fields=list(target), mask=mask))
     elif isinstance(schema, Array):
         typed = plain_list(typed)
-        elements = _member(storage_array(typed.values), schema.element, target.value_type)
+        elements = _member_group(storage_array(typed.values), schema.element, target.value_type)
         parts.append(_replace_elements(typed, elements, target))
     else:
         if pa.types.is_dictionary(typed.type):
@@ -209,13 +209,16 @@ def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) 
     return parts
 
 
-def _member(group: pa.Array | None, schema: ShreddingSchema, type: pa.StructType) -> pa.StructArray:
+def _member_group(group: pa.Array | None, schema: ShreddingSchema, type: pa.StructType) -> pa.StructArray:
     assert group is not None
-    return pa.StructArray.from_arrays(_parts(group, schema, type), fields=list(type))
+    return pa.StructArray.from_arrays(_group_children(group, schema, type), fields=list(type))
 
 
 def _replace_elements(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
-    """Return ``lists`` with other elements. The bitmap keeps its offset, because the list offsets are also a slice."""
+    """Return ``lists`` with other elements.
+
+    The validity bitmap keeps its offset, because the list offsets are also a slice.
+    """
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(
         type, len(lists), [validity, offsets], lists.null_count, lists.offset, children=[elements]
