@@ -237,7 +237,9 @@ class ScanPlanner:
         An invalid name in the filter is an error even if no source remains.
         """
         retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
-        if not retained and self.request.sources:
+        if not retained and isinstance(self.request.rule, pa.Schema):
+            _ = self._strategy  # checks the names
+        elif not retained:
             for _ in self.open_files(Run(), [0]):
                 pass
         return retained

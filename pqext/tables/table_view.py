@@ -22,6 +22,7 @@ class FileView:
     ``deleted`` contains the ascending numbers of deleted rows by file name.
     """
 
+    table: str
     renaming: Renaming | None
     deleted: Mapping[str, NDArray[np.int64]]
 

@@ -45,6 +45,10 @@ _NAMED = 10
 class TableView(Protocol):
     """Names and deleted rows that a table states for its data files."""
 
+    @property
+    def table(self) -> str:
+        """Name of the table, for messages."""
+
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of the open ``file`` of a source, and exclude its deleted rows from scans."""
 
@@ -185,6 +189,8 @@ class FileSet(PickledByFields):
             if not _is_local(source) or os.path.lexists(source):  # the caller may have named a file that never existed
                 raise
             reason = f"{os.strerror(errno.ENOENT)}: it was removed after the scan had listed it"
+            if self.view is not None:
+                reason = f"the log of {self.view.table} lists the file, but it does not exist"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
 
     def _combine_errors(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:

@@ -62,7 +62,7 @@ def open_delta(
         constants=pa.schema([schema.field(column) for column in partition_columns]),
         values=dict(zip(names, stated, strict=True)),
         statistics=LogStatistics(schema, statistics),
-        view=FileView(None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
+        view=FileView(name, None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
     )
 
 
@@ -88,6 +88,11 @@ def load_table(
     except (DeltaError, OSError) as error:
         wanted = f"version {version}" if version is not None else f"the version of {timestamp}"
         request = "the table" if version is None and timestamp is None else wanted
+        if "Unsupported" in str(error):
+            raise UnsupportedError(
+                f"{request} cannot be opened: {redact_uri(str(error))}", feature="Delta table features",
+                path=f"delta:{redact_uri(str(source))}",
+            ) from None
         raise CorruptFileError(
             f"{request} cannot be opened: {redact_uri(str(error))}", path=f"delta:{redact_uri(str(source))}"
         ) from None

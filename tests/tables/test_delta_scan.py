@@ -1,0 +1,290 @@
+"""Scan Delta tables: equal rows to deltalake, files pruned by the log, deleted rows, and errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, Schema, VariantType, write_deltalake
+from deltalake.transaction import AddAction, create_table_with_add_actions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tables.delta_logs import adds, delete_rows, own_rows
+
+import pqext
+from pqext import col, variant
+
+PUBLIC = os.environ.get("DELTA_RS_TEST_DATA")
+
+
+def ordered(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def variant_table(folder: Path, texts: list[list[str]], shredding: Any = None) -> str:
+    """Create a table of a VARIANT column with one file for each list of JSON texts."""
+    folder.mkdir()
+    actions = []
+    for number, part in enumerate(texts):
+        path = folder / f"{number}.parquet"
+        options = {} if shredding is None else {"shredding": {"v": shredding}}
+        pqext.write_table(pa.table({"v": variant.parse_json(part)}), path, **options)
+        statistics = pqext.table_metrics.delta(path, exact=True)
+        actions.append(AddAction(path.name, statistics.size, {}, 0, True, statistics.to_json()))
+    create_table_with_add_actions(str(folder), Schema([Field("v", VariantType())]), actions)
+    return f"delta:{folder}"
+
+
+def overwrite_files(folder: str | Path, paths: list[str]) -> None:
+    """Overwrite data files, so that reading them fails."""
+    for path in paths:
+        Path(folder, unquote(path)).write_bytes(b"not Parquet")
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_rows_equal_those_of_deltalake(tmp_path: Path, mode: str) -> None:
+    folder = str(tmp_path / "a b é")
+    table = pa.table({
+        "p": ["a b", "é/%", "x=y", None, "a b"], "d": [date(2024, 1, 1)] * 4 + [date(2025, 1, 1)],
+        "n": [1, 2, 3, 4, None], "x": [1.5, float("nan"), None, -0.0, 9.0], "b": [b"1", b"", None, b"\xff", b"2"],
+        "at": pa.array([0, 1, None, 10**15, -1], pa.timestamp("us", "UTC")), "list": [[1], [], None, [None, 2], [3]],
+        "s": [{"y": "q" * 100}, None, {"y": None}, {"y": ""}, {"y": "z"}],
+        "money": pa.array([Decimal("1.1"), None, Decimal(-3), Decimal(4), Decimal(5)], pa.decimal128(20, 2)),
+    })  # fmt: skip
+    configuration = {} if mode == "none" else {"delta.columnMapping.mode": mode}
+    write_deltalake(folder, table, partition_by=["p", "d"], configuration=configuration)
+    write_deltalake(folder, table, mode="append")
+    scan = pqext.scan(f"delta:{folder}")
+    own = own_rows(DeltaTable(folder))
+    assert ordered(scan.to_table().to_pylist()) == ordered(own)
+    assert scan.schema.names == table.column_names
+    assert scan.count() == len(own) == 10
+    assert pickle.loads(pickle.dumps(scan)).count() == 10
+    assert pqext.scan(DeltaTable(folder), version=0).count() == 5
+    assert ordered(scan.filter("p = 'a b' and n >= 1").to_table().to_pylist()) == ordered(
+        [row for row in own if row["p"] == "a b" and row["n"] == 1]
+    )
+
+
+def test_new_columns_are_null_in_old_files(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    write_deltalake(folder, pa.table({"n": [1, 2]}))
+    write_deltalake(folder, pa.table({"n": [3], "new": [True]}), mode="append", schema_mode="merge")
+    scan = pqext.scan(f"delta:{folder}")
+    assert ordered(scan.to_table().to_pylist()) == ordered(own_rows(DeltaTable(folder)))
+    assert scan.filter("new is null").count() == 2
+    assert scan.filter("new").to_table().to_pylist() == [{"n": 3, "new": True}]
+
+
+def test_renamed_columns(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    table = pa.table({"n": [1, 2], "old": ["a", "b"], "s": [{"old": 1}, {"old": 2}]})
+    write_deltalake(folder, table, configuration={"delta.columnMapping.mode": "name"})
+    log = Path(folder, "_delta_log")
+    version = DeltaTable(folder).version() + 1
+    last = [json.loads(line) for file in sorted(log.glob("*.json")) for line in file.read_text().splitlines()]
+    metadata = [action["metaData"] for action in last if "metaData" in action][-1]
+    metadata["schemaString"] = metadata["schemaString"].replace('"name":"old"', '"name":"new"')
+    (log / f"{version:020}.json").write_text(json.dumps({"metaData": metadata}) + "\n")
+    scan = pqext.scan(f"delta:{folder}")
+    assert ordered(scan.to_table().to_pylist()) == ordered(own_rows(DeltaTable(folder)))
+    assert scan.filter("new = 'b' and s.new = 2").to_table().to_pylist() == [{"n": 2, "new": "b", "s": {"new": 2}}]
+    overwrite_files(folder, [*adds(folder)])
+    assert scan.filter("new > 'b' or s.new > 2").count() == 0
+
+
+def test_log_prunes_files_before_they_are_opened(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    for start in range(0, 50, 10):
+        rows = range(start, start + 10)
+        write_deltalake(folder, pa.table({
+            "n": rows, "t": [f"k{row:02}" for row in rows], "day": [date(2024, 1, 1) + timedelta(row) for row in rows],
+            "at": pa.array([datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=row) for row in rows]),
+            "s": [{"x": row * 2} for row in rows],
+            "money": pa.array([Decimal(row) for row in rows], pa.decimal128(30, 4)),
+        }), mode="append")  # fmt: skip
+    kept = [path for path, add in adds(folder).items() if json.loads(add["stats"])["minValues"]["n"] == 20]
+    overwrite_files(folder, [path for path in adds(folder) if path not in kept])
+    scan = pqext.scan(f"delta:{folder}")
+    for condition in (
+        "n between 21 and 22", "t in ('k21', 'k22')", "day = date '2024-01-22' or day = date '2024-01-23'",
+        "s.x > 41 and s.x < 45", "money > 20.5 and money < 22.5", "n * 2 = 42 or n = 22",
+    ):
+        assert scan.filter(condition).to_table()["n"].to_pylist() == [21, 22], condition
+    assert "skips by table log: 4 files" in scan.filter("n = 25").explain()
+    with pytest.raises(pqext.CorruptFileError):
+        scan.filter("t like '%1'").count()
+    # Milliseconds in the log cover all microseconds.
+    with pytest.raises(pqext.CorruptFileError):
+        scan.filter(col("at") > datetime(2024, 1, 1, 0, 0, 0, 21, tzinfo=UTC)).count()
+
+
+def test_bounds_of_numbers_lose_no_nan(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    write_deltalake(folder, pa.table({"x": [1.0, float("nan")]}))
+    large = pa.table({"money": pa.array([Decimal("12345678901234567.89")], pa.decimal128(30, 2)), "x": [2.0]})
+    write_deltalake(folder, large, mode="append", schema_mode="merge")
+    scan = pqext.scan(f"delta:{folder}")
+    assert scan.filter("x > 5").count() == pqext.scan([*DeltaTable(folder).file_uris()], ["x"], "x > 5").count() == 1
+    assert scan.filter(col("money") == Decimal("12345678901234567.89")).count() == 1  # a double in the log
+
+
+def test_log_prunes_files_by_variant_paths(tmp_path: Path) -> None:
+    parts = [[json.dumps({"user": {"id": 10 * part + at}, "kind": f"k{part}"}) for at in range(5)] for part in range(4)]
+    for number, shredding in enumerate([None, "infer"]):
+        folder = tmp_path / f"t{number}"
+        scan = pqext.scan(variant_table(folder, parts, shredding))
+        overwrite_files(folder, ["0.parquet", "1.parquet", "3.parquet"])
+        user = col("v").variant("$.user.id", "int64")
+        assert scan.filter(user == 22).count() == 1
+        assert scan.filter(col("v").variant("$.kind", "string") == "k2").count() == 5
+        assert "skips by table log: 3 files" in scan.filter(user.between(21, 23)).explain()
+        with pytest.raises(pqext.CorruptFileError):
+            scan.filter(col("v").variant("$.other", "int64").is_null()).count()
+
+
+def test_bounds_of_variant_paths_lose_no_row(tmp_path: Path) -> None:
+    texts = [['{"a": 1}', '{"a": null}', "{}"], ['{"a": "1"}', '{"a": 2.5}'], ['{"a": {"b": 3}}', "7", "null"], ["[1]"]]
+    scan = pqext.scan(variant_table(tmp_path / "t", texts))
+    every = variant.parse_json([text for part in texts for text in part])
+    for path, type, test in (
+        ("$.a", "int64", lambda value: value == 1), ("$.a", "double", lambda value: value > 2),
+        ("$.a", "string", lambda value: value == "1"), ("$.a.b", "int64", lambda value: value >= 3),
+        ("$", "int64", lambda value: value < 10),
+    ):
+        values = variant.get(every, path, type).to_pylist()
+        field = col("v").variant(path, type)
+        conditions = {
+            "int64": {"$.a": field == 1, "$.a.b": field >= 3, "$": field < 10}, "double": {"$.a": field > 2},
+            "string": {"$.a": field == "1"},
+        }
+        expected = sum(value is not None and test(value) for value in values)
+        assert scan.filter(conditions[type][path]).count() == expected > 0
+        assert scan.filter(field.is_null()).count() == sum(value is None for value in values)
+
+
+def test_deleted_rows_are_excluded_everywhere(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    write_deltalake(
+        folder, pa.table({"n": range(3000), "t": [f"k{row % 7}" for row in range(3000)]}),
+        configuration={"delta.enableDeletionVectors": "true"},
+    )  # fmt: skip
+    gone = {0, 5, 6, 2999, *range(100, 200), *range(0, 3000, 13)}
+    (path,) = adds(folder)
+    delete_rows(folder, path, gone)
+    kept = [row for row in range(3000) if row not in gone]
+    scan = pqext.scan(f"delta:{folder}")
+    assert [row["n"] for row in own_rows(DeltaTable(folder))] == kept
+    assert scan.to_table()["n"].to_pylist() == kept
+    assert scan.count() == len(kept)
+    assert (scan.min("n").as_py(), scan.max("n").as_py()) == (kept[0], kept[-1])
+    for condition, test in (
+        ("n >= 150 and t = 'k3'", lambda row: row >= 150 and row % 7 == 3), ("n < 9", lambda row: row < 9)
+    ):
+        expected = [row for row in kept if test(row)]
+        assert scan.filter(condition).to_table()["n"].to_pylist() == expected
+        assert scan.filter(condition).count() == len(expected)
+        assert scan.filter(condition).select("t").to_table().num_rows == len(expected)
+    assert scan.limit(5, offset=2).to_table()["n"].to_pylist() == kept[2:7]
+    assert scan.order_by("n", descending=True).limit(2).to_table()["n"].to_pylist() == kept[:-3:-1]
+    assert scan.head(3).num_rows == 3
+    numbered = pqext.scan(f"delta:{folder}", include_row_numbers="row", filter="n < 300").to_table()
+    assert numbered["row"].to_pylist() == numbered["n"].to_pylist() == [row for row in kept if row < 300]
+    assert pqext.scan(f"delta:{folder}", version=0).count() == 3000
+    with pytest.raises(pqext.UnsupportedError, match="on_corrupt"):
+        pqext.scan(f"delta:{folder}", on_corrupt="skip").count()
+
+
+def test_deleted_rows_beyond_a_file_are_an_error(tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    write_deltalake(folder, pa.table({"n": range(10)}), configuration={"delta.enableDeletionVectors": "true"})
+    (path,) = adds(folder)
+    delete_rows(folder, path, [3])
+    scan = pqext.scan(f"delta:{folder}")
+    pqext.write_table(pa.table({"n": range(3)}), os.path.join(folder, path), ignore_table_format=True)
+    with pytest.raises(pqext.CorruptFileError, match="deletes row 3, but the file has 3 rows"):
+        scan.count()
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_scans_equal_a_list_of_rows(tmp_path: Path, data: st.DataObject) -> None:
+    folder = str(tmp_path / "t")
+    shutil.rmtree(folder, ignore_errors=True)
+    expected: list[dict[str, Any]] = []
+    numbers = st.one_of(st.none(), st.integers(-5, 5))
+    drawn = st.tuples(st.sampled_from("ab"), numbers, st.one_of(st.none(), st.text("xyz", max_size=2)))
+    for step in range(data.draw(st.integers(1, 4))):
+        rows = data.draw(st.lists(drawn))
+        batch = [{"p": p, "n": n, "t": t, "step": step} for p, n, t in rows]
+        table = pa.Table.from_pylist(batch, pa.schema(
+            [("p", pa.string()), ("n", pa.int64()), ("t", pa.string()), ("step", pa.int64())]
+        ))
+        write_deltalake(
+            folder, table, mode="append", partition_by=["p"], configuration={"delta.enableDeletionVectors": "true"}
+        )
+        expected += batch
+    for path in data.draw(st.lists(st.sampled_from(sorted(adds(folder)) or [""]), unique=True)):
+        if not path:
+            continue
+        rows = pqext.read_table(os.path.join(folder, unquote(path))).to_pylist()
+        gone = data.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1))
+        value = adds(folder)[path]["partitionValues"]["p"]
+        for row in gone:
+            expected.remove({"p": value, **rows[row]})
+        delete_rows(folder, path, gone)
+    low = data.draw(st.integers(-6, 6))
+    scan = pqext.scan(f"delta:{folder}")
+    for condition, test in (
+        (f"n > {low}", lambda row: row["n"] is not None and row["n"] > low), ("p = 'a'", lambda row: row["p"] == "a"),
+        ("t is null or n = 0", lambda row: row["t"] is None or row["n"] == 0),
+        (f"p = 'b' and t >= 'y' and n <= {low}", lambda row: row["p"] == "b" and row["t"] is not None
+         and row["t"] >= "y" and row["n"] is not None and row["n"] <= low),
+    ):
+        matching = [row for row in expected if test(row)]
+        assert ordered(scan.filter(condition).to_table().to_pylist()) == ordered(matching)
+        assert scan.filter(condition).count() == len(matching)
+    assert scan.count() == len(expected)
+
+
+def test_errors_name_the_table(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is not a Delta table"):
+        pqext.scan(f"delta:{tmp_path}")
+    folder = str(tmp_path / "t")
+    write_deltalake(folder, pa.table({"n": [1]}))
+    with pytest.raises(pqext.CorruptFileError, match="version 9 cannot be opened"):
+        pqext.scan(f"delta:{folder}", version=9)
+    with pytest.raises(ValueError, match="either version or timestamp"):
+        pqext.scan(f"delta:{folder}", version=0, timestamp="2024-01-01T00:00:00Z")
+    with pytest.raises(ValueError, match="for Delta and Iceberg tables"):
+        pqext.scan(folder, version=0)
+    scan = pqext.scan(f"delta:{folder}")
+    (path,) = adds(folder)
+    os.remove(os.path.join(folder, path))
+    with pytest.raises(FileNotFoundError, match=r"the log of delta:file://.* lists the file, but it does not exist"):
+        scan.to_table()
+
+
+@pytest.mark.skipif(PUBLIC is None, reason="DELTA_RS_TEST_DATA does not name crates/test/tests/data of delta-rs")
+def test_public_tables_equal_deltalake() -> None:
+    different, compared = [], 0
+    for log in sorted(Path(str(PUBLIC)).rglob("_delta_log")):
+        folder = str(log.parent)
+        try:
+            own = own_rows(DeltaTable(folder))
+        except Exception:  # its files are missing, or deltalake cannot read it
+            continue
+        compared += 1
+        if ordered(pqext.scan(f"delta:{folder}").to_table().to_pylist()) != ordered(own):
+            different.append(log.parent.name)
+    assert compared > 30
+    assert different == ["table_with_edge_timestamps"]  # deltalake reads the year 9999 of INT96 as 1816
