@@ -67,7 +67,7 @@ class GeospatialHandler(OrdersRows):
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return the reason that a column's CRS is unknown. None if it is known or a code, or the edges are unknown."""
+        """Return the reason that a column's CRS is unknown. None if it is known or a code, or its edges are unknown."""
         try:
             return crs_.doubt(_type_of_node(node).crs, options.properties)
         except GeometryError:
@@ -81,7 +81,7 @@ class GeospatialHandler(OrdersRows):
         return geoparquet_types.to_wkb(node, storage, encoding)
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return False, because the type is chosen without reading data."""
+        """Return False: the type of a column is chosen without reading its data."""
         return False
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
@@ -285,14 +285,14 @@ class GeospatialHandler(OrdersRows):
 
 
 def _summary(values: pa.Array, records: WriteRecords) -> Summary:
-    """Return the summary recorded for the same buffers, or compute it."""
+    """Return the summary of an array. It is computed unless ``records`` contains the summary of the same buffers."""
     (column,) = columns(values)
     recorded = (note for note in records.of_type(Summary) if note.is_of(column))
     return next(recorded, None) or Summary(column)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:
-    """Return the type of a column; None if its edge algorithm is unknown, because its boxes then cannot prune."""
+    """Return the type of a column. None if its edge algorithm is unknown, so that its boxes cannot prune."""
     try:
         return _type_of_node(node)
     except GeometryError:

@@ -88,10 +88,10 @@ class BoundingBox:
             xmax,
             min(self.ymin, other.ymin),
             max(self.ymax, other.ymax),
-            _lowest(self.zmin, other.zmin),
-            _highest(self.zmax, other.zmax),
-            _lowest(self.mmin, other.mmin),
-            _highest(self.mmax, other.mmax),
+            _optional_min(self.zmin, other.zmin),
+            _optional_max(self.zmax, other.zmax),
+            _optional_min(self.mmin, other.mmin),
+            _optional_max(self.mmax, other.mmax),
         )
 
     def wrap_around(self, gap: tuple[float, float] | None) -> BoundingBox:
@@ -146,9 +146,9 @@ def _union_x(first: BoundingBox, second: BoundingBox, longitudes: bool) -> tuple
     return plain.xmin, plain.xmax
 
 
-def _lowest(a: float | None, b: float | None) -> float | None:
+def _optional_min(a: float | None, b: float | None) -> float | None:
     return b if a is None else a if b is None else min(a, b)
 
 
-def _highest(a: float | None, b: float | None) -> float | None:
+def _optional_max(a: float | None, b: float | None) -> float | None:
     return b if a is None else a if b is None else max(a, b)

@@ -82,7 +82,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
 
 
 def centres(array: GeometryArray) -> tuple[_Doubles, _Doubles]:
-    """Return the X and Y of the centre of each row's planar box; NaN for rows without coordinates."""
+    """Return X and Y of the centre of each row's planar box; NaN for rows without coordinates."""
     xmin, xmax, ymin, ymax = row_boxes(array)
     with np.errstate(invalid="ignore"):
         return xmin / 2 + xmax / 2, ymin / 2 + ymax / 2
@@ -124,19 +124,19 @@ def _to_strings(characters: NDArray[np.uint8]) -> list[str]:
     return np.ascontiguousarray(characters).view(f"S{width}")[:, 0].astype(str).tolist() if len(characters) else []
 
 
-def _h3(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
+def _encode_h3(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
     with _installation_advice("h3"):
         import h3
     return [h3.latlng_to_cell(lat, lon, resolution) for lon, lat in zip(x.tolist(), y.tolist(), strict=True)]
 
 
-def _s2(x: _Doubles, y: _Doubles, level: int) -> list[str]:
+def _encode_s2(x: _Doubles, y: _Doubles, level: int) -> list[str]:
     with _installation_advice("s2cell"):
         import s2cell
     return [s2cell.lat_lon_to_token(lat, lon, level) for lon, lat in zip(x.tolist(), y.tolist(), strict=True)]
 
 
-def _a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
+def _encode_a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
     with _installation_advice("pya5"):
         import a5
     positions = zip(x.tolist(), y.tolist(), strict=True)
@@ -162,5 +162,6 @@ class _Assignment:
 
 _GRIDS: dict[str, _Assignment] = {
     "quadkey": _Assignment((1, 29), _encode_quadkeys), "geohash": _Assignment((1, 12), _encode_geohashes),
-    "h3": _Assignment((0, 15), _h3), "s2": _Assignment((0, 30), _s2), "a5": _Assignment((0, 30), _a5),
+    "h3": _Assignment((0, 15), _encode_h3), "s2": _Assignment((0, 30), _encode_s2),
+    "a5": _Assignment((0, 30), _encode_a5),
 }  # fmt: skip

@@ -29,14 +29,14 @@ _POLYGONAL = (3, 6, 7)
 
 
 def within_range(box: BoundingBox, slack: float = SLACK) -> bool:
-    """Return whether X and Y are longitudes and latitudes, within a tolerance of ``slack`` degrees."""
+    """Return whether X and Y of a box are longitudes and latitudes, within a tolerance of ``slack`` degrees."""
     (west, east), (south, north) = LONGITUDES, LATITUDES
     x = west - slack <= box.xmin and box.xmax <= east + slack
     return x and south - slack <= box.ymin and box.ymax <= north + slack
 
 
 def box_within_range(box: BoundingBox) -> BoundingBox | None:
-    """Return the box clamped to the range; None if X and Y are not longitudes and latitudes."""
+    """Return a box clamped to longitudes and latitudes; None if it exceeds them by more than the tolerance."""
     if not within_range(box):
         return None
     if within_range(box, 0.0):

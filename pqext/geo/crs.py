@@ -74,11 +74,12 @@ def normalize(crs: Any) -> str | None:
 
 
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the string that represents ``crs`` in files, like :func:`normalize`, if the CRS is known.
+    """Return the string that represents ``crs`` in files, like :func:`normalize`.
 
-    WKT, PROJ strings, names and other definitions that pyproj supports become an identifier or PROJJSON.
-    Any ``srid:<n>`` is accepted, since a database may define it, and any ``projjson:<property>`` if ``properties`` is
-    None. Raises GeometryError for all other strings.
+    Raises GeometryError if it is unknown.
+
+    WKT, PROJ strings, names and other definitions that pyproj supports become an identifier or PROJJSON. Any
+    ``srid:<n>`` is accepted, since a database may define it, and any ``projjson:<property>`` if ``properties`` is None.
     """
     text = normalize(crs)
     if text is None or _SRID.fullmatch(text) or (properties is None and text[:9].lower() == "projjson:"):
@@ -122,9 +123,9 @@ def storage_crs(crs: str | None) -> str | None:
 
 
 def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the reason that a file's CRS is unknown, for a warning; None if it is known or has the format of a code.
+    """Return the reason that a file's CRS is unknown, for a warning. Returns None if it is known.
 
-    Codes are not looked up, because that would load pyproj.
+    Identifiers such as ``EPSG:4326`` are not looked up, because that would load pyproj.
     """
     text = storage_crs(crs)
     if text is None or _SRID.fullmatch(text) or text.partition(":")[0].upper() in _AUTHORITIES:
@@ -135,7 +136,10 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
 
 def inline_crs(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
-    """Normalise like :func:`storage_crs`, and replace ``projjson:<property>`` with its PROJJSON, SRID:0 with srid:0."""
+    """Normalise a CRS like :func:`storage_crs`, and replace ``projjson:<property>`` with the PROJJSON of the property.
+
+    Spark's ``SRID:0`` becomes ``srid:0``.
+    """
     result = storage_crs(crs)
     if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
@@ -154,7 +158,7 @@ def is_projjson(crs: str) -> bool:
 
 
 def to_geoarrow(crs: str | None) -> dict[str, Any]:
-    """Return ``crs`` and, if the type is known, ``crs_type`` of GeoArrow extension metadata."""
+    """Return the members of GeoArrow extension metadata for a CRS: ``crs``, and ``crs_type`` if it is known."""
     if crs is None:
         return {"crs": DEFAULT, "crs_type": "authority_code"}
     if is_projjson(crs):
@@ -180,7 +184,7 @@ def to_projjson(crs: str | None, properties: Mapping[str, str] | None = None) ->
 
 
 def inline(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the PROJJSON text of a file's CRS; the default and unknown systems are returned unchanged."""
+    """Return a file's CRS as PROJJSON text. The default CRS and unknown systems are returned unchanged."""
     definition = None if crs is None else to_projjson(crs, properties)
     return crs if definition is None else json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
 
@@ -258,7 +262,10 @@ def _parse(text: str) -> pyproj.CRS:
 
 
 def _read(text: str) -> pyproj.CRS | str:
-    """Return the CRS, or the reason why it cannot be parsed: PROJ takes milliseconds to find it."""
+    """Return the pyproj CRS of a definition, or the reason that it cannot be parsed.
+
+    Reasons are cached like CRSs, because PROJ takes milliseconds to find one.
+    """
     import pyproj
 
     try:
@@ -279,7 +286,10 @@ _parsed_long = lru_cache(maxsize=2)(_read)
 
 
 def equal(first: str | None, second: str | None, properties: Mapping[str, str] | None = None) -> bool:
-    """Return whether both strings identify the same system, ignoring axis order. Unknown systems compare as strings."""
+    """Return whether two CRS strings identify the same system, ignoring axis order.
+
+    Unknown systems are equal if their strings are.
+    """
     try:
         texts = [resolve(crs, properties) for crs in (first, second)]
         if texts[0] == texts[1]:
@@ -300,7 +310,7 @@ def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) 
 
 
 def mistake(crs: str | None) -> str | None:
-    """Return the reason that an unknown CRS is probably a mistake and not a private system, or None."""
+    """Explain why an unknown CRS is probably a mistake. Returns None if it may be a private system."""
     if crs is None or _SRID.fullmatch(crs):
         return None
     if is_projjson(crs) or _WKT.match(crs):

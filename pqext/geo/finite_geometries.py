@@ -46,7 +46,7 @@ def finite_geometries(array: pa.Array, *, omit_z: bool) -> pa.Array:
     unknown_counts = np.bincount(owners[np.isnan(z)], minlength=len(array))
     is_partial = (unknown_counts > 0) & (unknown_counts < counts)
     _check(owners, np.isinf(z) | is_partial[owners], "Z is NaN or infinite in some positions")
-    return _without_z(array, (unknown_counts == counts) & (counts > 0))
+    return _remove_z(array, (unknown_counts == counts) & (counts > 0))
 
 
 def _check(owners: NDArray[np.int64], is_bad: NDArray[np.bool_], problem: str) -> None:
@@ -56,7 +56,7 @@ def _check(owners: NDArray[np.int64], is_bad: NDArray[np.bool_], problem: str) -
         raise GeometryError(message, rule="geo.gdal", row=int(bad_rows[0]))
 
 
-def _without_z(array: pa.Array, is_flat: NDArray[np.bool_]) -> pa.Array:
+def _remove_z(array: pa.Array, is_flat: NDArray[np.bool_]) -> pa.Array:
     import shapely
 
     rows = np.flatnonzero(is_flat)

@@ -45,16 +45,16 @@ def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
 
 
 def active_geometry(schema: pa.Schema) -> str | None:
-    """Return the primary column of GeoParquet metadata if it is a geometry, else the first geometry column, or None."""
+    """Return the primary column of GeoParquet metadata if it is a geometry, otherwise the first geometry column."""
     types, (primary, _) = geometry_columns(schema), geoparquet_columns(schema)
     return primary if primary in types else next(iter(types), None)
 
 
 def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
-    """Return the numbers of a user's bounding box for a column of ``type``.
+    """Return the bounds of a ``bbox`` argument, for a column of ``type``.
 
-    A box is four numbers, a shapely geometry, or a GeoSeries or GeoDataFrame, which is transformed to the column's CRS.
-    Raises ValueError for a geometry without bounds.
+    The argument is four numbers, a shapely geometry, or a GeoSeries or GeoDataFrame, which is transformed to the
+    column's CRS. Raises ValueError for a geometry without bounds.
     """
     if hasattr(bbox, "total_bounds"):
         if bbox.crs is not None and (crs := _known_crs(type.crs)) is not None:

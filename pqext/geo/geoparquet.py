@@ -81,7 +81,7 @@ def describe_type(type: GeospatialType, properties: Mapping[str, str] | None = N
 
 
 def numbers(box: BoundingBox) -> list[Any]:
-    """Return the GeoParquet bbox of a box: all minima, then all maxima, with Z but without M."""
+    """Return a box as a GeoParquet ``bbox``: all minima, then all maxima, with Z but without M."""
     low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
     depth = 2 if box.zmin is None else 3
     return low[:depth] + high[:depth]
@@ -117,11 +117,11 @@ def filter_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
     *, is_subset: bool = False,
 ) -> str | None:
-    """Return metadata of the columns that ``find`` returns, without facts about the rows.
+    """Return the metadata of the columns that ``find`` returns, without facts about their rows.
 
     Boxes and geometry types are removed, and coverings and orientations too unless ``is_subset``. CRS and edges come
-    from the types of the columns.
-    Returns None if no column remains. Text that is not GeoParquet JSON is returned unchanged.
+    from the types of the columns. Returns None if no column remains. Text that is not GeoParquet JSON is returned
+    unchanged.
     """
     try:
         columns = parse_metadata(text)
@@ -150,7 +150,10 @@ def filter_columns(
 
 
 def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
-    """Return whether a column can contain geometries in ``encoding``. The metadata may describe a former column."""
+    """Return whether a column can contain geometries in ``encoding``.
+
+    If not, the metadata describes a column that no longer exists.
+    """
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return True
     if encoding == "WKB":
@@ -186,7 +189,7 @@ def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the descriptions of a column; an empty mapping represents a file without a description."""
+    """Merge the descriptions of a column in several files. A file without a description has an empty mapping."""
     stated = [about for about in descriptions if about]
     combined = dict(stated[0]) if stated else {}
     for about in stated[1:]:
@@ -239,12 +242,12 @@ def primary_column(text: str) -> str | None:
 
 
 def boxes(text: str) -> dict[str, BoundingBox]:
-    """Return the boxes of the columns by name; empty if the text is invalid."""
+    """Return the box of each column in the metadata. Empty if the text is invalid."""
     return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
 def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
-    """Return the box in a column's description, with Z if present; None if there is no valid box."""
+    """Parse the ``bbox`` in a column's description, with Z if present; None if there is no valid box."""
     stated = description.get("bbox")
     if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
         return None
@@ -321,7 +324,7 @@ def encoding_of(text: str, column: str) -> str:
 
 
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
-    """Return the paths of xmin, ymin, xmax and ymax of each column with a covering.
+    """Return, for each column with a covering, the paths of its xmin, ymin, xmax and ymax.
 
     The result is empty if the text is invalid.
     """
@@ -422,7 +425,7 @@ def _column(column: WrittenColumn, storage: GeometryStorage, properties: Mapping
 
 
 def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple[BoundingBox | None, list[int]]:
-    """Return the box and types of all chunks; chunks with only nulls are ignored."""
+    """Return the box and the types of the geometries in all chunks. Chunks with only nulls are ignored."""
     statistics = [
         chunk.geospatial_statistics
         for chunk in chunks

@@ -37,11 +37,11 @@ ENCODINGS = frozenset({"point", "linestring", "polygon", "multipoint", "multilin
 
 
 def suits(node: SchemaNode, encoding: str) -> bool:
-    """Return whether the columns below ``node`` have the layout of ``encoding``."""
+    """Return whether the columns below ``node`` have the layout of the native encoding ``encoding``."""
     if node.is_leaf:
         return False
     try:
-        check_layout(_with_fixed_size(shape.from_node(node).field(ReadOptions()).type), _layout(encoding))
+        check_layout(_fixed_size_type(shape.from_node(node).field(ReadOptions()).type), _layout(encoding))
     except GeometryError:
         return False
     return True
@@ -57,7 +57,7 @@ def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
 
 
 def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box around a row group's planar geometries from the bounds of coordinate columns; None if unknown.
+    """Return the box of a row group's planar geometries, from the bounds of its coordinate columns; None if unknown.
 
     Coordinates in lists form a single column for all dimensions, so its bounds cannot be used.
     """
@@ -78,11 +78,11 @@ def _holds_coordinates(type: pa.DataType) -> bool:
     return pa.types.is_list(type) and bool(pa.types.is_floating(type.value_type))
 
 
-def _with_fixed_size(type: pa.DataType) -> pa.DataType:
+def _fixed_size_type(type: pa.DataType) -> pa.DataType:
     """Return ``type`` with coordinates as fixed-size lists of two numbers, because Parquet does not record the size."""
     if _holds_coordinates(type):
         return pa.list_(type.value_field, 2)
-    return pa.list_(type.value_field.with_type(_with_fixed_size(type.value_type))) if pa.types.is_list(type) else type
+    return pa.list_(type.value_field.with_type(_fixed_size_type(type.value_type))) if pa.types.is_list(type) else type
 
 
 def _to_fixed_size(array: pa.Array) -> pa.Array:
@@ -181,7 +181,7 @@ def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialT
 
 
 def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, has_crs: bool) -> GeospatialType:
-    """Combine the type in the schema with the type in the metadata, which supplies what the schema does not state."""
+    """Combine the type in the schema with the type in the metadata, which adds a CRS or edges that the schema lacks."""
     if has_crs:
         return stated_type
     if stated_type.planar and described_type.planar:
@@ -193,7 +193,7 @@ def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, 
 
 
 def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
-    """Return whether the type and the metadata state the same planar PROJJSON, which then need not be parsed."""
+    """Return whether the schema and the metadata state the same planar PROJJSON, so that it need not be parsed."""
     assert node.logical_type is not None
     spatial = node.logical_type.GEOMETRY
     crs = description.get("crs")

@@ -67,7 +67,7 @@ def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> Geometry
         if len(rows):
             values = chunk.to_pylist()
             for number in rows.tolist():
-                values[number] = _linear_wkb(values[number], math.radians(max_angle), row + number)
+                values[number] = _linearize_wkb(values[number], math.radians(max_angle), row + number)
             chunk = pa.array(values, chunk.type)
         parts.append(chunk)
         row += len(chunk)
@@ -92,7 +92,7 @@ def _candidates(chunk: pa.Array) -> NDArray[np.int64]:
     return result
 
 
-def _linear_wkb(data: bytes, step: float, row: int) -> bytes:
+def _linearize_wkb(data: bytes, step: float, row: int) -> bytes:
     reader = _Reader(data, step)
     try:
         result, _ = reader.geometry()
@@ -129,10 +129,10 @@ class _Reader:
         if type in (2, _CIRCULAR):
             line = self._read_coordinates(order, width, count)
             line = _chords(line, self.step) if type == _CIRCULAR else line
-            return head + _with_count(line), line
+            return head + _encode_line(line), line
         if type == _COMPOUND:
             line = _join_lines([*self._lines(count, depth, width, (2, _CIRCULAR))], width)
-            return head + _with_count(line), line
+            return head + _encode_line(line), line
         if type == 3:
             rings = [self._read_coordinates(order, width, self._read_count(order)) for _ in range(count)]
         elif type == _CURVE_POLYGON:
@@ -142,7 +142,7 @@ class _Reader:
             return head + count.to_bytes(4, "little") + b"".join(members), None
         else:
             raise ValueError(f"type {type} is not supported")
-        return head + count.to_bytes(4, "little") + b"".join(map(_with_count, rings)), None
+        return head + count.to_bytes(4, "little") + b"".join(map(_encode_line, rings)), None
 
     def _read_header(self) -> tuple[str, int, int]:
         """Read a header; return the byte order, the type, and the dimensions: 0 to 3 for XY, XYZ, XYM and XYZM."""
@@ -179,7 +179,7 @@ class _Reader:
             yield line
 
 
-def _with_count(coordinates: _Coordinates) -> bytes:
+def _encode_line(coordinates: _Coordinates) -> bytes:
     return len(coordinates).to_bytes(4, "little") + coordinates.tobytes()
 
 

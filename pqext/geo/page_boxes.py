@@ -124,7 +124,7 @@ class PageSummaries:
 
 
 def summarize_pages(summary: Summary, starts: NDArray[np.int64]) -> PageSummaries:
-    """Summarise the values of each page of a chunk, given the chunk's summary."""
+    """Summarise the values of each page, given the summary of their chunk and the first row of each page."""
     count = len(starts) - 1
     pages = PageSummaries(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
     summary.parts(starts, pages.bounds, pages.types, pages.rows)
@@ -159,8 +159,8 @@ def encode(boxes: PageBoxes) -> bytes | None:
 def build_boxes(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
     """Return the boxes of a chunk's pages, given the statistics of the chunk.
 
-    A gap in x that the chunk's box excludes is excluded from each page box too. A few pages are also searched for their
-    own gaps.
+    A gap in x that the chunk's box excludes is also excluded from each page box. A few wide pages are searched for gaps
+    of their own.
     """
     boxes = PageBoxes.from_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
@@ -184,7 +184,7 @@ def build_boxes(pages: PageSummaries, statistics: GeospatialStatistics, edges: E
 
 
 def _geography_boxes(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
-    """Extend boxes of coordinates to include geodesic edges. Boxes that cannot be determined become unknown."""
+    """Extend boxes of vertices so that they include geodesic edges. Boxes that cannot be computed become unknown."""
     result = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
     for page in np.flatnonzero(boxes.has_box).tolist():
@@ -213,7 +213,7 @@ def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialTyp
 
 
 def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
-    """Return codes of the rows xmin, xmax, ymin, ymax, rounded outward and checked by decoding them."""
+    """Encode bounds, as rows xmin, xmax, ymin, ymax, as codes within the frame. Codes are rounded outward."""
     # Halves, because the frame may be wider than the largest double.
     span = high / 2 - low / 2
     share = np.clip((bounds / 2 - low / 2) / np.where(span > 0, span, 1.0), 0.0, 1.0) * (span > 0)
@@ -234,7 +234,7 @@ def _is_too_narrow(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, hi
 
 
 def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Doubles) -> _Doubles:
-    """Return the values of codes within the frame. The lowest and highest codes are exactly its bounds."""
+    """Decode codes to bounds within the frame. The lowest and highest codes are exactly the bounds of the frame."""
     share = codes / CODES
     values: _Doubles = low * (1.0 - share) + high * share
     return values
@@ -274,7 +274,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
 
 
 def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
-    """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics.
+    """Return whether page boxes extend beyond ``box``, the box in the chunk's statistics, judging by their frame.
 
     X is not compared if ``box`` wraps or the frame is the circle of longitudes. Returns False if page boxes are
     missing, corrupt or of another version.

@@ -115,7 +115,7 @@ def _edge_values(
 def enclosing_box(parts: list[Bounds]) -> BoundingBox | None:
     """Return the box around boxes of longitudes and latitudes; None if no box has X, or no box has Y.
 
-    The box excludes the widest gap in longitude, if that makes it clearly narrower.
+    The box wraps around the widest gap in longitude if that makes it clearly narrower.
     """
     values = [part[:4, ~np.isnan(part[0])] for part in parts]
     latitudes = np.concatenate([np.empty((2, 0)), *(part[2:4, ~np.isnan(part[2])] for part in parts)], axis=1)
@@ -148,7 +148,7 @@ def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> Geospat
 
 
 def only_points(types: Iterable[int]) -> bool:
-    """Return whether the type codes include only geometries without edges."""
+    """Return whether geometries with these type codes have no edges."""
     return all(code % 1000 in _WITHOUT_EDGES for code in types)
 
 
@@ -222,7 +222,7 @@ def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None
 
 @dataclass(frozen=True)
 class EdgeBoxes:
-    """Boxes around the edges of the rows in each chunk of a GEOGRAPHY array, computed once, on first use."""
+    """Boxes of the rows in each chunk of a GEOGRAPHY array, including edges. They are computed once, on first use."""
 
     array: GeometryArray
     type: GeospatialType
@@ -237,7 +237,7 @@ class EdgeBoxes:
 def describe(
     array: GeometryArray, type: GeospatialType, parts: Sequence[Summary], edges: EdgeBoxes | None = None
 ) -> GeospatialStatistics:
-    """Return the statistics of an array from the summaries of its chunks, as :func:`statistics` does."""
+    """Combine the summaries of an array's chunks into its statistics; see :func:`statistics`."""
     from pqext.core.format.metadata import GeospatialStatistics
 
     types = sorted({code for part in parts for code in part.types})
@@ -250,9 +250,9 @@ def describe(
 
 
 def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
-    """Return the box that excludes the widest gap in x, if that is clearly smaller.
+    """Return the box without the widest gap in x, if that is clearly smaller.
 
-    Chunks from all over the array are added alternately, which shows early if there is no gap.
+    Chunks from all parts of the array are added alternately, because a missing gap then shows early.
     """
     # A narrower gap is useless; the margin allows for rounding errors.
     longitudes = Longitudes(box.xmin, box.xmax, 360 - box.width + WORTH_WRAPPING - 1e-9)
@@ -267,7 +267,7 @@ def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
-    """Return whether a planar box is valid on the globe: only for points, away from poles and the antimeridian."""
+    """Return whether the planar box is also the box on the globe: for points away from poles and the antimeridian."""
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
     return points and not touches
 

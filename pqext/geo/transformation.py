@@ -56,7 +56,7 @@ def transform(
 
 
 def type_in_crs(type: GeospatialType, crs: Any, properties: Mapping[str, str] | None = None) -> GeospatialType:
-    """Return the type of geometries of ``type`` after a transformation to ``crs``: edges are planar in projections."""
+    """Return the type of geometries after their transformation to ``crs``. Edges become planar in projected systems."""
     text = crs_.normalize(crs)
     return GeospatialType(text, type.edges if crs_.parse(text, properties).is_geographic else "planar")
 
@@ -76,7 +76,7 @@ def cached_transformer(source: str, target: str) -> pyproj.Transformer:
 
 
 def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:
-    """Transform x, y and z in place, row by row; ``offsets`` is the number of coordinates before each row."""
+    """Transform x, y and z in place, row by row. ``offsets`` contains the number of coordinates before each row."""
     flat = np.isfinite(values[:, :2]).all(axis=1)
     high = flat & np.isfinite(values[:, 2])
     failures = []

@@ -149,7 +149,7 @@ def marked_type(field: pa.Field) -> GeospatialType:
 
 
 def declared_names(field: pa.Field) -> frozenset[str]:
-    """Return which of ``crs`` and ``edges`` a field's extension type or metadata states.
+    """Return the names, ``crs`` or ``edges``, that a field's extension type or metadata states.
 
     Raises the errors of :func:`marked_type`.
     """

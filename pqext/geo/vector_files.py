@@ -211,7 +211,7 @@ def _stream_options(pyogrio: ModuleType) -> dict[str, Any]:
 def _time_types(
     pyogrio: ModuleType, source: str, schema: pa.Schema, first_batches: list[pa.RecordBatch], options: dict[str, Any]
 ) -> dict[str, pa.DataType]:
-    """Return the types of columns of times: timestamps in UTC if any time has an offset from UTC, else without a zone.
+    """Return the types of columns of times: in UTC if any time has an offset from UTC, otherwise without a zone.
 
     If a layer has more than one batch, columns without an offset in the first batches are read in full.
     """
@@ -276,7 +276,7 @@ def _as_type(column: pa.Array, field: pa.Field, source: str, mixed_columns: set[
 
 @contextmanager
 def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
-    """Convert GDAL's errors to errors of this package, with the path."""
+    """In the block, convert GDAL's errors to errors of this package, with the path."""
     errors = pyogrio.errors
     try:
         yield

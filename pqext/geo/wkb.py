@@ -76,12 +76,12 @@ def binary_chunks(array: GeometryArray) -> list[pa.Array]:
 
 
 def columns(array: GeometryArray) -> Iterator[WkbColumn]:
-    """Return an iterator over the chunks as kernel columns, whose errors count rows from the start of the array."""
+    """Return an iterator over the chunks as kernel columns. Their errors count rows from the start of the array."""
     return as_columns(binary_chunks(array))
 
 
 def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
-    """Yield arrays of bytes or text as kernel columns, whose errors count rows from the first array."""
+    """Yield arrays of bytes or text as kernel columns. Their errors count rows from the start of the first array."""
     row = 0
     for chunk in chunks:
         validity, offsets, data = chunk.buffers()
@@ -230,16 +230,13 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
 
 
 def geos_shapes(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """Create shapely geometries from a binary array like :func:`build`, without empty parts that crash GEOS."""
+    """Create shapely geometries from WKB like :func:`build`, without the empty parts that crash GEOS."""
     shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
     return without_empty_parts(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
 
 
 def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return geometries without empty holes and empty parts of collections, which crash GEOS.
-
-    Their points are unchanged.
-    """
+    """Return geometries without the empty holes and empty members that crash GEOS. The covered points are unchanged."""
     import shapely
 
     kinds = shapely.get_type_id(geometries)
@@ -294,7 +291,7 @@ def assemble(
     chunks: Iterable[tuple[int, pa.Buffer | None, Any, Any]],
     types: tuple[pa.DataType, pa.DataType],
 ) -> GeometryArray:
-    """Assemble ``chunks``, (rows, validity, data, 64-bit offsets) for each chunk of ``array``, into an array.
+    """Assemble ``chunks``, each (rows, validity, data, 64-bit offsets), into an array that is chunked like ``array``.
 
     The result has the first of ``types``, or the second if any chunk reaches 2 GiB.
     """

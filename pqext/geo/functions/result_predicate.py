@@ -30,7 +30,10 @@ class ResultPredicate(SpatialPredicate):
     """Whether geometries of the column may have Z."""
 
     def for_types(self, types: Sequence[int] | None) -> ResultPredicate:
-        """Return the predicate on columns whose statistics list ``types``, which may show that none has Z."""
+        """Return the predicate for a column whose statistics list the WKB type codes ``types``.
+
+        If no type has Z, the predicate assumes that geometries of the column have no heights.
+        """
         has_heights = not types or any(code % 2000 >= 1000 for code in types)
         return self if has_heights else replace(self, has_heights=False)
 
@@ -65,9 +68,9 @@ class ResultPredicate(SpatialPredicate):
 
 
 def prunes(predicate: SpatialPredicate, functions: Sequence[GeometryFunction]) -> bool:
-    """Return whether boxes can disprove a predicate on results of ``functions``.
+    """Return whether boxes can disprove a predicate on the results of ``functions``.
 
-    Boxes cannot disprove the predicate if an empty result may satisfy it, because empty geometries have no box, or if
-    the boxes of a function's results are unknown.
+    They cannot if an empty result may satisfy the predicate, because empty geometries have no box, or if the boxes of a
+    function's results are unknown.
     """
     return not predicate.keeps_empty and all(function.sides is not None for function in functions)

@@ -134,7 +134,7 @@ def geometry_type(column: GeometryColumn) -> NDArray[np.str_]:
 
 
 def num_points(column: GeometryColumn) -> NDArray[np.int64]:
-    """Return the number of vertices of each geometry."""
+    """Return the number of vertices of each geometry. The repeated end of a ring counts."""
     import shapely
 
     counts: NDArray[np.int64] = shapely.get_num_coordinates(column.shapes()).astype(np.int64)
@@ -163,12 +163,12 @@ def shapely_function(name: str) -> Callable[..., Any]:
 
 def union(column: GeometryColumn, other: GeometryColumn) -> Any:
     """Return the union of the geometries of each row."""
-    return _with_equal_dimensions(shapely_function("union")(column, other))
+    return _equalize_dimensions(shapely_function("union")(column, other))
 
 
 def intersection(column: GeometryColumn, other: GeometryColumn) -> Any:
     """Return the points that the geometries of each row share."""
-    return _with_equal_dimensions(shapely_function("intersection")(column, other))
+    return _equalize_dimensions(shapely_function("intersection")(column, other))
 
 
 def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: bool = True) -> Any:
@@ -196,7 +196,7 @@ def to_crs(column: GeometryColumn, crs: str) -> Any:
 
 
 def ordinate(column: GeometryColumn, side: str) -> _Doubles:
-    """Return the coordinate of each point that ``side`` selects, such as ``xmin`` for x.
+    """Return one coordinate of each point: x if ``side`` is ``xmin``, y if it is ``ymin``, and so on.
 
     The result is NaN for geometries that are not points.
     """
@@ -208,7 +208,7 @@ def ordinate(column: GeometryColumn, side: str) -> _Doubles:
 
 
 def bound(column: GeometryColumn, side: str) -> _Doubles:
-    """Return one side of the bounding box around each geometry and its edges."""
+    """Return one side, such as ``xmin``, of the bounding box of each geometry, including its edges."""
     boxes = bounds(column.wkb, column.type.edges, column.type.crs)
     return np.array(boxes.field(side).to_numpy(zero_copy_only=False), np.float64)
 
@@ -257,7 +257,7 @@ def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
     return angles
 
 
-def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
+def _equalize_dimensions(shapes: _Shapes) -> _Shapes:
     """Remove Z and M from collections whose parts differ in dimensions, because WKB cannot encode mixed dimensions."""
     import shapely
 
@@ -305,21 +305,21 @@ def _apply_by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> 
 
 
 def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any, has_heights: bool = True) -> Sides:
-    """Return boxes around results that lie within the boxes of their arguments, such as centroids."""
+    """Return the boxes of the arguments. Results such as centroids lie within them."""
     return _widen(sides, 0.0)
 
 
 def widen_boxes(
     sides: Sides, type: GeospatialType, distance: float, *constants: Any, has_heights: bool = True
 ) -> Sides:
-    """Return boxes around results that extend up to ``distance`` beyond their arguments."""
+    """Return boxes that contain results which extend up to ``distance`` beyond the boxes of the arguments."""
     return _widen(sides, abs(distance) * _CURVES)
 
 
 def extend_boxes(
     sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float], *, has_heights: bool = True
 ) -> Sides:
-    """Return boxes around unions with ``other``, WKB or a box ``(xmin, ymin, xmax, ymax)``."""
+    """Return boxes that contain unions with ``other``, which is WKB or a box ``(xmin, ymin, xmax, ymax)``."""
     if isinstance(other, bytes):
         box = bounds(pa.array([other], pa.binary()))[0].as_py()
         corners = (box[side] for side in ("xmin", "ymin", "xmax", "ymax"))
@@ -357,7 +357,7 @@ def transform_boxes(sides: Sides, type: GeospatialType, crs: str, *, has_heights
 
 
 def _widen(sides: Sides, distance: float) -> Sides:
-    """Return boxes widened on each side by ``distance`` and the rounding error of constructions."""
+    """Return boxes widened on each side by ``distance`` and by the rounding error of constructions."""
     margin = distance + _ROUNDING * np.abs(sides).max(axis=0)
     widened: Sides = sides + np.array([[-1.0], [1.0], [-1.0], [1.0]]) * margin
     return widened

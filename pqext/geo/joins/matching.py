@@ -69,7 +69,7 @@ class Condition:
 
 
 def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> Sides:
-    """Return the boxes of the rows, extended by the condition's distance.
+    """Return the bounds xmin, ymin, xmax, ymax of each row, extended by the distance of the condition.
 
     On the globe, boxes near the antimeridian or a pole span all longitudes, so that geometries that intersect always
     have boxes that intersect.
@@ -110,7 +110,7 @@ def _widen_sides(sides: Sides, metres: float, geometries: GeometryColumn) -> Sid
 
 
 class Matcher:
-    """Index over the geometries of the right side that finds the rows matching a left side."""
+    """Finds the rows of the right side that match rows of a left side, using an index over the right side."""
 
     def __init__(self, right: GeometryColumn, condition: Condition) -> None:
         self.right, self.condition = right, condition
@@ -143,9 +143,10 @@ class Matcher:
         return shapes
 
     def _unrolled_shapes(self) -> tuple[Any, Sides]:
-        """Return the prepared unrolled shapes of the right side, and the longitudes of their centres.
+        """Return the prepared unrolled shapes of the right side, and the longitude of the centre of each.
 
-        The centre of a shape is NaN if it may meet points in another way: near a pole, or wider than half a turn.
+        The centre is NaN if a shape cannot be compared with points unrolled around it: near a pole, or wider than half
+        a turn.
         """
         import shapely
 
@@ -232,7 +233,10 @@ class Matcher:
     def _match_globe_points(
         self, left: GeometryColumn, left_rows: Rows, right_rows: Rows
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which candidate pairs match, and which are not evaluated because they need more than coordinates."""
+        """Match candidate pairs of points by their coordinates.
+
+        Returns a mask of the matching pairs, and a mask of the pairs that must be evaluated as shapes.
+        """
         import shapely
 
         held, is_open = np.zeros(len(left_rows), np.bool_), np.ones(len(left_rows), np.bool_)
@@ -258,7 +262,7 @@ def _sort_order(numbers: Rows) -> Rows:
 
 
 def box_shapes(sides: Sides) -> Any:
-    """Return boxes as shapely geometries, with None for rows without a box."""
+    """Return boxes as shapely geometries. Rows without a box are None."""
     import shapely
 
     return np.where(np.isnan(sides[:, 0]), None, shapely.box(*sides.T))
@@ -316,7 +320,7 @@ class _Grid:
 
 
 class Nearest:
-    """Index over the planar geometries of the right side that finds the nearest neighbours of left rows."""
+    """Finds the nearest planar geometries of the right side for rows of a left side."""
 
     def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely

@@ -190,7 +190,10 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
 
 
 def parts_of(file: ParquetFile, node: SchemaNode, first_index: int = 0) -> tuple[list[Part], list[Part]]:
-    """Return the row groups of a file, numbered from ``first_index``, and the pages of its geometry column ``node``."""
+    """Return the row groups of a file, and the pages of its geometry column ``node``.
+
+    Row groups are numbered from ``first_index``.
+    """
     groups = [replace(part, row_group=first_index + part.row_group) for part in row_group_parts(file, node)]
     pages: list[Part] = []
     for group, part in zip(file.row_groups, groups, strict=True):
@@ -256,7 +259,7 @@ def _clip(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Extent that maps boxes and queries to the unit square, eastward from its xmin."""
+    """Maps boxes and queries to the unit square, which represents the extent eastward from its xmin."""
 
     extent: BoundingBox | None
 
@@ -273,7 +276,7 @@ class _Frame:
         return 0.0 if self.extent is None else self.extent.ymax - self.extent.ymin
 
     def query(self, query: float | tuple[float, float]) -> tuple[float, float]:
-        """Return the width and height of a query as shares of the extent."""
+        """Return the width and height of a query as fractions of the extent."""
         if not isinstance(query, tuple):
             return sqrt(query), sqrt(query)
         sides = zip(query, (self.width, self.height), strict=True)
@@ -378,10 +381,10 @@ def _suggestions(
 
 
 def _is_ordered(parts: list[Part], frame: _Frame) -> bool:
-    """Return whether rows are already ordered spatially, so that overlap comes from the size of the geometries.
+    """Return whether the rows of a file are already ordered spatially.
 
-    This is the case if the centers of the boxes spread in both directions, and neighbors in the file are neighbors in
-    space.
+    Overlap then comes from the size of the geometries. Rows are ordered if the centers of the boxes spread in both
+    directions, and neighbors in the file are neighbors in space.
     """
     west, east, south, north = frame.relative([box for part in parts if (box := part.box) is not None])
     middles = np.column_stack([west + east + (west > east), south + north]) / 2

@@ -63,7 +63,7 @@ def read_shapes(file: ParquetFile, node: SchemaNode, vertices: int) -> Shapes | 
 
 
 def join_shapes(shapes: Sequence[Shapes | None]) -> Shapes | None:
-    """Concatenate geometries; None if any are None or there are none."""
+    """Concatenate geometries. Returns None if any item is None, or if there are none."""
     known = [part for part in shapes if part is not None]
     if not known or len(known) < len(shapes):
         return None
@@ -95,7 +95,7 @@ def array_html(array: pa.ExtensionArray, type: GeospatialType) -> str:
 
 
 def _globe_bounds(shapes: Shapes, bounds: Any) -> Any:
-    """Return the bounds of shapes; those wider than half the globe, whose edges go the other way, wrap."""
+    """Return the bounds of shapes. On the globe, bounds wrap around the antimeridian if that is narrower."""
     if shapes.on_globe:
         wide = bounds[:, 2] - bounds[:, 0] > 180
         for row in np.flatnonzero(wide):
@@ -109,7 +109,10 @@ def _globe_bounds(shapes: Shapes, bounds: Any) -> Any:
 
 
 def row_group_map(file: ParquetFile, column: str, read: Collection[int]) -> str:
-    """Return a small map of the boxes of row groups, those not in ``read`` dashed; empty if there are no boxes."""
+    """Return a small map of the boxes of row groups as HTML; empty if there are no boxes.
+
+    The boxes of row groups that are not in ``read`` are dashed.
+    """
     node = geometry_leaf(file, column)
     boxes = [
         (Box(part.box.xmin, part.box.xmax, part.box.ymin, part.box.ymax), part.row_group in read)

@@ -119,9 +119,9 @@ def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
 def curve_order(
     boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
 ) -> NDArray[np.int64]:
-    """Return the row numbers in the order of ``boxes`` along the curve, rows without a finite box last.
+    """Return the row numbers in the order of ``boxes`` along the curve. Rows without a finite box are last.
 
-    Edges are straight in x and y if ``planar``, and otherwise follow the shorter arc.
+    Edges are straight in x and y if ``planar``; otherwise they follow the shorter arc.
     """
     with np.errstate(invalid="ignore"):  # from minus infinity to infinity
         x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
@@ -211,7 +211,7 @@ class OrdersRows:
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the row order of a row group, None unless ``sort``, and the position of the first row of each page.
+        """Return the row order of a row group (None unless ``sort``) and the position of the first row of each page.
 
         Pages have at most :data:`PAGE_ROWS` rows.
         """

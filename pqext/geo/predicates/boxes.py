@@ -40,7 +40,8 @@ NEAR = 1e-9
 
 
 class Answer(IntEnum):
-    """Result of a predicate for the geometries within a box."""
+    """Result of a predicate on a box: no geometry in the box satisfies it, every geometry does, or either is possible.
+    """
 
     NO = 0
     YES = 1
@@ -58,15 +59,16 @@ class Boxes:
 
     @property
     def wraps(self) -> Flags:
+        """Mask of the boxes that wrap around the antimeridian."""
         return self.xmin > self.xmax
 
     @property
     def spans_globe(self) -> Flags:
-        """Which boxes span all longitudes."""
+        """Mask of the boxes that span all longitudes."""
         return ~self.wraps & (self.xmax - self.xmin >= 360)
 
     def usable(self, geographic: bool) -> Flags:
-        """Return which boxes are usable: finite, with ordered y, and wrapping only for longitudes."""
+        """Return a mask of the boxes that are finite, have ordered y, and wrap only in longitudes."""
         finite = np.isfinite(self.xmin) & np.isfinite(self.xmax) & np.isfinite(self.ymin) & np.isfinite(self.ymax)
         wrapped = (self.xmin <= 180) & (self.xmax >= -180) & geographic
         return finite & (self.ymin <= self.ymax) & (~self.wraps | wrapped)
@@ -74,7 +76,7 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Box of the query, or around it, with which :class:`Boxes` are compared. Bounds may be infinite.
+    """Region with which :class:`Boxes` are compared: the query box, or a box around the query. Bounds may be infinite.
 
     If ``wraps``, the region contains x >= xmin and x <= xmax. If ``globe``, longitudes are angles and a pole is one
     point.
@@ -102,7 +104,7 @@ class Region:
         return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
 
     def meets(self, boxes: Boxes) -> Flags:
-        """Return which boxes may intersect the region. False is definitive."""
+        """Return a mask of the boxes that may intersect the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = wraps | (boxes.xmax >= self.xmin) | (boxes.xmin <= self.xmax)
@@ -121,7 +123,7 @@ class Region:
         return (x & y) | self._share_pole(boxes)
 
     def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
-        """Return which boxes lie in the region, or in its interior if ``strictly``."""
+        """Return a mask of the boxes that lie in the region, or in its interior if ``strictly``."""
         less = np.less if strictly else np.less_equal
         wraps = boxes.wraps
         if self.spans_globe and self.globe:
@@ -137,7 +139,7 @@ class Region:
         return x & south & north
 
     def may_be_within(self, boxes: Boxes) -> Flags:
-        """Return which boxes may contain the region. False is definitive."""
+        """Return a mask of the boxes that may contain the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = np.where(wraps, (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax), False)
@@ -155,7 +157,7 @@ class Region:
         return (x & y) | (self._share_pole(boxes) & y)
 
     def _share_pole(self, boxes: Boxes) -> Flags:
-        """Return which boxes reach a pole that the region also reaches."""
+        """Return a mask of the boxes that reach a pole that the region also reaches."""
         north = boxes.ymax >= 90 - NEAR if self.ymax >= 90 - NEAR else np.zeros(len(boxes.ymax), dtype=np.bool_)
         return north | (boxes.ymin <= NEAR - 90) if self.ymin <= NEAR - 90 else north
 
@@ -196,6 +198,7 @@ class BoxTest:
         return result
 
     def _proofs(self, boxes: Boxes) -> tuple[Flags, Flags]:
+        """Return masks of the boxes in which no geometry satisfies the operation, and in which every geometry does."""
         never = np.zeros(len(boxes.xmin), dtype=np.bool_)
         outer, inner, operation = self.outer, self.inner, self.operation
         if outer is None:  # only empty geometries equal an empty one
@@ -222,7 +225,7 @@ class BoxTest:
         return apart, held | near
 
     def _is_near_everywhere(self, inner: Region, boxes: Boxes) -> Flags:
-        """Return which boxes lie completely within ``distance`` of ``inner`` in the plane."""
+        """Return a mask of the boxes that lie completely within ``distance`` of ``inner`` in the plane."""
         if inner.globe or inner.wraps:
             return np.zeros(len(boxes.xmin), dtype=np.bool_)
         x = np.maximum(np.maximum(inner.xmin - boxes.xmin, boxes.xmax - inner.xmax), 0)

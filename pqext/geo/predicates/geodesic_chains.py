@@ -35,11 +35,11 @@ _Numbers = NDArray[np.int64]
 
 
 class TooManyVerticesError(LimitError):
-    """Raised if following edges requires more vertices than allowed."""
+    """Raised if following edges requires more than the maximum number of vertices."""
 
 
 class Border:
-    """Border of an unrolled shape: the boundary of its areas, its lines and its points, repeated every full turn."""
+    """Border of an unrolled shape: the boundary of its areas, its lines and its points, repeated at every full turn."""
 
     def __init__(self, shape: Any) -> None:
         import shapely
@@ -60,7 +60,7 @@ class Border:
         shapely.prepare(self._shape)
 
     def is_near(self, x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> NDArray[np.bool_]:
-        """Return which edges may meet the border or lie on another side of it than their chord.
+        """Return a mask of the edges that may meet the border, or may lie on another side of it than their chords.
 
         Edges wider than ``_NARROW`` degrees are always near.
         """
@@ -82,7 +82,7 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Vertices of lines and rings. ``turn`` counts the full turns around the globe at each vertex.
+    """Vertices of several lines or rings. ``turn`` counts the full turns around the globe up to each vertex.
 
     It is separate from ``x``, so that a position has the same x in every turn, and shared borders remain identical.
     """
@@ -107,7 +107,7 @@ class Chains:
         )
 
     def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
-        """Return the least and greatest x of each chain, and the distance in x from its start to its end."""
+        """Return, for each chain, its least and greatest x, and the distance in x from its start to its end."""
         x = self.unrolled_longitudes
         starts = np.searchsorted(self.number, np.arange(count))
         stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
@@ -137,7 +137,7 @@ def follow_edges(
     result = replace(result, turn=total - total[np.searchsorted(result.number, result.number)])
     fresh = np.arange(1, len(result.x))
     for _ in range(_ROUNDS):
-        at, x, y = _halves(result, fresh, geod, tolerance, border)
+        at, x, y = _find_edges_to_halve(result, fresh, geod, tolerance, border)
         if not len(at):
             break
         if max_vertices is not None and len(result.x) + len(at) - len(corners) > max_vertices:
@@ -173,10 +173,10 @@ def _expand_poles(chains: Chains) -> Chains:
     return chains.insert_vertices(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
 
 
-def _halves(
+def _find_edges_to_halve(
     chains: Chains, candidates: _Numbers, geod: Geod | None, tolerance: float, border: Border | None
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return the end indexes and the midpoints of the edges to halve, among the edges that end at ``candidates``."""
+    """Find the edges to halve, among the edges that end at ``candidates``. Returns their ends and their midpoints."""
     x, y, number = chains.unrolled_longitudes, chains.y, chains.number
     x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
@@ -219,10 +219,10 @@ def _midpoints(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geo
         azimuth, _, length = geod.inv(x0, y0, x1, y1)
         x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
         return np.asarray(x), np.asarray(y)
-    total = _unit(x0, y0) + _unit(x1, y1)
+    total = _unit_vectors(x0, y0) + _unit_vectors(x1, y1)
     return np.degrees(np.arctan2(total[1], total[0])), np.degrees(np.arctan2(total[2], np.hypot(total[0], total[1])))
 
 
-def _unit(x: _Doubles, y: _Doubles) -> _Doubles:
+def _unit_vectors(x: _Doubles, y: _Doubles) -> _Doubles:
     longitude, latitude = np.radians(x), np.radians(y)
     return np.stack([np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)])

@@ -48,7 +48,7 @@ _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
 
 def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
-    """Return the test of boxes around geometries on the globe."""
+    """Return a test that evaluates the predicate on boxes around geometries on the globe."""
     query, operation = predicate.geometry, predicate.operation
     if predicate.box is None:
         return BoxTest(operation, None, None, None, 0.0, True)
@@ -66,7 +66,7 @@ def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
 
 
 def _query_box(query: Any, type: GeospatialType) -> BoundingBox | None:
-    """Return the box around a geometry with the edges of ``type``, or None if it is unknown."""
+    """Return the box of the query, with edges of ``type``; None if it cannot be computed."""
     try:
         result = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
     except GeometryError:
@@ -141,7 +141,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
             return np.concatenate([exact(predicate, type, half) for half in (rows[:middle], rows[middle:])])
         there = ~shapely.is_empty(placed)  # nothing remains of a polygon whose holes are larger than its shell
         if there.any():
-            answers[left[there]] = _evaluate_placed(predicate, type, placed[there], query)
+            answers[left[there]] = _evaluate_near_query(predicate, type, placed[there], query)
         return answers
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot evaluate the predicate: {error}") from error
@@ -178,7 +178,7 @@ def _unrolled_query(predicate: SpatialQuestion, type: GeospatialType) -> Any:
 def _unroll_rows(
     operation: Operation, rows: _Shapes, query: Any, geod: Geod | None, border: Border | None = None
 ) -> _Shapes:
-    """Unroll rows around the centre of the query, precisely where they come near its border."""
+    """Unroll rows around the centre of the query. Edges are followed precisely only where they come near its border."""
     import shapely
 
     west, _, east, _ = shapely.bounds(query).tolist()
@@ -192,8 +192,8 @@ def _unroll_rows(
     return placed
 
 
-def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
-    """Evaluate the predicate for each shape, unrolled around the same centre as the query."""
+def _evaluate_near_query(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
+    """Evaluate the predicate for shapes that are unrolled around the centre of the query."""
     if predicate.operation != "dwithin":
         return _evaluate_unrolled(predicate.operation, rows, query)
     answers = meet(rows, query)
@@ -233,7 +233,7 @@ def unroll_query(query: Any, geod: Geod | None) -> Any:
 
 
 def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Return whether ``operation`` holds between each row and the query. Rows and query are unrolled."""
+    """Evaluate ``operation`` between each row and the query, both unrolled."""
     import shapely
 
     if operation == "intersects":
@@ -249,6 +249,7 @@ def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flag
 
 
 def meet(rows: _Shapes, query: Any) -> _Flags:
+    """Return a mask of the rows that intersect the query, both unrolled, in any number of turns around the globe."""
     import shapely
 
     sides, around = shapely.bounds(rows), shapely.bounds(query)

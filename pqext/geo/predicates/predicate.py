@@ -51,7 +51,7 @@ class SpatialPredicate(SpatialQuestion):
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
     def for_types(self, types: Sequence[int] | None) -> SpatialPredicate:
-        """Return the predicate on columns whose statistics list ``types``, WKB type codes; None if unknown."""
+        """Return the predicate for a column whose statistics list the WKB type codes ``types``; None if unknown."""
         return self
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
@@ -72,7 +72,10 @@ class SpatialPredicate(SpatialQuestion):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.uint8]:
-        """Return the :class:`Answer` for each of several boxes, as integers. A box wraps if ``xmin > xmax``."""
+        """Evaluate the predicate on boxes. Returns an :class:`Answer` for each, as an integer.
+
+        A box wraps if ``xmin > xmax``.
+        """
         with np.errstate(over="ignore"):  # widths may overflow
             return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
 
@@ -123,12 +126,12 @@ class SpatialPredicate(SpatialQuestion):
         return self.relate(array, type)
 
     def warn_of_mismatch(self, column: str | None = None) -> None:
-        """Warn if the query is a polygon that covers a different area on the globe than on a map."""
+        """Warn if the query is a polygon whose area on the globe differs from its area on a map."""
         if line := mismatch(self.private_geometry):
             warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
 
     def relate(self, array: GeometryArray, type: GeospatialType) -> GeometryArray:
-        """Evaluate the predicate like :meth:`evaluate` for a column of ``type``, without a warning."""
+        """Evaluate the predicate on every row of a column of ``type``, like :meth:`evaluate` but without warnings."""
         decide = planar.decide if type.planar else globe.decide
         test = self.box_test(type)
         parts = []
@@ -142,7 +145,7 @@ class SpatialPredicate(SpatialQuestion):
 
 
 class HalfPlane(SpatialPredicate):
-    """Intersection with a box that bounds one coordinate.
+    """Intersection with a box that bounds only X or only Y.
 
     A geometry that has only this coordinate may also satisfy the predicate.
     """
@@ -219,12 +222,12 @@ def contains(array: GeometryArray, query: Query, edges: Edges | None = None, crs
 
 
 def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row and ``query`` touch: only their boundaries intersect. See :func:`intersects`."""
+    """Return whether each row and ``query`` intersect but their interiors do not. See :func:`intersects`."""
     return SpatialPredicate("touches", query).evaluate(array, edges, crs)
 
 
 def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row crosses ``query``: its interior is partly inside ``query``. See :func:`intersects`."""
+    """Return whether each row crosses ``query``, as a line that is partly inside a polygon. See :func:`intersects`."""
     return SpatialPredicate("crosses", query).evaluate(array, edges, crs)
 
 
@@ -278,6 +281,8 @@ def intersects_box(
 
 def mismatch(query: Any) -> str:
     """Describe how a query polygon on the globe differs from its shape on a map, and suggest a different query.
+
+    The description is empty if the shapes are equal, and for boxes, lines and points.
 
     Returns:
         The description. It is empty if the polygons are the same on both, and for boxes, lines and points.

@@ -57,7 +57,7 @@ def as_box(box: Query) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class SpatialQuestion:
-    """Validated operation and geometry of a :class:`pqext.geo.SpatialPredicate`."""
+    """Operation, geometry and distance of a :class:`pqext.geo.SpatialPredicate`, validated."""
 
     operation: Operation
     geometry: Query
@@ -89,7 +89,7 @@ class SpatialQuestion:
 
     @property
     def private_geometry(self) -> Query:
-        """Query as an object that only the calling thread uses, and which it may prepare."""
+        """Copy of the query that only the calling thread uses and may prepare."""
         return self._private.get()
 
     def unrolled(self, key: Any, unroll: Callable[[Query], T]) -> T:
@@ -102,7 +102,7 @@ class SpatialQuestion:
 
 
 def as_distance(operation: str, distance: Any) -> float | None:
-    """Return the distance of ``dwithin`` as a float, and None for all other operations.
+    """Validate the distance of an operation. Returns a float for ``dwithin`` and None for all other operations.
 
     Raises TypeError if the distance is missing or not accepted, and ValueError unless it is finite and not negative.
     """

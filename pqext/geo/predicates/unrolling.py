@@ -61,9 +61,9 @@ def unroll(
     x = coordinates[:, 0] + 360.0 * _nearest_turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
-    placed[lines] = _lines(parts[lines], geod, middle, tolerance, max_vertices, border)
+    placed[lines] = _unroll_lines(parts[lines], geod, middle, tolerance, max_vertices, border)
     polygons = np.flatnonzero(kinds == 3)
-    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, max_vertices, border)
+    placed[polygons] = _unroll_polygons(parts[polygons], geod, middle, tolerance, max_vertices, border)
     if (shapely.get_type_id(placed[polygons]) != 3).any():  # some were split into several parts
         placed, whose = explode(placed)
         owners = owners[whose]
@@ -159,11 +159,11 @@ def _check_overlaps(areas: _Shapes) -> None:
 
 
 def _nearest_turns(x: Any, middle: Any) -> Any:
-    """Return the number of full turns that move each x nearest to ``middle``."""
+    """Return the number of full turns by which each x must move to be nearest to ``middle``."""
     return -np.round((x - middle) / 360)
 
 
-def _lines(
+def _unroll_lines(
     lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None,
     border: Border | None,
 ) -> _Shapes:  # fmt: skip
@@ -178,7 +178,7 @@ def _lines(
     return result
 
 
-def _polygons(
+def _unroll_polygons(
     polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None,
     border: Border | None,
 ) -> _Shapes:  # fmt: skip
@@ -205,7 +205,7 @@ def _polygons(
         linear = shapely.linearrings(np.column_stack([x[retained], y[retained]]), indices=numbers[chain[retained]])
         result[~wide] = shapely.polygons(linear, indices=(np.cumsum(~wide) - 1)[owners[plain]])
     if border is not None and wide.any():  # which side is inside depends on the whole edges
-        result[wide] = _polygons(polygons[wide], geod, middle, tolerance, max_vertices, None)
+        result[wide] = _unroll_polygons(polygons[wide], geod, middle, tolerance, max_vertices, None)
         return result
     stops = np.searchsorted(chain, np.arange(len(rings) + 1))
     for number in np.flatnonzero(wide).tolist():
@@ -219,7 +219,7 @@ def _polygons(
 
 
 def _has_outer_hole(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which polygons have a hole that exceeds the box of their shell, and so may lie outside the shell."""
+    """Return a mask of the polygons with a hole that exceeds the box of their shell and may lie outside the shell."""
     import shapely
 
     holes = np.flatnonzero(~shell)
@@ -266,9 +266,9 @@ def _repeat_area(area: Any) -> list[Any]:
 
 
 def _interior(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
-    """Return the smaller side of a ring, or the left side if the ring divides the globe in half.
+    """Return the smaller side of a ring; its left side if the ring divides the globe in half.
 
-    Sides with a pole are repeated over :data:`WINDOW`.
+    Sides that contain a pole are repeated across :data:`WINDOW`.
     """
     import shapely
 

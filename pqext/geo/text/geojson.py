@@ -135,7 +135,7 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
 
 
 def _crs(members: list[bytes]) -> str | None:
-    """Return the CRS in the ``crs`` member of collections, which GeoJSON had before RFC 7946."""
+    """Return the CRS in the ``crs`` members of collections. RFC 7946 removed this member from GeoJSON."""
     try:
         results = {_parse_crs_member(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
@@ -311,9 +311,10 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
     options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * max_length))
     try:
         table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
-        fields = {field.name: field.with_type(_with_text(field.type)) for field in _exact_fields(table.schema, big)}
+        exact_fields = _exact_fields(table.schema, big)
+        fields = {field.name: field.with_type(_replace_timestamps(field.type)) for field in exact_fields}
         for field in table.schema:
-            if field.name not in fields and (type := _with_text(field.type)) != field.type:
+            if field.name not in fields and (type := _replace_timestamps(field.type)) != field.type:
                 fields[field.name] = field.with_type(type)
         if fields:
             schema = pa.schema(fields.values())
@@ -346,31 +347,35 @@ def as_text(lines: Any, rows: int) -> pa.Array:
 
 
 def _exact_fields(schema: pa.Schema, big_fields: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
-    """Return the fields of ``schema`` that contain integers beyond INT64, with decimal as the integers' type."""
+    """Return the fields of ``schema`` that contain integers beyond INT64, with a decimal type for these integers."""
     exact: dict[str, pa.Field] = {}
     for path in big_fields:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]
         field = exact.get(str(top)) or schema.field(top)
-        exact[str(top)] = field.with_type(_with_decimal(field.type, below))
+        exact[str(top)] = field.with_type(_replace_with_decimal(field.type, below))
     return list(exact.values())
 
 
-def _with_decimal(type: pa.DataType, path: list[str | None]) -> pa.DataType:
+def _replace_with_decimal(type: pa.DataType, path: list[str | None]) -> pa.DataType:
     if not path:
         return _DECIMAL if pa.types.is_float64(type) else type
     if path[0] is None:
-        return pa.list_(_with_decimal(type.value_type, path[1:]))
-    fields = [item if item.name != path[0] else item.with_type(_with_decimal(item.type, path[1:])) for item in type]
+        return pa.list_(_replace_with_decimal(type.value_type, path[1:]))
+    fields = [
+        item if item.name != path[0] else item.with_type(_replace_with_decimal(item.type, path[1:])) for item in type
+    ]
     return pa.struct(fields)
 
 
-def _with_text(type: pa.DataType) -> pa.DataType:
-    """Return a type with strings instead of timestamps, which ``pyarrow.json`` reads without their UTC offsets."""
+def _replace_timestamps(type: pa.DataType) -> pa.DataType:
+    """Return a type with strings instead of timestamps, because ``pyarrow.json`` drops the UTC offsets of times."""
     if pa.types.is_timestamp(type):
         return pa.string()
     if pa.types.is_list(type):
-        return pa.list_(_with_text(type.value_type))
-    return pa.struct([item.with_type(_with_text(item.type)) for item in type]) if pa.types.is_struct(type) else type
+        return pa.list_(_replace_timestamps(type.value_type))
+    if pa.types.is_struct(type):
+        return pa.struct([item.with_type(_replace_timestamps(item.type)) for item in type])
+    return type
 
 
 def _property_table(objects: list[dict[str, Any]]) -> pa.Table:
