@@ -224,7 +224,10 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("an element", lambda _: cast(Any, col("station"))[3], r"col\('station'\).variant\('\$\[3\]', 'string'\)"),
     ("a loop over a column", lambda _: list(cast(Any, col("station"))), "not iterable"),
     ("a schema of a file", lambda path: cast(Any, pqext.open)(path, schema="union"), "pqext.scan .* take a schema"),
-    ("& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"), "joined by and and or, at character 5"),
+    (
+        "& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"),
+        "join conditions with 'and' and 'or', not with & and |, at character 5",
+    ),
     ("a name in text", lambda path: pqext.read_table(path, filter="usr.name = 'x'"), "'user'.*\\n.*\\n +\\^"),
 ]
 

@@ -64,11 +64,11 @@ def app() -> None:
 
 
 class _PandasBlocker:
-    """Import finder that hides pandas. Otherwise pyarrow imports pandas with the first array, in 0.3 seconds."""
+    """Import finder that makes pandas appear missing. Otherwise pyarrow imports it with the first array, in 0.3 s."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is hidden from commands", name=fullname)
+            raise ModuleNotFoundError("pqext commands do not import pandas", name=fullname)
 
 
 def _print_warning(message: Warning | str, *_location: Any) -> None:

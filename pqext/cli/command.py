@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option with the name of the help panel that lists it."""
+    """An option that the help lists under the heading ``panel``."""
 
     def __init__(self, *args: Any, panel: str = OPTIONS, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -31,7 +31,7 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help lists options by panel and ends with the exit codes."""
+    """A command whose help lists options by panel and ends with the exit codes. Errors suggest the correct option."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("epilog", EXIT_CODES)
@@ -63,7 +63,7 @@ class Command(click.Command):
 
 
 class LazyCommand(NamedTuple):
-    """Module and attribute of a command, with the help panel that lists it."""
+    """A command that is not imported yet: its module, its attribute there, and the help panel that lists it."""
 
     panel: str
     module: str
@@ -111,16 +111,16 @@ option = partial(click.option, cls=Option)
 flag = partial(click.option, cls=Option, is_flag=True)
 
 
-def options_as(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Return a decorator that adds ``options`` to a command and passes them as a single argument.
+def option_group(name: str, factory: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return a decorator that adds ``options`` to a command and passes their values as a single argument.
 
-    The argument is called ``name``, and its value is the result of calling ``make`` with the options.
+    The argument is called ``name``, and its value is built by calling ``factory`` with the values of the options.
     """
 
     def decorate(function: F) -> F:
         @wraps(function)
         def call(**values: Any) -> Any:
-            values[name] = make(**{member: values.pop(member) for member in members})
+            values[name] = factory(**{member: values.pop(member) for member in members})
             return function(**values)
 
         members: list[str] = []

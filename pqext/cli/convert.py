@@ -15,18 +15,18 @@ from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import progress
 from pqext.cli.convert_options import (
     check_crs,
-    checkpoint_of,
-    columns_of,
-    crs_and_edges,
     csv_options,
+    parse_checkpoint_option,
     parse_csv_options,
+    read_existing_columns,
     require_crs,
+    resolve_crs_and_edges,
     writer_options,
 )
 from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widen_types
 from pqext.cli.derived_columns import add_columns, parse_recipe, suggest_geometry
 from pqext.cli.errors import usage_errors
-from pqext.cli.geojson_input import geojson as read_geojson
+from pqext.cli.geojson_input import read_geojson
 from pqext.cli.inputs import (
     FORMATS,
     MAX_MESSAGES,
@@ -35,9 +35,9 @@ from pqext.cli.inputs import (
     Stream,
     format_of,
     format_of_name,
-    json_documents,
-    parquet,
-    vector,
+    read_json_documents,
+    read_parquet,
+    read_vector_layers,
 )
 from pqext.cli.locations import (
     STREAM,
@@ -50,7 +50,7 @@ from pqext.cli.locations import (
     storage_options,
     store_stdin,
 )
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.cli.rewrite import FOOTER_FORMATS, MAX_TEXT, parse_shredding
 from pqext.cli.scan_options import ignore_table_format_option
 from pqext.core.base.limits import ROW_GROUP_ROWS
@@ -90,11 +90,11 @@ _VARIANT = "value"
 @csv_options
 @option(
     "--properties", metavar="NAME", panel=_INPUT,
-    help="GeoJSON: name of a single VARIANT column for all properties, suitable for sparse properties.",
+    help="GeoJSON: store all properties in a single VARIANT column with this name, suitable for sparse properties.",
 )
 @option(
     "--layer", metavar="NAME", panel=_INPUT, show_default="the first",
-    help="GeoPackage and other formats of GDAL: name of the layer.",
+    help="GeoPackage and other GDAL formats: name of the layer.",
 )
 @option(
     "--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, panel=_COLUMNS, show_default="infer",
@@ -116,7 +116,7 @@ _VARIANT = "value"
 )
 @option(
     "--crs", metavar="CRS", panel=_COLUMNS, show_default="OGC:CRS84",
-    help="Coordinate reference system of geometry columns for which the inputs state none.",
+    help="Coordinate reference system (CRS) of geometry columns whose CRS the inputs do not state.",
 )
 @option(
     "--edges", type=click.Choice(["planar", "spherical", "vincenty", "thomas", "andoyer", "karney"]), panel=_COLUMNS,
@@ -167,7 +167,7 @@ _VARIANT = "value"
     "with many.",
 )
 @flag("--durable", panel=_FILE, help="Sync the file to disk before it appears under its name.")
-@flag("--append", panel=_FILE, help="Append row groups to OUT, a local file, with its columns, shredding and CRS.")
+@flag("--append", panel=_FILE, help="Append row groups to the local file OUT, which sets columns, shredding and CRS.")
 @force_option
 @ignore_table_format_option
 @reading_options
@@ -179,7 +179,7 @@ def convert(
     json_columns: tuple[str, ...], crs: str | None, edges: str | None, check_range: str, order: str | None,
     geoparquet: str | None, compression: str | None, compression_level: int | None, encodings: tuple[str, ...],
     row_group_rows: int, sorting: tuple[str, ...], bloom_filters: tuple[str, ...], profile: str | None, footer: str,
-    checkpoint: str | None, durable: bool, append: bool, force: bool, ignore_table_format: bool, reading: Reading,
+    checkpoint: str | None, durable: bool, append: bool, force: bool, ignore_table_format: bool, reading: ReaderOptions,
     storage: Storage,
 ) -> None:
     """Convert JSON, CSV, GeoJSON, GeoPackage, FlatGeobuf, shapefiles or Parquet to one Parquet file with VARIANT and
@@ -212,7 +212,7 @@ def convert(
         if is_detected and column is not None:
             format, is_detected = "json", False
         out = _destination(target, force or append)
-        existing = columns_of(out) if append else None
+        existing = read_existing_columns(out) if append else None
         schema = parse_shredding(shredding)
         parsing: dict[str, Any] = {"numbers": numbers, "duplicate_keys": duplicate_keys, "format": json_layout}
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
@@ -222,7 +222,7 @@ def convert(
         if document_column is None and column is not None:
             raise ValueError(f"--column applies to JSON input only; use --json {column} for a column of JSON text")
         if document_column is not None and json_columns:
-            raise ValueError("--json applies to columns of text; JSON input is always parsed")
+            raise ValueError("--json parses columns of JSON text; omit it for JSON input, which is always parsed")
         if properties is not None:
             if format != "geojson":
                 raise ValueError(f"--properties applies to GeoJSON only, not to {format}")
@@ -232,16 +232,16 @@ def convert(
         types = {} if existing is None else existing.types
         csv_parsing = parse_csv_options(format == "csv", types, csv)
         if existing is not None and document_column is not None:
-            schema = existing.shredding_of(document_column, schema)
+            schema = existing.merge_shredding(document_column, schema)
         request = _Input(format, sources, document_column, schema, parsing, properties, layer, reading, types)
-        derived_type = crs_and_edges(crs, edges, existing)
+        derived_type = resolve_crs_and_edges(crs, edges, existing)
         geometry_options = _geometry_options(crs, edges, check_range, order)
         options = {
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting,
             "geoparquet": False if geoparquet == "none" else geoparquet,
             **writer_options(compression, encodings, bloom_filters), "profile": profile,
             "footer": footer, "durable": durable, "append": append,
-            "checkpoint": None if checkpoint is None else checkpoint_of(checkpoint),
+            "checkpoint": None if checkpoint is None else parse_checkpoint_option(checkpoint),
         }
 
     def write(csv_parsing: CsvOptions) -> tuple[int, Losses]:
@@ -268,14 +268,14 @@ def convert(
         except TypeTooNarrowError as error:
             with usage_errors():
                 csv_parsing = widen_types(csv_parsing, error, sources)
-    _report(target, rows, losses, on_error, " added, now" if existing is not None else "")
+    _report(target, rows, losses, on_error, existing is not None)
 
 
 def _write_rows(
     stream: Stream, writer: Any, document_column: str | None, recipes: list[ColumnRecipe], losses: Losses,
     show: Progress,
 ) -> int:
-    """Write the rows of ``stream`` with derived columns, and return their number."""
+    """Write the rows of ``stream`` and return their number. Suggests a geometry column for documents without one."""
     rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in recipes)
     for batch in stream.batches:
         writer.write_batch(batch)
@@ -290,7 +290,7 @@ def _write_rows(
 
 @contextmanager
 def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
-    """Context manager that adds advice on ``--on-error``, and on CSV if JSON was only assumed, to parse errors."""
+    """Context manager that adds advice on ``--on-error``, and on CSV if JSON ``is_assumed``, to parse errors."""
     from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:
@@ -299,7 +299,7 @@ def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
         if on_error == "stop" and not isinstance(error, LimitError):
             if is_assumed and isinstance(error, VariantError):
                 error.message += "; --input-format csv reads CSV"
-            error.message += "; --on-error null or skip continues without it"
+            error.message += "; pass --on-error null or --on-error skip to continue"
         raise
 
 
@@ -318,7 +318,7 @@ def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Sour
 
 
 def _destination(dest: Place, force: bool) -> Any:
-    """Return the destination for the writer.
+    """Return ``dest``, or the binary stream if it is standard output.
 
     Raises ``ValueError`` if an existing file must not be overwritten, or if the extension is that of another format. A
     file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
@@ -355,7 +355,7 @@ class _Input:
     parsing: dict[str, Any]
     properties: str | None
     layer: str | None
-    reading: Reading
+    reading: ReaderOptions
     existing_types: Mapping[str, Any]
 
     def open(self, csv_options: CsvOptions, on_error: Any, losses: Losses) -> Stream:
@@ -366,18 +366,18 @@ class _Input:
                     column = self.document_column
                     raise ValueError(f"--shredding: {others[0]!r} is not a VARIANT column; the only one is {column!r}")
                 schema = schema.get(self.document_column, "infer")
-            return json_documents(self.sources, self.document_column, schema, on_error, losses, **self.parsing)
+            return read_json_documents(self.sources, self.document_column, schema, on_error, losses, **self.parsing)
         if self.format == "csv":
             return read_csv(self.sources, csv_options, on_error, losses)
         if self.format == "geojson":
             return read_geojson(self.sources, self.properties, self.existing_types)
         if self.format == "vector":
-            return vector(self.sources, self.layer)
-        return parquet(self.sources, self.reading)
+            return read_vector_layers(self.sources, self.layer)
+        return read_parquet(self.sources, self.reading)
 
 
 def _geometry_options(crs: str | None, edges: str | None, check_range: str, order: str | None) -> dict[str, Any]:
-    """Return the writer options of geometry columns that are set."""
+    """Return the options for geometry columns that are set, as options of the writer."""
     checks = {"reject": None, "clamp": "clamp", "keep": False}
     options = {"crs": crs, "edges": edges, "order": order, "check_range": checks[check_range]}
     return {name: value for name, value in options.items() if value is not None}
@@ -417,7 +417,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
     return ParquetWriter(out, schema, **options)
 
 
-def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) -> None:
+def _report(dest: Place, rows: int, losses: Losses, on_error: str, is_append: bool) -> None:
     """Print a summary of the output file and of losses.
 
     Losses are printed to standard error, as is the summary if the file is written to standard output.
@@ -434,8 +434,8 @@ def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) 
         from pqext.variant.shredding.choice import residual_counts, residual_shares
 
         with ParquetFile(dest) as file:
-            groups = with_noun(len(file.row_groups), "row group")
-            echo(f"{display_name(dest)}: {with_noun(rows, 'row')}{result} in {groups}, {format_size(file.source.size)}")
+            size = f"{with_noun(len(file.row_groups), 'row group')}, {format_size(file.source.size)}"
+            echo(f"{display_name(dest)}: {with_noun(rows, 'row')}{' added, now' * is_append} in {size}")
             for column, schema in shredding_of(file).items():
                 echo(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
             shares = residual_shares([residual_counts(file.metadata.row_groups, shredding_of(file))])

@@ -1,4 +1,4 @@
-"""Options of ``pqext convert`` for CSV input and the writer. ``--append`` takes defaults from the file."""
+"""Options of ``pqext convert`` for CSV input and the writer. With ``--append``, the file determines the defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pqext.cli.command import flag, option, options_as
+from pqext.cli.command import flag, option, option_group
 from pqext.cli.csv_input import CsvOptions
 from pqext.core.base.text import escape_text
 from pqext.core.options.layout import Checkpoint, parse_checkpoint
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pqext.variant.shredding.schema import ShreddingSchema
 
 _CSV = "CSV input"
-csv_options = options_as(
+csv_options = option_group(
     "csv",
     dict,
     option(
@@ -33,7 +33,7 @@ csv_options = options_as(
     ),
     option(
         "--null-values", metavar="WORD", multiple=True, panel=_CSV,
-        help="Unquoted fields that are null in addition to empty fields, such as NA; may be repeated.",
+        help="Word such as NA that is null if it is not quoted, as are empty fields; may be repeated.",
     ),
     option("--encoding", metavar="NAME", panel=_CSV, help="Text encoding, such as latin-1; UTF-8 by default."),
     flag("--no-header", panel=_CSV, help="The first row contains values; columns are called f0, f1 and so on."),
@@ -102,7 +102,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ExistingColumns:
     """Columns of an existing file: shredding of VARIANTs, types of geometries and types of plain columns, by name."""
 
     shredding: Mapping[str, ShreddingSchema] = field(default_factory=dict)
@@ -120,8 +120,8 @@ class Columns:
         types = set(self.geometries.values())
         return types.pop() if len(types) == 1 else None
 
-    def shredding_of(self, column: str, schemas: Any) -> Any:
-        """Return the value of ``--shredding``, ``schemas``, with the schema that the file uses for ``column``.
+    def merge_shredding(self, column: str, schemas: Any) -> Any:
+        """Merge ``schemas``, the value of ``--shredding``, with the shredding schema of ``column`` in the file.
 
         If the file has no such VARIANT column, ``schemas`` is returned unchanged.
 
@@ -145,7 +145,9 @@ class Columns:
         return {column: replace(requested, schema=schema)}
 
 
-def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -> tuple[str | None, str]:
+def resolve_crs_and_edges(
+    crs: str | None, edges: str | None, columns: ExistingColumns | None
+) -> tuple[str | None, str]:
     """Return the CRS and edges for derived geometries: from the options, the existing file, or the defaults."""
     geometry = None if columns is None else columns.geometry
     if geometry is None:
@@ -189,7 +191,7 @@ def check_crs(schema: pa.Schema, crs: str | None) -> None:
         )
 
 
-def columns_of(path: Any) -> Columns | None:
+def read_existing_columns(path: Any) -> ExistingColumns | None:
     """Return the columns of the file at ``path``; None if there is no local file, or if it is empty."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
@@ -204,7 +206,7 @@ def columns_of(path: Any) -> Columns | None:
     with ParquetFile(path) as file:
         names = [node.name for node in file.schema.root.children if node.logical_name == "VARIANT"]
         fields = list(file.arrow_schema)
-        return Columns(
+        return ExistingColumns(
             {name: schema_of_file(file, name) for name in names},
             {field.name: type for field in fields if (type := type_of(field)) is not None},
             {field.name: type for field in fields if any(test(type := _plain_type(field.type)) for test in tests)},
@@ -220,15 +222,15 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
     return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)
 
 
-def writer_options(compression: str | None, encodings: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
+def writer_options(compression: str | None, encodings: Sequence[str], bloom_columns: Sequence[str]) -> dict[str, Any]:
     """Return the writer options that are set. With ``--append``, the file determines the other options."""
     options: dict[str, Any] = {"compression": compression}
     options["encodings"] = _parse_by_column(encodings) if encodings else None
-    options["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
+    options["bloom_filters"] = dict.fromkeys(bloom_columns, True) if bloom_columns else None
     return {name: value for name, value in options.items() if value is not None}
 
 
-def checkpoint_of(text: str) -> Checkpoint:
+def parse_checkpoint_option(text: str) -> Checkpoint:
     """Parse ``--checkpoint``. Raises a ``ValueError`` that names the option if it is invalid."""
     try:
         return parse_checkpoint(text)
@@ -237,7 +239,7 @@ def checkpoint_of(text: str) -> Checkpoint:
 
 
 def _parse_by_column(texts: Sequence[str]) -> Any:
-    """Parse option values: return a single value for all columns, or a mapping from ``COLUMN=VALUE`` pairs."""
+    """Parse ``VALUE``, which applies to all columns, to text, and ``COLUMN=VALUE`` pairs to a mapping."""
     values = dict(text.rpartition("=")[::2] for text in texts)
     if "" in values and len(values) > 1:
         raise ValueError("--encodings: pass one encoding for all columns, or COLUMN=NAME for each")

@@ -79,7 +79,7 @@ def read_csv(sources: Sequence[Source], options: CsvOptions, on_error: OnError, 
 
 
 def widen_types(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[Source]) -> CsvOptions:
-    """Return options for reading ``sources`` again, with the types of ``error``.
+    """Return options with the wider types of ``error``, and rewind ``sources`` to read them again.
 
     Raises:
         CorruptFileError: If the input is a pipe, which cannot be read again.
@@ -184,7 +184,7 @@ class _CsvInput:
         try:
             reader = self._locate_errors(
                 lambda: self._reader(end, delimiter, column_types, self._row_handler(end, source)), source,
-                lambda: self._names(end), delimiter,
+                lambda: self._column_names(end), delimiter,
             )
             duplicate = find_duplicate(reader.schema.names)
             if duplicate is not None:
@@ -218,8 +218,8 @@ class _CsvInput:
             ),
         )
 
-    def _names(self, end: EndMarkedFile) -> Sequence[str]:
-        """Return the column names of an open CSV file: from the options or the header row, otherwise ``f0``, ``f1``."""
+    def _column_names(self, end: EndMarkedFile) -> Sequence[str]:
+        """Return the column names of an open CSV file: from the options or the header row, or ``f0``, ``f1`` etc."""
         options = self._options
         return options.names or (end.names if options.has_header else [f"f{index}" for index in range(len(end.names))])
 
@@ -239,7 +239,7 @@ class _CsvInput:
         return decide
 
     def _infer_types(self, sample: bytes, delimiter: str, source: Source) -> dict[str, pa.DataType]:
-        """Infer the types of all columns from the first block.
+        """Infer the types of all columns from ``sample``, the first block of the file.
 
         Numbers with leading zeros, such as postal codes, are text, as in DuckDB. Integers beyond INT64 are
         DECIMAL(38,0), or text if they have more digits; Arrow would round them to doubles. Text that is not UTF-8,
@@ -257,10 +257,10 @@ class _CsvInput:
             self._dates = {name for name, type in options.types.items() if pa.types.is_date32(type)}
             fixed |= dict.fromkeys(self._dates, pa.timestamp("s"))
 
-        def heading() -> Sequence[str]:
+        def get_names() -> Sequence[str]:
             end = EndMarkedFile(io.BytesIO(sample), delimiter)
             end.read(len(sample))
-            return self._names(end)
+            return self._column_names(end)
 
         def first_rows(types: Mapping[str, pa.DataType], formats: Sequence[str] | None = None) -> Any:
             decide = "skip" if self._on_error == "skip" else "error"
@@ -270,7 +270,7 @@ class _CsvInput:
             return reader.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
         def read(types: Mapping[str, pa.DataType], formats: Sequence[str] | None = None) -> Any:
-            return self._locate_errors(lambda: first_rows(types, formats), source, heading, delimiter)
+            return self._locate_errors(lambda: first_rows(types, formats), source, get_names, delimiter)
 
         schema = read(fixed).schema
         if find_duplicate(schema.names) is not None:
@@ -307,7 +307,7 @@ class _CsvInput:
         return {**fixed, **inferred}
 
     def _cast_to_dates(self, batch: pa.RecordBatch, schema: pa.Schema, source: Source, row: int) -> pa.RecordBatch:
-        """Cast timestamps that date formats produced to dates; raise an error for values with a time of day."""
+        """Cast date columns, which are parsed as timestamps, to dates. Raises an error for times of day."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -327,7 +327,7 @@ class _CsvInput:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _locate_errors(
-        self, read: Callable[[], T], source: Source, heading: Callable[[], Sequence[str]] = tuple,
+        self, read: Callable[[], T], source: Source, get_names: Callable[[], Sequence[str]] = tuple,
         delimiter: str | None = None,
     ) -> T:
         """Return the result of ``read``, and convert pyarrow's errors to errors with the source, row and column.
@@ -356,7 +356,7 @@ class _CsvInput:
             if "straddl" in str(error):
                 reason = f"a row exceeds {BLOCK_BYTES:,} bytes; check for an unclosed quote"
                 raise LimitError(reason, path=name_of(source)) from None
-            text, names = " ".join(str(error).split()), heading()
+            text, names = " ".join(str(error).split()), get_names()
             reason = add_column_name(text, names, self._options.skip_rows)
             index = error_column(text)
             if index is not None and index < len(names):

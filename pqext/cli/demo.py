@@ -138,23 +138,23 @@ class Narrator:
             with self.console.status(Text(line)):
                 yield
         else:
-            self._say(f"{line} ... ", end="")
+            self._print_line(f"{line} ... ", end="")
             try:
                 yield
             except BaseException:
-                self._say("failed")
+                self._print_line("failed")
                 raise
             line = "done"
-        self._say(f"{line} ({time.perf_counter() - start:.1f} s)")
+        self._print_line(f"{line} ({time.perf_counter() - start:.1f} s)")
 
-    def _say(self, text: str, end: str = "\n") -> None:
+    def _print_line(self, text: str, end: str = "\n") -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True, end=end)
         self.console.file.flush()
 
     def show_file(self, file: FilePicture) -> None:
         """Print a file's shredding schema, its numbers of row groups and columns, and the sizes of file and footer."""
-        self._say(f"   {file.label}: {escape_text(file.schema)}")
-        self._say(
+        self._print_line(f"   {file.label}: {escape_text(file.schema)}")
+        self._print_line(
             f"   {escape_text(file.name)}: {format_size(file.size)}, {with_noun(len(file.row_groups), 'row group')}, "
             f"{with_noun(len(file.columns), 'leaf column')}, footer {format_size(file.footer)}"
         )
@@ -174,9 +174,9 @@ class Narrator:
         if question.rows:
             self.console.print(table)
         else:
-            self._say(f"{escape_text(question.title)}: {NO_ROWS}")
+            self._print_line(f"{escape_text(question.title)}: {NO_ROWS}")
         if question.num_rows > MAX_ROWS:
-            self._say(f"and {with_noun(question.num_rows - MAX_ROWS, 'row')} more")
+            self._print_line(f"and {with_noun(question.num_rows - MAX_ROWS, 'row')} more")
         counts = Table(box=None, pad_edge=False, header_style="dim")
         counts.add_column("file")
         for heading in ("rows found", "row groups read", "bytes read, with the footer"):

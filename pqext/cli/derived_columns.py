@@ -1,4 +1,4 @@
-"""Columns that ``pqext convert`` derives from others: VARIANT from JSON text, geometries from coordinates or text."""
+"""Columns derived by ``pqext convert``: VARIANTs from JSON text, and geometries from coordinates or text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, null_rows, variant_path, without_row
+from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, null_rows, strip_row_number, variant_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,14 +31,14 @@ def add_columns(
     stream: Stream, columns: Sequence[ColumnRecipe], variant: str | None, crs: str | None, edges: str,
     on_error: OnError, losses: Losses,
 ) -> Stream:
-    """Add derived columns to ``stream``. Paths refer to ``variant``, the column of JSON input, if there is one.
+    """Add derived columns to ``stream``. Paths are looked up in ``variant``, or are column names if it is None.
 
     A column derived from a single column replaces that column, except from JSON input. Geometries and JSON texts that
     cannot be parsed raise an error, become null, or cause their row to be skipped, depending on ``on_error``.
 
     Raises:
         ValueError: If a source column does not exist, if a name is already in use, or, once the batches are read, if no
-            document has a path.
+            document has any of the paths.
     """
     for column in columns:
         stream = _add_column(stream, column, variant, crs, edges, on_error, losses)
@@ -85,7 +85,7 @@ def _add_column(
             has_values = has_values or not is_empty
             if not has_values and variant is not None:
                 missing = {path: None for path in missing if not _has_path(batch.column(variant), path)}
-                keys |= _keys(batch.column(variant))
+                keys |= _field_paths(batch.column(variant))
             row += batch.num_rows
             result = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield result if mask is None else result.filter(mask)
@@ -108,7 +108,7 @@ def _has_path(documents: pa.Array, path: str) -> bool:
     return bool(get(documents, variant_path(path), "variant").null_count < len(documents))
 
 
-def _keys(documents: pa.Array) -> dict[str, None]:
+def _field_paths(documents: pa.Array) -> dict[str, None]:
     """Return the dotted paths of fields in the first documents, at most two levels deep, as dictionary keys."""
     from pqext.variant.conversion.objects import to_python
 
@@ -125,7 +125,7 @@ _PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitu
 
 def suggest_geometry(documents: pa.Array) -> str | None:
     """Return an option that adds a geometry column from fields with typical names; None if there are no such fields."""
-    keys = _keys(documents)
+    keys = _field_paths(documents)
     for key in keys:
         parent, dot, name = key.rpartition(".")
         if name == "coordinates" and f"{parent}{dot}type" in keys:
@@ -154,7 +154,7 @@ def _derive(
             return derive(batch), None
         except ParquetError as error:
             row = getattr(error, "row", None)
-            error.message = error.message if row is None else f"row {first_row + row}: {without_row(error)}"
+            error.message = error.message if row is None else f"row {first_row + row}: {strip_row_number(error)}"
             raise
     array, faults = make(derive, batch)
     for row, reason in faults:

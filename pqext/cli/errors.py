@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from pqext.cli.locations import without_path
+from pqext.cli.locations import hide_temporary_path
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import ADVICE, RAISE_LIMIT
 
@@ -54,14 +54,14 @@ def usage_errors() -> Iterator[None]:
     except ParquetError:
         raise
     except (ValueError, TypeError) as error:
-        raise click.BadParameter("\n".join(map(escape_text, as_options(str(error)).split("\n")))) from None
+        raise click.BadParameter("\n".join(map(escape_text, replace_arguments(str(error)).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:
     """Return an error and its notes as one line without control characters."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return escape_text(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
-    text = without_path(as_options(" ".join(str(error).split())))
+        return escape_text(hide_temporary_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
+    text = hide_temporary_path(replace_arguments(" ".join(str(error).split())))
     return (escape_text(text) or type(error).__name__) + notes_of(error)
 
 
@@ -70,7 +70,7 @@ def notes_of(error: BaseException | None) -> str:
     return escape_text("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
 
 
-def as_options(text: str) -> str:
+def replace_arguments(text: str) -> str:
     """Replace the Python arguments in an error message with command-line options."""
     for argument, option in _OPTIONS:
         text = text.replace(argument, option)

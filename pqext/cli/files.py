@@ -20,7 +20,7 @@ files_argument = argument(
 )
 
 
-def single_file(path: Place) -> Place:
+def find_single_file(path: Place) -> Place:
     """Return ``path`` if it is not a folder, otherwise the only Parquet file in the folder.
 
     Raises ``ValueError`` if the folder contains several Parquet files, and ``FileNotFoundError`` if it contains none.
@@ -64,7 +64,7 @@ def _no_parquet_error(folder: str) -> FileNotFoundError:
 
 
 def _identity(location: Place) -> Any:
-    """Return a key that identifies a location. (The text of a URL omits its query, which belongs to the key.)"""
+    """Return a hashable key that is equal for equal locations. The text of a location omits the query of a URL."""
     return location if isinstance(location, str) else (location.store.number, location.key)
 
 

@@ -16,7 +16,7 @@ _UNUSED = "\0geometry"
 """A column name that no property can have."""
 
 
-def geojson(
+def read_geojson(
     sources: Sequence[Source], properties: str | None = None, types: Mapping[str, pa.DataType] | None = None
 ) -> Stream:
     """Read the features of GeoJSON files into memory: their geometries, and a column per property.
@@ -78,7 +78,7 @@ def _concatenate(tables: list[pa.Table], sources: Sequence[Source]) -> pa.Table:
 
 
 def _unify(field: pa.Field, other: pa.Field, path: str) -> pa.Field:
-    """Return a field with the values of both. Raises ``SchemaMismatchError`` if their types are incompatible."""
+    """Return a field that can represent the values of both. Raises ``SchemaMismatchError`` for incompatible types."""
     import pyarrow as pa
 
     try:

@@ -16,7 +16,7 @@ from pqext.core.io.sources.streams import CODECS, MARK_BYTES, codec_of_content, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.cli.reader_options import Reading
+    from pqext.cli.reader_options import ReaderOptions
     from pqext.core.io.sources.store import Location
 
 MAX_MESSAGES = 5
@@ -54,13 +54,13 @@ FORMATS = ("json", "csv", "geojson", "vector", "parquet")
 
 @dataclass
 class Losses:
-    """Rows that were skipped or became null: their number, and messages about the first ones."""
+    """Number of values that could not be read, with the first messages about them, and notes."""
 
     count: int = 0
     messages: list[str] = field(default_factory=list)
 
     def add(self, text: str, count: int = 1) -> None:
-        """Record ``count`` lost values with the message ``text``."""
+        """Record ``count`` lost values with the message ``text``; a note has a count of 0."""
         self.count += count
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(text)
@@ -79,7 +79,7 @@ Source: TypeAlias = "str | IO[bytes] | Location"
 OnError = Literal["stop", "null", "skip"]
 
 
-def json_documents(
+def read_json_documents(
     sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
 ) -> Stream:
     """Read JSON documents into a VARIANT column, one row per document."""
@@ -100,7 +100,7 @@ def json_documents(
     return Stream(reader.schema, batches())
 
 
-def vector(sources: Sequence[Source], layer: str | None) -> Stream:
+def read_vector_layers(sources: Sequence[Source], layer: str | None) -> Stream:
     """Read one layer from each of several GDAL files. All layers must have the same columns and CRS."""
     from pqext.geo.vector_files import open_file
 
@@ -124,7 +124,7 @@ def vector(sources: Sequence[Source], layer: str | None) -> Stream:
     return Stream(first.schema, batches(stack, first))
 
 
-def parquet(sources: Sequence[Source], reading: Reading) -> Stream:
+def read_parquet(sources: Sequence[Source], reading: ReaderOptions) -> Stream:
     """Read the rows of Parquet files, with variants unshredded."""
     from pqext.dataset.reading import scan
 

@@ -9,7 +9,7 @@ import click
 from pqext.cli.command import command, flag, option
 from pqext.cli.console import REPORT_FORMATS, show
 from pqext.cli.errors import usage_errors
-from pqext.cli.files import file_argument, single_file, split_names
+from pqext.cli.files import file_argument, find_single_file, split_names
 from pqext.cli.locations import (
     Place,
     Storage,
@@ -20,7 +20,7 @@ from pqext.cli.locations import (
     force_option,
     storage_options,
 )
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.core.base.text import format_size, with_noun
 
 
@@ -39,7 +39,7 @@ from pqext.core.base.text import format_size, with_noun
 @storage_options
 def inspect(
     file: str, format: str, columns: str | None, row_groups: str | None, html: bool, output: str | None, force: bool,
-    reading: Reading, storage: Storage,
+    reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Show a file's schema with levels, row groups, encodings, sizes, bounds, bounding boxes and extensions.
 
@@ -57,14 +57,14 @@ def inspect(
             if columns is not None or row_groups is not None or format != "text":
                 raise ValueError("--html cannot be combined with --columns, --row-groups or --format")
             source, *dest = storage.locate([file] if output is None else [file, output])
-            source = single_file(source)
+            source = find_single_file(source)
             out = dest[0] if dest else f"{file_name(source)}.layout.html"
             check_overwrite(out, force)
         _write_page(source, out, reading)
         return
     limit = None if format == "json" else MAX_CHUNKS
     with usage_errors():
-        source = single_file(*storage.locate([file]))
+        source = find_single_file(*storage.locate([file]))
         report = inspect_file(
             source, columns=split_names(columns), row_groups=_parse_indexes(row_groups), max_chunks=limit,
             limits=reading.limits, decryption=reading.decryption,
@@ -72,7 +72,7 @@ def inspect(
     show(replace(report, path=display_path(report.path)), format)
 
 
-def _write_page(source: Place, out: Place, reading: Reading) -> None:
+def _write_page(source: Place, out: Place, reading: ReaderOptions) -> None:
     from pqext.core.io.sink import Sink
     from pqext.inspection.file_layout import layout
 
@@ -91,9 +91,9 @@ def _parse_indexes(text: str | None) -> list[int] | None:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise ValueError(f"{part!r} is not an index or a range such as 4-7")
+            raise ValueError(f"--row-groups: {part!r} is not an index or a range such as 4-7")
         stop = int(last) if dash else int(first)
         if stop - int(first) > 1_000_000:
-            raise ValueError(f"{part!r} spans more than 1,000,000 row groups; pass a shorter range")
+            raise ValueError(f"--row-groups: {part!r} spans more than 1,000,000 row groups; pass a shorter range")
         indexes += range(int(first), stop + 1)
     return indexes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from pqext.cli.command import STORES, flag, option, options_as
+from pqext.cli.command import STORES, flag, option, option_group
 from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ STREAM = "-"
 
 @dataclass(frozen=True)
 class Storage:
-    """Options of a command for object stores."""
+    """Object-store options of a command: ``--storage-option`` and ``--anonymous``."""
 
     settings: tuple[str, ...] = ()
     anonymous: bool = False
@@ -67,7 +67,7 @@ class Storage:
         return options
 
 
-storage_options = options_as(
+storage_options = option_group(
     "storage",
     Storage,
     option(
@@ -103,21 +103,21 @@ def store_stdin() -> str:
     return path
 
 
-def without_path(text: str) -> str:
+def hide_temporary_path(text: str) -> str:
     """Replace the path of the temporary file for standard input with "standard input"."""
     return text.replace(store_stdin(), "standard input") if store_stdin.cache_info().currsize else text
 
 
 def display_path(path: str | None) -> str | None:
-    """Return ``path`` as shown in reports; see :func:`without_path`."""
-    return None if path is None else without_path(path)
+    """Return ``path`` for a report, with "standard input" in place of its temporary file."""
+    return None if path is None else hide_temporary_path(path)
 
 
 def display_name(dest: Place) -> str:
-    """Return a path or URL as shown in messages."""
+    """Return a path or URL for messages, without the query of a URL and control characters."""
     from pqext.core.io.sources.store_errors import redact_uri
 
-    return escape_text(redact_uri(without_path(str(dest))))
+    return escape_text(redact_uri(hide_temporary_path(str(dest))))
 
 
 def file_name(location: Place) -> str:
@@ -167,7 +167,7 @@ def open_output(dest: Place) -> Iterator[SinkWriter]:
 
 
 class SinkWriter(io.RawIOBase):
-    """A writable binary file on top of a sink."""
+    """Binary file object that writes to a sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink

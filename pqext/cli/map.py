@@ -12,7 +12,7 @@ from pqext.cli.command import command, option
 from pqext.cli.errors import usage_errors
 from pqext.cli.files import expand_files, file_argument
 from pqext.cli.locations import Place, Storage, check_overwrite, display_name, file_name, force_option, storage_options
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.core.base.text import escape_text, format_size, with_noun
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 @storage_options
 def map_(
     file: str, column: str | None, output: str | None, query: float,
-    bbox: tuple[tuple[float, float, float, float], ...], vertices: int, force: bool, reading: Reading, storage: Storage,
+    bbox: tuple[tuple[float, float, float, float], ...], vertices: int, force: bool, reading: ReaderOptions,
+    storage: Storage,
 ) -> None:
     """Draw the bounding boxes of row groups and pages, with their overlap and the expected cost of queries.
 
@@ -63,7 +64,7 @@ def map_(
             raise ValueError(f"--output must end in .html or .png, not {file_name(out)}")
         check_overwrite(out, force)
     try:
-        boxes = _map(paths, title, column, query, reading, bbox, vertices)
+        boxes = _build_map(paths, title, column, query, reading, bbox, vertices)
     except KeyError as error:
         raise click.BadParameter(escape_text(str(error.args[0]))) from None
     from pqext.core.io.sink import Sink
@@ -84,8 +85,8 @@ def map_(
     )
 
 
-def _map(
-    paths: list[Place], title: str, column: str | None, query: float, reading: Reading,
+def _build_map(
+    paths: list[Place], title: str, column: str | None, query: float, reading: ReaderOptions,
     queries: tuple[tuple[float, float, float, float], ...], vertices: int,
 ) -> BoxMap:  # fmt: skip
     from pqext.core.read.reader import ParquetFile

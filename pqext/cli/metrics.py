@@ -6,9 +6,9 @@ import click
 
 from pqext.cli.command import command, flag, option
 from pqext.cli.errors import usage_errors
-from pqext.cli.files import file_argument, single_file
+from pqext.cli.files import file_argument, find_single_file
 from pqext.cli.locations import Storage, storage_options
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 
 DEFAULT_MODE = "truncate(16)"
 
@@ -32,7 +32,7 @@ DEFAULT_MODE = "truncate(16)"
 @reading_options
 @storage_options
 def metrics(
-    file: str, format: str, exact: bool, mode: str, schema: str | None, reading: Reading, storage: Storage
+    file: str, format: str, exact: bool, mode: str, schema: str | None, reading: ReaderOptions, storage: Storage
 ) -> None:
     """Print the metrics of a data file as JSON, for an Iceberg manifest or the Delta log.
 
@@ -41,20 +41,20 @@ def metrics(
     with usage_errors():
         if format == "delta" and (mode != DEFAULT_MODE or schema is not None):
             raise ValueError("--mode and --schema require --format iceberg")
-        source = single_file(*storage.locate([file]))
+        source = find_single_file(*storage.locate([file]))
         if format == "delta":
-            click.echo(_delta(source, exact, reading))
+            click.echo(_delta_json(source, exact, reading))
         else:
-            click.echo(_iceberg(source, exact, reading, mode, schema))
+            click.echo(_iceberg_json(source, exact, reading, mode, schema))
 
 
-def _delta(source: object, exact: bool, reading: Reading) -> str:
+def _delta_json(source: object, exact: bool, reading: ReaderOptions) -> str:
     from pqext.table_metrics import delta
 
     return delta(source, exact, limits=reading.limits, decryption=reading.decryption).to_json()
 
 
-def _iceberg(source: object, exact: bool, reading: Reading, mode: str, schema: str | None) -> str:
+def _iceberg_json(source: object, exact: bool, reading: ReaderOptions, mode: str, schema: str | None) -> str:
     from pathlib import Path
 
     from pqext.table_metrics import iceberg

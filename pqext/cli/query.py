@@ -23,11 +23,11 @@ from pqext.cli.locations import (
     check_overwrite,
     display_name,
     force_option,
+    hide_temporary_path,
     open_output,
     storage_options,
-    without_path,
 )
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.cli.scan_options import (
     ScanOptions,
     formats_of,
@@ -246,7 +246,7 @@ TABLE_ROWS = 100
 def query(
     scan: ScanOptions, select: tuple[str, ...], order_by: str | None, limit: int | None, offset: int,
     format: str | None, output: str, force: bool, variants: str | None, geometry: str | None, explain: bool,
-    metrics: bool, as_json: bool, reading: Reading, storage: Storage,
+    metrics: bool, as_json: bool, reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Print or write the rows of files that match a condition: variants as JSON, geometries as WKT.
 
@@ -265,7 +265,7 @@ def query(
             )
         rows = order_rows(scan.scan(places, store or None, reading, select), order_by)
         if explain:
-            click.echo(without_path(rows.limit(limit, offset).explain("json" if as_json else "text")))
+            click.echo(hide_temporary_path(rows.limit(limit, offset).explain("json" if as_json else "text")))
             return
         if dest is not None:
             check_overwrite(dest, force)
@@ -273,11 +273,11 @@ def query(
         rows = rows.limit(TABLE_ROWS + 1 if is_table_page else limit, offset)
         is_text = chosen in ("table", "json", "csv")
         formats = formats_of(variants, geometry, is_text)
-        schema, batches = _start(rows, BATCH_ROWS if is_text else None)
+        schema, batches = _start_scan(rows, BATCH_ROWS if is_text else None)
     with progress(is_enabled=dest is not None or not sys.stdout.isatty()) as show:
         counted_batches = _report_rows(batches, show)
         if is_table_page:
-            _write_page(schema, list(counted_batches), formats)
+            _print_first_page(schema, list(counted_batches), formats)
         else:
             write_rows(chosen, schema, counted_batches, dest, formats)
     if dest is not None:
@@ -303,7 +303,7 @@ def query(
 @storage_options
 def head(
     scan: ScanOptions, select: tuple[str, ...], rows: int, format: str, variants: str | None, geometry: str | None,
-    as_json: bool, reading: Reading, storage: Storage,
+    as_json: bool, reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Show the first rows of files: variants as JSON, geometries as WKT.
 
@@ -311,7 +311,7 @@ def head(
     """
     with usage_errors():
         *places, store = storage.locate([*scan.sources, scan.skipping or ""])
-        schema, batches = _start(scan.scan(places, store or None, reading, select).limit(rows), BATCH_ROWS)
+        schema, batches = _start_scan(scan.scan(places, store or None, reading, select).limit(rows), BATCH_ROWS)
     write_rows("json" if as_json else format, schema, batches, None, formats_of(variants, geometry, True))
 
 
@@ -320,7 +320,7 @@ def head(
 @json_option
 @reading_options
 @storage_options
-def count(scan: ScanOptions, as_json: bool, reading: Reading, storage: Storage) -> None:
+def count(scan: ScanOptions, as_json: bool, reading: ReaderOptions, storage: Storage) -> None:
     """Count the rows of files, or the rows that match a condition.
 
     Without a condition only footers are read.
@@ -354,7 +354,7 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
     return FORMAT_BY_SUFFIX[suffix]
 
 
-def _start(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _start_scan(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches. The first batch is read here, so that errors in arguments are raised early."""
     schema = scan.schema
     batches = iter(scan) if batch_rows is None else scan.to_batches(batch_rows)
@@ -370,7 +370,7 @@ def _report_rows(batches: Iterator[pa.RecordBatch], show: Progress) -> Iterator[
         show(rows, None)
 
 
-def _write_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Formats) -> None:
+def _print_first_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Formats) -> None:
     """Print the first ``TABLE_ROWS`` rows as a table, and a note if there are more rows."""
     write_rows("table", schema, _first_rows(batches, TABLE_ROWS), None, formats)
     if sum(batch.num_rows for batch in batches) > TABLE_ROWS:

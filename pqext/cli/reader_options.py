@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pqext.cli.command import READING, Size, flag, option, options_as
+from pqext.cli.command import READING, Size, flag, option, option_group
 
 if TYPE_CHECKING:
     from pqext.core.base.limits import Limits
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderOptions:
     """Reader options of a command."""
 
     memory_bytes: int | None = None
@@ -56,9 +56,9 @@ class Reading:
         return None if self.decryption_keys is None else _decryption(self.decryption_keys)
 
 
-reading_options = options_as(
+reading_options = option_group(
     "reading",
-    Reading,
+    ReaderOptions,
     option(
         "--memory-bytes", type=Size(), metavar="SIZE", panel=READING,
         show_default="100 MiB, or 16 times the file's size if larger",
@@ -78,7 +78,7 @@ reading_options = options_as(
     ),
     option(
         "--legacy-timezone", metavar="ZONE", panel=READING,
-        help="Time zone in which Spark 2 wrote the files, which do not record it, for timestamps before 1900.",
+        help="Time zone in which Spark 2 wrote the files, for timestamps before 1900; the files do not record it.",
     ),
     flag(
         "--strict", panel=READING,

@@ -11,7 +11,7 @@ from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import REPORT_FORMATS, progress
 from pqext.cli.errors import usage_errors
 from pqext.cli.locations import InputFile, Storage, check_overwrite, force_option, storage_options
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 
 NOTHING_RECOVERED = 1
 CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
@@ -38,11 +38,12 @@ CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 @storage_options
 def recover(
     source: str, dest: str, schema: str | None, codec: str | None, drop_columns: bool, null_columns: bool,
-    row_group_rows: int | None, format: str, force: bool, reading: Reading, storage: Storage,
+    row_group_rows: int | None, format: str, force: bool, reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Recover rows from a file that lost its footer or pages, and report recovered and lost data.
 
-    FILE is not modified. OUT appears once it is complete. Without any footer, a schema identifies the pages.
+    FILE is not modified. OUT appears once it is complete. If FILE has no footer, --schema identifies the columns of
+    its pages.
 
     Example: pqext recover cut.parquet rest.parquet --schema sibling.parquet
     """

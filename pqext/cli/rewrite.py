@@ -14,9 +14,9 @@ import click
 from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import REPORT_FORMATS, progress
 from pqext.cli.errors import usage_errors
-from pqext.cli.files import file_argument, single_file
+from pqext.cli.files import file_argument, find_single_file
 from pqext.cli.locations import InputFile, Place, Storage, check_overwrite, display_name, force_option, storage_options
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _format = option("--format", type=click.Choice(REPORT_FORMATS), default="text", 
 @storage_options
 def reshred(
     source: str, dest: str, shredding: tuple[str, ...], coerce: Any, invalid_values: Any, on_corrupt: Any, force: bool,
-    format: str, reading: Reading, storage: Storage,
+    format: str, reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Rewrite a file with another VARIANT shredding. Validates all values and repairs inconsistencies.
 
@@ -108,7 +108,7 @@ def reshred(
 @reading_options
 @storage_options
 def unshred(
-    source: str, dest: str, invalid_values: Any, on_corrupt: Any, force: bool, format: str, reading: Reading,
+    source: str, dest: str, invalid_values: Any, on_corrupt: Any, force: bool, format: str, reading: ReaderOptions,
     storage: Storage,
 ) -> None:
     """Write VARIANT columns unshredded, for readers without shredding support.
@@ -141,7 +141,7 @@ def unshred(
 @reading_options
 @storage_options
 def repair(
-    source: str, dest: str, invalid_values: Any, force: bool, format: str, reading: Reading, storage: Storage
+    source: str, dest: str, invalid_values: Any, force: bool, format: str, reading: ReaderOptions, storage: Storage
 ) -> None:
     """Write the readable data of a corrupt file, with correct statistics, and report lost rows.
 
@@ -178,7 +178,8 @@ def repair(
 @reading_options
 @storage_options
 def rewrite_footer(
-    file: str, output: str | None, footer: Any, drop_extensions: bool, force: bool, reading: Reading, storage: Storage
+    file: str, output: str | None, footer: Any, drop_extensions: bool, force: bool, reading: ReaderOptions,
+    storage: Storage,
 ) -> None:
     """Rewrite the footer of a file, optionally in another format. Data pages are not modified.
 
@@ -191,7 +192,7 @@ def rewrite_footer(
 
     with usage_errors():
         source, *dest = storage.locate([file] if output is None else [file, output])
-        path = single_file(source)
+        path = find_single_file(source)
         if dest:
             check_overwrite(dest[0], force, source)
 
@@ -244,7 +245,7 @@ def parse_shredding(texts: Sequence[str]) -> Any:
         column, choice = (match["column"], match["schema"]) if match is not None else ("", text)
         choice = choice.strip()
         if column in choices:
-            raise ValueError(f"--shredding: column {escape_text(column)!r} has two schemas")
+            raise ValueError(f"--shredding: column {escape_text(column)!r} has two schemas; pass one of them")
         if choice.lower() == "none":
             choices[column] = None
             continue

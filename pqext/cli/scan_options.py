@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pqext.cli.command import argument, flag, option, options_as
+from pqext.cli.command import argument, flag, option, option_group
 from pqext.cli.locations import InputFile, Place
-from pqext.cli.reader_options import Reading
+from pqext.cli.reader_options import ReaderOptions
 
 if TYPE_CHECKING:
     from pqext.dataset.notations.column_text import Names
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pqext.dataset.scan import Scan
 
 
-def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
+def parse_order_by(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
     """Parse ``a desc nulls first, b * 2`` into lists of columns, descending flags and nulls-first flags.
 
-    >>> ordering("mag desc, id")
+    >>> parse_order_by("mag desc, id")
     (['mag', 'id'], [True, False], [False, False])
     """
     from pqext.core.options.layout import sort_keys
@@ -54,8 +54,13 @@ class ScanOptions:
     ignore_table_format: bool
     timezone: str
 
-    def scan(self, locations: list[Place], store: Place | None, reading: Reading, select: Sequence[str] = ()) -> Scan:
-        """Return a scan of ``locations`` with the limits for untrusted files; ``store`` is a data-skipping store."""
+    def scan(
+        self, locations: list[Place], store: Place | None, reading: ReaderOptions, select: Sequence[str] = ()
+    ) -> Scan:
+        """Return a scan of ``locations`` with these options, the columns ``select`` and the limits for untrusted files.
+
+        ``store`` is a data-skipping store.
+        """
         from pqext.dataset.notations.dnf import from_text
         from pqext.dataset.reading import scan
 
@@ -67,11 +72,11 @@ class ScanOptions:
             skipping = open_store(store, limits=reading.limits)
         rows = scan(
             locations, schema="union" if self.union else None, limits=reading.limits, on_invalid=self.on_invalid,
-            partition_types=_types_of(self.partition_types), skipping=skipping, timezone=self.timezone,
+            partition_types=_parse_types(self.partition_types), skipping=skipping, timezone=self.timezone,
             options=reading.options, ignore_table_format=self.ignore_table_format,
         )
         rows = rows.filter(*conditions) if conditions else rows  # names refer to the files, as in SQL
-        return rows.select([column for text in select for column in _select(text, rows)]) if select else rows
+        return rows.select([column for text in select for column in _parse_selection(text, rows)]) if select else rows
 
 
 sources_argument = argument(
@@ -82,7 +87,7 @@ ignore_table_format_option = flag(
     "--ignore-table-format",
     help="Read all files in the folder of a Delta, Iceberg or Hudi table, including files removed from the table.",
 )
-scan_options = options_as(
+scan_options = option_group(
     "scan",
     ScanOptions,
     sources_argument,
@@ -138,11 +143,11 @@ def order_rows(scan: Scan, order_by: str | None) -> Scan:
         return scan
     from pqext.dataset.notations.column_text import dotted_names
 
-    columns, descending, nulls_first = ordering(order_by, lambda: dotted_names(scan.schema))
+    columns, descending, nulls_first = parse_order_by(order_by, lambda: dotted_names(scan.schema))
     return scan.order_by(*columns, descending=descending, nulls_first=nulls_first)
 
 
-def _types_of(text: str | None) -> dict[str, str] | None:
+def _parse_types(text: str | None) -> dict[str, str] | None:
     """Parse ``name=type`` pairs. Commas within parentheses are part of a type, as in ``DECIMAL(9,2)``."""
     if text is None:
         return None
@@ -162,7 +167,7 @@ def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> For
     return Formats(variant_format, geometry_format)
 
 
-def _select(text: str, scan: Scan) -> list[Any]:
-    from pqext.dataset.notations.column_text import dotted_names, selection
+def _parse_selection(text: str, scan: Scan) -> list[Any]:
+    from pqext.dataset.notations.column_text import dotted_names, parse_selection
 
-    return selection(text, lambda: scan.schema.names, lambda: dotted_names(scan.schema))
+    return parse_selection(text, lambda: scan.schema.names, lambda: dotted_names(scan.schema))

@@ -12,8 +12,8 @@ from pqext.cli.command import command, option
 from pqext.cli.console import print_rich
 from pqext.cli.errors import usage_errors
 from pqext.cli.files import expand_files
-from pqext.cli.locations import Place, Storage, storage_options, without_path
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.locations import Place, Storage, hide_temporary_path, storage_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.cli.scan_options import json_option, sources_argument
 from pqext.core.base.text import escape_text, shorten
 
@@ -39,7 +39,7 @@ _MAX_TYPE = 2_000
 @json_option
 @reading_options
 @storage_options
-def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reading, storage: Storage) -> None:
+def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: ReaderOptions, storage: Storage) -> None:
     """Show the columns of files with their logical types, and the shredding of VARIANT columns as DDL.
 
     The first of several files determines the columns; folders named key=value add partition columns. --shredding
@@ -61,11 +61,11 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Readin
         elif format == "tree":
             _print_tree(opened, ", ".join(sources), len(files), partitions)
         elif format == "arrow":
-            for line in _arrow(opened, partitions).to_string(show_field_metadata=False).splitlines():
+            for line in _arrow_schema(opened, partitions).to_string(show_field_metadata=False).splitlines():
                 click.echo(escape_text(line))
         else:
             exact = format == "exact"
-            fields = _arrow(opened, partitions)
+            fields = _arrow_schema(opened, partitions)
             types = [f"{_quote(field.name)} {ddl_type(field, exact)}{_not_null(field)}" for field in fields]
             click.echo(escape_text(",\n".join(types)).replace("\\n", "\n"))
 
@@ -79,7 +79,7 @@ def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partit
     return partitions_of(locations, files)
 
 
-def _arrow(file: ParquetFile, partitions: Partitions | None) -> pa.Schema:
+def _arrow_schema(file: ParquetFile, partitions: Partitions | None) -> pa.Schema:
     return file.arrow_schema if partitions is None else partitions.complete_schema(file.arrow_schema)
 
 
@@ -115,7 +115,7 @@ def _shredding(node: SchemaNode) -> ShreddingSchema | None:
         return None
 
 
-def _type(node: SchemaNode) -> str:
+def _type_name(node: SchemaNode) -> str:
     """Return the logical type of a node, its physical type if it has none, or "group"."""
     from pqext.inspection.values import logical_type
 
@@ -141,7 +141,8 @@ def _describe_partition(field: pa.Field) -> dict[str, Any]:
 def _describe(node: SchemaNode) -> dict[str, Any]:
     from pqext.variant.shredding.schema import Untyped
 
-    description: dict[str, Any] = {"name": node.name, "type": _type(node), "repetition": node.repetition.name.lower()}
+    repetition = node.repetition.name.lower()
+    description: dict[str, Any] = {"name": node.name, "type": _type_name(node), "repetition": repetition}
     if node.physical_type is not None:
         description["physical_type"] = node.physical_type.name
     if node.logical_name == "VARIANT":
@@ -156,7 +157,7 @@ def _print_tree(file: ParquetFile, sources: str, files: int, partitions: Partiti
     from rich.text import Text
     from rich.tree import Tree
 
-    heading = Text(escape_text(without_path(str(file.path)) if files == 1 else sources), style="bold")
+    heading = Text(escape_text(hide_temporary_path(str(file.path)) if files == 1 else sources), style="bold")
     if files > 1:
         heading.append(f": {files:,} files, the first is {escape_text(str(file.path))}", style="not bold dim")
     tree = Tree(heading, guide_style="dim")
@@ -192,7 +193,7 @@ def _add_node(tree: Tree, node: SchemaNode, max_fields: int) -> int:
     if not max_fields:
         return 0
     text = Text(escape_text(node.name), style="bold")
-    text.append(f" {shorten(escape_text(_type(node)), _MAX_TYPE)}", style="not bold cyan")
+    text.append(f" {shorten(escape_text(_type_name(node)), _MAX_TYPE)}", style="not bold cyan")
     text.append(f" {node.repetition.name.lower()}", style="not bold dim")
     branch = tree.add(text)
     max_fields -= 1

@@ -10,9 +10,9 @@ import click
 
 from pqext.cli.command import EXIT_CODES, Command, argument, flag, option
 from pqext.cli.console import progress
-from pqext.cli.errors import as_options, usage_errors
+from pqext.cli.errors import replace_arguments, usage_errors
 from pqext.cli.locations import Storage, storage_options
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.cli.scan_options import json_option
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.base.text import escape_text
@@ -67,7 +67,7 @@ def skipping() -> None:
 @storage_options
 def build(
     sources: tuple[str, ...], index: tuple[str, ...], store: str | None, force: bool, footers_only: bool,
-    keys: str | None, footer_key: str | None, column_key: tuple[str, ...], threads: int, reading: Reading,
+    keys: str | None, footer_key: str | None, column_key: tuple[str, ...], threads: int, reading: ReaderOptions,
     storage: Storage,
 ) -> None:
     """Build a data-skipping store that records the contents of each file of a table.
@@ -77,7 +77,7 @@ def build(
     Example: pqext skipping build logs --index minmax:time --index bloomfilter:user
     """
     with usage_errors():
-        table = _table(sources, store, storage, keys, reading, footer_key, column_key)
+        table = _open_table(sources, store, storage, keys, reading, footer_key, column_key)
         builder = table.index_builder()
         for text in index:
             for definition in _parse_indexes(text, table.path):
@@ -98,8 +98,8 @@ def build(
 @reading_options
 @storage_options
 def refresh(
-    sources: tuple[str, ...], store: str | None, footers_only: bool, keys: str | None, threads: int, reading: Reading,
-    storage: Storage,
+    sources: tuple[str, ...], store: str | None, footers_only: bool, keys: str | None, threads: int,
+    reading: ReaderOptions, storage: Storage,
 ) -> None:
     """Index the files of a table that are new or have changed since its store was built.
 
@@ -108,7 +108,7 @@ def refresh(
     Example: pqext skipping refresh logs
     """
     with usage_errors():
-        table = _table(sources, store, storage, keys, reading)
+        table = _open_table(sources, store, storage, keys, reading)
     with progress("files") as show:
         summary = table.refresh_index(data=not footers_only, threads=threads, progress=show)
     _report(f"{table.location}: {summary}", summary.failed)
@@ -201,21 +201,23 @@ def compact(store: str, sources: tuple[str, ...], keys: str | None, storage: Sto
 @_keys
 @reading_options
 @storage_options
-def check(sources: tuple[str, ...], store: str | None, keys: str | None, reading: Reading, storage: Storage) -> None:
+def check(
+    sources: tuple[str, ...], store: str | None, keys: str | None, reading: ReaderOptions, storage: Storage
+) -> None:
     """Check that a store covers the current version of every file of a table; if not, the exit status is 1.
 
     Example: pqext skipping check logs
     """
     with usage_errors():
-        table = _table(sources, store, storage, keys, reading)
+        table = _open_table(sources, store, storage, keys, reading)
     description = table.describe_index()
     click.echo(str(description))
     if description.reason is not None or description.unknown:
         raise click.exceptions.Exit(1)
 
 
-def _table(
-    sources: Sequence[str], store: str | None, storage: Storage, keys: str | None, reading: Reading,
+def _open_table(
+    sources: Sequence[str], store: str | None, storage: Storage, keys: str | None, reading: ReaderOptions,
     footer_key: str | None = None, column_keys: Sequence[str] = (),
 ) -> DataSkipping:
     from pqext.skipping import DataSkipping, StoreKeys
@@ -277,6 +279,6 @@ def _parse_index(text: str) -> Index:
 
 
 def _report(text: str, failures: Sequence[tuple[str, str]]) -> None:
-    click.echo(escape_text(as_options(text)), err=True)
+    click.echo(escape_text(replace_arguments(text)), err=True)
     for path, reason in failures[1:5]:
-        click.echo(escape_text(as_options(f"{path}: {reason}")), err=True)
+        click.echo(escape_text(replace_arguments(f"{path}: {reason}")), err=True)

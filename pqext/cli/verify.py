@@ -11,10 +11,10 @@ import click
 
 from pqext.cli.command import command, option
 from pqext.cli.console import REPORT_FORMATS, progress, show
-from pqext.cli.errors import as_options, describe, usage_errors
+from pqext.cli.errors import describe, replace_arguments, usage_errors
 from pqext.cli.files import expand_files, files_argument, split_names
-from pqext.cli.locations import Place, Storage, display_path, storage_options, without_path
-from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.locations import Place, Storage, display_path, hide_temporary_path, storage_options
+from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.core.base.text import escape_text, with_noun
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ _EXIT_CODES = (
 @reading_options
 @storage_options
 def verify(
-    files: tuple[str, ...], format: str, columns: str | None, checks: str | None, limit: int, reading: Reading,
+    files: tuple[str, ...], format: str, columns: str | None, checks: str | None, limit: int, reading: ReaderOptions,
     storage: Storage,
 ) -> None:
     """Read files completely and report faults: corruption, wrong statistics, invalid or inconsistent variants.
 
-    With several files, each is reported on one line, followed by the reports of files with faults.
+    With several files, each is summarised on one line, followed by its report if it has faults.
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
@@ -75,7 +75,7 @@ def verify(
 
 def _use_option_names(report: Report) -> Report:
     """Return a report in which options replace Python arguments, and "standard input" its temporary path."""
-    unchecked = tuple(replace(item, reason=as_options(item.reason)) for item in report.unchecked)
+    unchecked = tuple(replace(item, reason=replace_arguments(item.reason)) for item in report.unchecked)
     return replace(report, unchecked=unchecked, path=display_path(report.path))
 
 
@@ -110,10 +110,10 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
         report = _attempt(path, check)
         statuses.append(UNCHECKED if isinstance(report, str) else _status(report))
         if format == "json":
-            name = without_path(str(path))
+            name = hide_temporary_path(str(path))
             results.append(_describe_unreadable(name, report) if isinstance(report, str) else report.to_dict())
         else:
-            click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(report)}")
+            click.echo(f"{escape_text(hide_temporary_path(str(path)))}: {_verdict(report)}")
             if not isinstance(report, str) and not report.ok:
                 show(report, format)
     if format == "json":

@@ -24,7 +24,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.statistics import is_cuttable
 from pqext.dataset.evaluation.comparison import as_arrow, extreme
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
-from pqext.dataset.execution.stages import matching
+from pqext.dataset.execution.stages import iter_matching_batches
 from pqext.dataset.expressions import Column, Value, bases, col, operand_column
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.planning.certainty import can_be_certain, certain_rows
@@ -45,8 +45,8 @@ _ROWS = 1 << 18
 class Aggregates:
     """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated.
 
-    Names refer to the same columns as in :meth:`pqext.Scan.filter`: the name of a computed column of the result, such
-    as a transformed geometry, to its values, and other names to columns of the files, even if they are not selected.
+    Names refer to the same columns as in :meth:`pqext.Scan.filter`: to computed columns of the result, such as a
+    transformed geometry, and otherwise to columns of the files, even if they are not selected.
     """
 
     _planner: ScanPlanner
@@ -148,13 +148,16 @@ def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | Comput
     value = planner.resolve(named)
     if value is named and isinstance(column, str):
         return column
-    return planner.exact.resolve(value) if isinstance(value, Column) else ComputedColumn(str(column), value)
+    return planner.name_resolver.resolve(value) if isinstance(value, Column) else ComputedColumn(str(column), value)
 
 
 def _inputs(planner: ScanPlanner, column: ComputedColumn) -> tuple[tuple[str | ComputedColumn, ...], Value | None]:
-    """Return the columns to read for a computed column, and its value in batches of them; None if it is read itself."""
+    """Return the columns to read for a computed column, and the value that computes it from their batches.
+
+    The value is None if the computed column itself is read, because it does not use partition columns.
+    """
     partitions = planner.request.partitions.schema.names
-    field = planner.exact.resolve_partitions(column.field)
+    field = planner.name_resolver.resolve_partitions(column.field)
     if all(operand_column(base).path[0] not in partitions for base in bases(field)):
         return (column,), None
     names, columns_of_files, value = input_columns(field, partitions, "_pqext_input_")
@@ -182,22 +185,23 @@ def _partial_results(
     request = replace(planner.request, result=(top,))
     planner = ScanPlanner(request)
     executor = executor_of(planner)
-    asked_for = column if isinstance(column, Column) else None
+    exact_column = column if isinstance(column, Column) else None
     if request.limit is not None or request.offset:
         with closing(executor.batches(_ROWS)) as batches:
-            yield from (from_values(_column_values(batch, asked_for, top)) for batch, _ in batches)
+            yield from (from_values(_column_values(batch, exact_column, top)) for batch, _ in batches)
         return
     for row, file, file_request in executor.files():
         node = None
         if file_request.is_exact and top not in request.partitions.schema.names:
-            node = _stored_node(file, file_request, top, asked_for)
+            node = _stored_node(file, file_request, top, exact_column)
         is_known = node is not None and node.is_leaf and not node.max_repetition_level and can_be_certain(file)
         if node is None or not is_known or file_request.computed:
             with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
-                yield from (from_values(_column_values(batch, asked_for, top)) for batch in batches)
+                yield from (from_values(_column_values(batch, exact_column, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        for plan in executor.run.plans(planner.file_planner(file_request, file).row_groups(pages=True, ranges=False)):
+        plans = planner.file_planner(file_request, file).row_groups(pages=True, ranges=False)
+        for plan in executor.run.count_plans(plans):
             if plan.prune_reason is not None:
                 continue
             group = file.row_groups[plan.index]
@@ -212,7 +216,7 @@ def _partial_results(
                 yield from (from_values(batch.column(0)) for batch in rows)
             else:
                 rest.append(plan)
-        with closing(matching(file, rest, (), _ROWS)) as parts:
+        with closing(iter_matching_batches(file, rest, (), _ROWS)) as parts:
             for batch, _ in parts:
                 yield from_values(value_of(Column(node.path), batch))
 
@@ -260,7 +264,7 @@ def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
 
 
 def _is_encoded_text(chunk: ColumnChunk) -> bool:
-    """Return whether a chunk of a top-level column of strings or binary has a dictionary."""
+    """Return whether a chunk contains dictionary-encoded strings or binary of a top-level column."""
     is_text = chunk.node.physical_type == Type.BYTE_ARRAY and len(chunk.node.path) == 1
     return is_text and not DICTIONARY_ENCODINGS.isdisjoint(chunk.metadata.encodings)
 

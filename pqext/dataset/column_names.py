@@ -17,7 +17,7 @@ from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import field_error
 from pqext.dataset.expressions.type_inference import UNTYPED
-from pqext.dataset.expressions.visitors import dotted_columns, exact, replace_columns
+from pqext.dataset.expressions.visitors import dotted_columns, replace_columns, resolve_dotted_names
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.table.union import empty_file
@@ -29,7 +29,7 @@ _NOT_A_NAME = re.compile(r"[^\w.]")
 
 
 @dataclass
-class ExactNames:
+class NameResolver:
     """Resolver of dotted names to partition columns and file columns.
 
     ``rule`` defines how the schemas of the files are unified.
@@ -47,13 +47,13 @@ class ExactNames:
         """Return a condition or a value with its dotted names resolved to columns."""
         known = self._known.get(id(node))
         if known is None:
-            made = exact(node, self.names) if dotted_columns(node) else node
+            made = resolve_dotted_names(node, self.names) if dotted_columns(node) else node
             known = self._known[id(node)] = node, made
         return cast(T, known[1])
 
     def resolve_partitions(self, node: T) -> T:
         """Resolve as :meth:`resolve`, but open a file only if a dotted name may refer to a partition column."""
-        made = exact(node, self.folders)
+        made = resolve_dotted_names(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.resolve(node) if is_unclear else made
 
@@ -97,13 +97,14 @@ class ExactNames:
 
     def find(self, column: Column) -> list[SchemaNode]:
         """Return the nodes of a column in the schemas that have it."""
-        path = column.exact(self.names).path
+        path = column.resolve_name(self.names).path
         return [node for schema in self.schemas if (node := schema.find(path)) is not None]
 
     def is_within(self, inner: str, outer: str | Sequence[str]) -> bool:
-        """Return whether a dotted path is a field of the struct ``outer``, a name, a dotted path or a path.
+        """Return whether ``inner``, a dotted path, is a field at any depth of the struct ``outer``.
 
-        A path that no file has is compared as text, because its error is raised when the scan runs.
+        ``outer`` is a dotted path or a sequence of names. A path that no file has is compared as text, because its
+        error is raised when the scan runs.
         """
         if not inner.startswith(f"{outer if isinstance(outer, str) else '.'.join(outer)}."):
             return False
@@ -131,7 +132,7 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
     """
     if not any(isinstance(column, str) and _NOT_A_NAME.search(column) for column in columns):
         return columns
-    from pqext.dataset.notations.column_text import dotted_names, selection
+    from pqext.dataset.notations.column_text import dotted_names, parse_selection
 
     known = schema()
     fields = dotted_names(known)
@@ -143,7 +144,7 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
             results.append(column)
             continue
         try:
-            results += selection(column, lambda: known.names, lambda: fields)
+            results += parse_selection(column, lambda: known.names, lambda: fields)
         except ValueError:
             if top not in known.names and closest_name(column, sorted(fields)) is None:
                 raise
@@ -152,12 +153,12 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
 
 
 def restrict_columns(
-    previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value], names: ExactNames
+    previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value], names: NameResolver
 ) -> Result:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
-    A name selects all parts of its column that remain, and a path selects the field within a column. ``resolve``
-    resolves the names in values of the selection, and ``names`` resolves stored columns.
+    A name selects those fields of its column that are in the previous result; a dotted path selects a single field.
+    ``resolve`` resolves the names in values of the selection, and ``names`` resolves stored columns.
 
     Raises:
         ValueError: If an earlier selection excluded a name, or fields of a struct that a value needs.
@@ -189,8 +190,8 @@ def restrict_columns(
     return tuple(dict.fromkeys(results))
 
 
-def _check_fields(column: Column, stored: Sequence[str], names: ExactNames) -> None:
-    """Raise ``ValueError`` if only fields of a struct are among the selected names ``stored``."""
+def _check_fields(column: Column, stored: Sequence[str], names: NameResolver) -> None:
+    """Raise ``ValueError`` if ``column`` is a struct of which only fields are among the selected names ``stored``."""
     path = ".".join(column.path)
     if path in stored or not any(name.startswith(f"{path}.") for name in stored):
         return
@@ -201,7 +202,7 @@ def _check_fields(column: Column, stored: Sequence[str], names: ExactNames) -> N
 
 
 def substitute_computed(
-    expression: T, computed_columns: Sequence[ComputedColumn], result_names: Container[str], names: ExactNames
+    expression: T, computed_columns: Sequence[ComputedColumn], result_names: Container[str], names: NameResolver
 ) -> T:
     """Replace references to ``computed_columns`` in a condition or value with the values of these columns.
 
@@ -217,7 +218,7 @@ def substitute_computed(
         name = ".".join(column.path[: column.dotted])
         if column.dotted > 1 and name in result_names:
             return column
-        exact_column = column.exact(known)
+        exact_column = column.resolve_name(known)
         value, fields = known.get(exact_column.path[0]), exact_column.path[1:]
         if value is None:
             return exact_column

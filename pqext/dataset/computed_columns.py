@@ -109,14 +109,14 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
             if rows > 1:
                 rest += [(start + rows // 2, rows - rows // 2), (start, rows // 2)]
                 continue
-            faults.append((start, without_row(error)))
+            faults.append((start, strip_row_number(error)))
             parts.append(null_rows(1, parts[0].type if parts else pa.binary()))
     kind: Any = next((made.type for made in parts if made.null_count < len(made)), parts[0].type)
     return pa.concat_arrays([made if made.type == kind else null_rows(len(made), kind) for made in parts]), faults
 
 
 def null_rows(rows: int, type: pa.DataType) -> pa.Array:
-    """Return null rows; a VARIANT has empty children, because they are not nullable."""
+    """Return an array of nulls. A null VARIANT has empty strings as children, because these are not nullable."""
     import pyarrow as pa
 
     if not pa.types.is_struct(type):
@@ -125,6 +125,6 @@ def null_rows(rows: int, type: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array([True] * rows, pa.bool_()))
 
 
-def without_row(error: ParquetError) -> str:
+def strip_row_number(error: ParquetError) -> str:
     """Return an error's message without its row number, which is relative to the batch."""
     return re.sub(r"^row \d+: ", "", error.message)

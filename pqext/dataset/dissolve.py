@@ -1,4 +1,4 @@
-"""Unions and envelopes of the geometries of groups of rows."""
+"""Combine the geometries of each group of rows into their union or envelope."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def dissolve(
 
 
 def _check_function(column: str, function: Any) -> None:
-    """Raise ``TypeError`` or ``ValueError`` with all functions if ``function`` is not an aggregation of a column."""
+    """Raise ``ValueError`` if ``function`` is not an aggregation of a column, ``TypeError`` if it is not text.
+
+    The message lists all aggregations.
+    """
     prefix, without_column = "hash_", ("count_all", "pivot_wider")
     names = [name.removeprefix(prefix) for name in pa.compute.list_functions() if name.startswith(prefix)]
     known = sorted({*names} - {*without_column})
@@ -155,14 +158,14 @@ class _Groups:
 
 
 class _Unions(_Groups):
-    """Unions of the geometries of groups. Each batch adds one union to its groups; these are united when many."""
+    """Union of each group's geometries. A batch adds a union to each group; ``_PENDING`` unions are merged into one."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: dict[int, list[Any]] = {}
 
     def add(self, numbers: NDArray[np.int64], shapes: NDArray[np.object_]) -> None:
-        """Add geometries to the groups ``numbers``. Null is ignored."""
+        """Add each geometry to the group with its number in ``numbers``. Nulls are ignored."""
         present = np.flatnonzero(np.array([shape is not None for shape in shapes], np.bool_))
         order = present[np.argsort(numbers[present], kind="stable")]
         groups, starts = np.unique(numbers[order], return_index=True)
@@ -185,7 +188,7 @@ class _Envelopes(_Groups):
         self._sides = np.empty((0, 4))
 
     def add(self, numbers: NDArray[np.int64], shapes: NDArray[np.object_]) -> None:
-        """Add geometries to the groups ``numbers``. Null and empty geometries are ignored."""
+        """Add each geometry to the group with its number in ``numbers``. Null and empty geometries are ignored."""
         import shapely
 
         more = len(self) - len(self._sides)

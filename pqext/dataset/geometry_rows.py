@@ -39,11 +39,11 @@ class GeometryRows:
     """Whether the geometries have the edges of the column, so that a scan can filter them."""
 
     @classmethod
-    def from_input(cls, rows: Any, name: str | None, of: str, remedy: str) -> GeometryRows:
+    def from_input(cls, rows: Any, name: str | None, subject: str, remedy: str) -> GeometryRows:
         """Create rows from a table, a scan, a path or what :func:`pqext.write_table` accepts.
 
-        ``name`` is the geometry column, None for the only one. ``of`` describes the rows in errors, and ``remedy`` is
-        how the caller names the column.
+        ``name`` is the geometry column, None for the only one. ``subject`` describes the rows in
+        errors, and ``remedy`` is the argument that selects the column.
 
         Raises:
             ValueError: If the column does not exist, is ambiguous, or is not the only geometry column.
@@ -54,14 +54,14 @@ class GeometryRows:
         if name is None:
             if len(types) != 1:
                 problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-                raise ValueError(f"{of} has {problem}: select a column with {remedy}")
+                raise ValueError(f"{subject} has {problem}: select a column with {remedy}")
             name = next(iter(types))
         if name not in names:
-            raise ValueError(f"{of} has no column {name!r}{did_you_mean(name, names)}")
+            raise ValueError(f"{subject} has no column {name!r}{did_you_mean(name, names)}")
         if names.count(name) > 1:
-            raise ValueError(f"{of} has several columns with the name {name!r}: rename them")
+            raise ValueError(f"{subject} has several columns with the name {name!r}: rename them")
         if not holds_bytes(data.schema.field(name).type):
-            raise TypeError(f"column {name!r} of {of} is {data.schema.field(name).type}, not WKB")
+            raise TypeError(f"column {name!r} of {subject} is {data.schema.field(name).type}, not WKB")
         return cls(data, name, types.get(name))
 
     @property
@@ -100,7 +100,7 @@ class GeometryRows:
         return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
 
     def exceeds(self, size: int) -> bool:
-        """Return whether boxes can select rows of a scan that has more than ``size`` stored bytes to read."""
+        """Return whether the rows are a scan of more than ``size`` bytes that :meth:`clip` can restrict."""
         if not isinstance(self.rows, Scan) or self.rows._is_limited or not self.has_stored_edges:
             return False
         if self.type is None or not self.type.planar:

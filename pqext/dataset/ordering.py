@@ -39,8 +39,8 @@ from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.planning.conjuncts import conjuncts_of
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.planning.projection import ComputedColumn, input_columns, leaf_of
-from pqext.dataset.pruning.binding import bind, find, type_in
-from pqext.dataset.pruning.bounds import UNKNOWN, interval
+from pqext.dataset.pruning.binding import bind, find, operand_type
+from pqext.dataset.pruning.bounds import UNKNOWN, operand_bounds
 from pqext.dataset.pruning.implied_predicates import distance_arguments
 from pqext.dataset.pruning.search_radius import distance_to_group, search_radii
 from pqext.dataset.scan_executor import ScanExecutor
@@ -85,7 +85,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
     limit = None if request.limit is None else request.offset + request.limit
     if limit == 0:
         return
-    keys = [replace(key, value=planner.exact.resolve(key.value)) for key in request.order]
+    keys = [replace(key, value=planner.name_resolver.resolve(key.value)) for key in request.order]
     unordered, values = _add_keys(request, keys)
     counts_rows = any(operand_column(base).path[0] == request.partitions.rows for base in bases(keys[0].value))
     read = _iter_in_file_order if limit is None or counts_rows else _iter_by_bounds
@@ -196,12 +196,12 @@ def _iter_in_file_order(
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
     """Yield all rows in batches, each with the position of its file and the total size of the files opened."""
     opened = 0
-    for row, file, file_request in executor.files():
+    for file_position, file, file_request in executor.files():
         _check_type(key, executor.request, file)
         opened += file.source.size
-        with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
+        with closing(executor.file_batches(file_position, file, file_request, _ROWS)) as batches:
             for batch in batches:
-                yield batch, row * _FILE, opened
+                yield batch, file_position * _FILE, opened
 
 
 def _iter_by_bounds(
@@ -213,54 +213,57 @@ def _iter_by_bounds(
     """
     planner, run = executor.planner, executor.run
     opened = 0
-    for row in _files_by_bounds(executor, key):
-        condition = top.admits(row * _FILE)
-        if condition is False or _condition(planner, row, condition).prune_reason is not None:
+    for file_position in _files_by_bounds(executor, key):
+        condition = top.admits(file_position * _FILE)
+        if condition is False or _remaining_filter(planner, file_position, condition).prune_reason is not None:
             continue
-        for _, file in planner.open_files(run, [row]):
+        for _, file in planner.open_files(run, [file_position]):
             _check_type(key, executor.request, file)
             opened += file.source.size
             file.check_rows()
             requests: dict[int, tuple[FileRequest, FilePlanner, Expression | bool]] = {}
             for index in _best_first(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
-                position = row * _FILE + index
+                position = file_position * _FILE + index
                 admitted = top.admits(position)
                 if admitted is False:
                     continue
                 if id(admitted) not in requests:
                     with ErrorLocation(file), run.planning():
-                        file_request = _request_file(planner, row, file, admitted)
+                        file_request = _request_file(planner, file_position, file, admitted)
                         requests[id(admitted)] = file_request, planner.file_planner(file_request, file), admitted
                 file_request, of_file, _ = requests[id(admitted)]
                 if file_request.prune_reason is not None:
                     continue
                 plans = of_file.row_groups(True, False, row_groups=[index])
-                batches = executor.file_batches(row, file, file_request, _ROWS, plans=plans)
+                batches = executor.file_batches(file_position, file, file_request, _ROWS, plans=plans)
                 with ErrorLocation(file), closing(batches):
                     for batch in batches:
                         yield batch, position, opened
                 top.merge_pending()
 
 
-def _request_file(planner: ScanPlanner, row: int, file: ParquetFile, row_condition: Expression | bool) -> FileRequest:
+def _request_file(
+    planner: ScanPlanner, file_position: int, file: ParquetFile, row_condition: Expression | bool
+) -> FileRequest:
     """Return the request for a file with the additional condition ``row_condition``.
 
     The condition is omitted if the file's columns do not support it.
     """
     try:
-        file_request = planner.request_file(row, file, _condition(planner, row, row_condition).filter)
+        filter = _remaining_filter(planner, file_position, row_condition).filter
+        file_request = planner.request_file(file_position, file, filter)
         if file_request.filter is not None:
             bind(file_request.filter, file.schema)
     except TypeError:  # the values have an order, but cannot be compared with literals
-        file_request = planner.request_file(row, file)
+        file_request = planner.request_file(file_position, file)
     return file_request
 
 
-def _condition(planner: ScanPlanner, row: int, row_condition: Expression | bool) -> RemainingFilter:
+def _remaining_filter(planner: ScanPlanner, file_position: int, row_condition: Expression | bool) -> RemainingFilter:
     """Evaluate ``row_condition`` on the partition values of a file, and return the remaining filter."""
     if isinstance(row_condition, bool) or not planner.request.partitions:
         return RemainingFilter(None if isinstance(row_condition, bool) else row_condition)
-    return planner.request.partitions.evaluate(row_condition, planner.partition_values.slice(row, 1))[0]
+    return planner.request.partitions.evaluate(row_condition, planner.partition_values.slice(file_position, 1))[0]
 
 
 def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
@@ -275,11 +278,11 @@ def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
     results: list[tuple[int, Any, bool]] = []
     if isinstance(key.value, Column) and key.value.path[0] in planner.request.partitions.schema.names:
         values = planner.partition_values.column(key.value.path[0]).to_pylist()
-        return _best_first(key, [(row, values[row], values[row] is None) for row in rows])
-    for row, file, _ in executor.files():
+        return _best_first(key, [(number, values[number], values[number] is None) for number in rows])
+    for file_position, file, _ in executor.files():
         groups = [(number, *_best_bound(key, group)) for number, group in enumerate(file.row_groups)]
         best = _best_first(key, groups)[:1]
-        results += [(row, groups[number][1], groups[number][2]) for number in best]
+        results += [(file_position, groups[number][1], groups[number][2]) for number in best]
     return _best_first(key, results)
 
 
@@ -296,7 +299,7 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
         return group.chunk(node).bounds()
 
     try:
-        bounds = interval(key.value, lambda base: type_in(base, group.schema), bounds_of)
+        bounds = operand_bounds(key.value, lambda base: operand_type(base, group.schema), bounds_of)
         nulls = bounds_of(key.value).null_count if isinstance(key.value, Column) else None
     except (TypeError, ValueError):  # the file lacks the column, or its values are in folder names
         return None, False
@@ -322,4 +325,4 @@ def _check_type(key: OrderKey, request: ScanRequest, file: ParquetFile) -> None:
     """Raise ``TypeError`` if the values of a file's column have no order."""
     names = request.partitions.schema.names
     if request.rule is None and not any(operand_column(base).path[0] in names for base in bases(key.value)):
-        check_order(key.value, type_in(key.value, file.schema))
+        check_order(key.value, operand_type(key.value, file.schema))

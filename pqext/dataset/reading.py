@@ -228,7 +228,7 @@ def read_geopandas(
         geometry = active_geometry(query.schema)
     if geometry not in types:
         if not types:
-            raise ValueError("the file has no geometry column")
+            raise ValueError("the file has no geometry column; read it with read_table")
         raise ValueError(f"no geometry column {geometry!r}; the geometry columns are {', '.join(map(repr, types))}")
     if columns is None:
         columns = [name for name in query.schema.names if name not in coverings or name in types]

@@ -169,7 +169,7 @@ class Results:
 
         Raises:
             LimitError: If the table takes more than ``limits`` allow.
-            ValueError: For a format that Arrow does not hold.
+            ValueError: For a format that Arrow cannot represent.
 
         Example:
             >>> import pqext, pyarrow

@@ -18,7 +18,14 @@ from pqext.dataset.execution.metrics import Metrics, Run
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipping, summary
+from pqext.dataset.planning.explanation import (
+    SHOWN,
+    count,
+    format_explanation,
+    format_skipping,
+    format_summary,
+    to_data,
+)
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.presentation.columns import Formats
@@ -80,7 +87,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
-                (``col("event").variant("$.n", "int64")``, or a pair of a name and that), or one list of them; or a
+                (``col("event").variant("$.n", "int64")``, or a pair of a name and a value), or one list of them; or a
                 mapping of names of the result to columns and values. Text that is not the name of a column is parsed
                 as by ``--select`` of the command line, which reads the schema: ``"event:$.n::int as n"``, ``"price *
                 2 as twice"``, ``"a, b"``, ``"* exclude (a)"``.
@@ -101,7 +108,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         selected = expand_columns(parse_columns(arguments), lambda: self.schema)
         request = self._request
-        result = restrict_columns(request.result, selected, self._planner.resolve, self._planner.exact)
+        result = restrict_columns(request.result, selected, self._planner.resolve, self._planner.name_resolver)
         return self._replace(result=result, earlier=request.computed_columns)
 
     def filter(self, *conditions: Filter) -> Scan:
@@ -255,17 +262,17 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
                 "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],
                 "limit": request.limit, "offset": request.offset, "summaries": usage, "warnings": warnings,
             }
-            return json.dumps(as_data(facts, tasks, max_entries))
+            return json.dumps(to_data(facts, tasks, max_entries))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
         lines = [
             f"scan of {count(len(tasks), 'file')}",
             f"  columns: {', '.join(map(escape_text, self.schema.names)) or 'none'}",
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
-            "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
+            "  reads " + format_summary(tasks) + (" at most" if request.limit is not None else ""),
             *(f"  {line}" for line in (*usage, *warnings)),
             *format_skipping(tasks),
-            *explanation(tasks, max_entries),
+            *format_explanation(tasks, max_entries),
         ]
         return "\n".join(map(escape_text, lines))
 
@@ -289,7 +296,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             A table. For a table with the stored types, use ``scan.limit(rows).to_table()``.
 
         Raises:
-            ValueError: For a format that Arrow does not hold.
+            ValueError: For a format that Arrow cannot represent.
 
         Example:
             >>> import pqext, pyarrow
@@ -334,7 +341,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         if request.is_local_file:
             with suppress(OSError, TypeError, ValueError):  # the error is raised again when the scan runs
                 tasks = self._planner.plan()
-                plan, schema = [("reads", summary(tasks))], self._planner.schema
+                plan, schema = [("reads", format_summary(tasks))], self._planner.schema
                 maps = self._maps(tasks[0].kept_row_groups if tasks else (), schema)
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
                 if is_short or (request.filter is None and not self._request.order):

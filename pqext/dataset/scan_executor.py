@@ -23,14 +23,14 @@ from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import RowQueue, row_numbers
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.execution.metrics import Metrics, Run
-from pqext.dataset.execution.stages import matching
+from pqext.dataset.execution.stages import iter_matching_batches
 from pqext.dataset.expressions import bases, operand_column
 from pqext.dataset.expressions.visitors import columns
 from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.planning.certainty import uncertain_plans
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.planning.planner import RowTarget
-from pqext.dataset.planning.projection import computed_of
+from pqext.dataset.planning.projection import compute_columns
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest
 
@@ -62,9 +62,9 @@ class ScanExecutor:
 
         Reading stops once ``limit`` rows have been returned.
         """
-        return self.run.time_batches(self._limit(batch_rows))
+        return self.run.time_batches(self._limited_batches(batch_rows))
 
-    def _limit(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
+    def _limited_batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         request = self.request
         passed, left = min(request.offset, _ALL), _ALL if request.limit is None else min(request.limit, _ALL)
         if not left:
@@ -72,8 +72,9 @@ class ScanExecutor:
         most = min(batch_rows, passed + left)
         if request.filter is not None:  # few of the rows evaluated together may match
             most = max(most, _FILTERED_ROWS)
-        with closing(self._matching(most, request.row_target, with_prefetch=passed + left > _FEW_ROWS)) as matching:
-            for batch, opened in split_batches(matching, batch_rows):
+        with_prefetch = passed + left > _FEW_ROWS
+        with closing(self._iter_matching(most, request.row_target, with_prefetch)) as batches:
+            for batch, opened in split_batches(batches, batch_rows):
                 if passed or batch.num_rows > left:
                     batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows
@@ -83,22 +84,22 @@ class ScanExecutor:
                 if not left:
                     return
 
-    def _matching(
+    def _iter_matching(
         self, batch_rows: int, row_target: RowTarget | None, with_prefetch: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield the matching rows of all files, until ``row_target`` rows have been returned."""
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
-            for row, file in files:
+            for position, file in files:
                 opened += file.source.size
                 with ErrorLocation(file):
                     with self.run.planning():
-                        file_request = self.planner.request_file(row, file)
+                        file_request = self.planner.request_file(position, file)
                         is_pruned = file_request.prune_reason is not None
                         is_pruned = is_pruned or self.planner.prunes_all(file_request, file)
                     if not is_pruned:
                         batches = self.file_batches(
-                            row, file, file_request, batch_rows, row_target, with_prefetch=with_prefetch
+                            position, file, file_request, batch_rows, row_target, with_prefetch=with_prefetch
                         )
                         with closing(batches):
                             for batch in batches:
@@ -114,7 +115,7 @@ class ScanExecutor:
                 yield from rows
 
     def file_batches(
-        self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
+        self, position: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
         row_target: RowTarget | None = None, *, with_prefetch: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield batches of the matching rows of one file until ``row_target`` is reached.
@@ -125,18 +126,19 @@ class ScanExecutor:
         of_file = row_target if file_request.is_exact else None  # some rows of the file are dropped later
         if plans is None:
             plans = self.planner.file_planner(file_request, file).row_groups(True, False, of_file)
-        plans = self.run.plans(plans)
+        plans = self.run.count_plans(plans)
         partitions = self.request.partitions
         name = partitions.rows
         if name is None:
             value = add_null_numbers(
-                matching(file, plans, file_request.computed, batch_rows, with_prefetch=with_prefetch)
+                iter_matching_batches(file, plans, file_request.computed, batch_rows, with_prefetch=with_prefetch)
             )
         else:
             value = iter_numbered(file, plans, file_request, batch_rows)
         with closing(value):
             for batch, computed, numbers in value:
-                constants = partitions.arrays(self.planner.partition_values, row, batch.num_rows) if partitions else {}
+                count = batch.num_rows
+                constants = partitions.arrays(self.planner.partition_values, position, count) if partitions else {}
                 if name is not None:
                     constants[name] = numbers
                 result = file_request.result_batch(batch, computed, constants)
@@ -156,13 +158,14 @@ class ScanExecutor:
 
     def _counts(self) -> Generator[int, None, None]:
         """Yield partial numbers of matching rows, ignoring the limit."""
-        for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
+        for position, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
-                file_request = self.planner.request_count(row, file)
+                file_request = self.planner.request_count(position, file)
                 if file_request.prune_reason is not None:
                     continue
                 if not file_request.is_exact:
-                    yield from (batch.num_rows for batch in self.file_batches(row, file, file_request, _COUNTED_ROWS))
+                    batches = self.file_batches(position, file, file_request, _COUNTED_ROWS)
+                    yield from (batch.num_rows for batch in batches)
                 elif file_request.filter is None:
                     if file.metadata.num_rows not in (0, file.num_rows):  # some writers leave the count at 0
                         raise CorruptFileError(
@@ -176,25 +179,26 @@ class ScanExecutor:
                     file.check_rows()
                     planner = self.planner.file_planner(file_request.without_columns, file)
                     sure: list[int] = []
-                    plans = self.run.plans(planner.row_groups(pages=True, ranges=False))
+                    plans = self.run.count_plans(planner.row_groups(pages=True, ranges=False))
                     uncertain = uncertain_plans(plans, file, file_request.filter, sure.append)
-                    yield from (batch.num_rows for batch, _ in matching(file, uncertain, (), _COUNTED_ROWS))
+                    batches = iter_matching_batches(file, uncertain, (), _COUNTED_ROWS)
+                    yield from (batch.num_rows for batch, _ in batches)
                     yield sum(sure)
 
     def files(self) -> Generator[tuple[int, ParquetFile, FileRequest], None, None]:
         """Yield the files that may have matching rows, each with its position and its request."""
-        for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
+        for position, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
-                file_request = self.planner.request_file(row, file)
+                file_request = self.planner.request_file(position, file)
                 if file_request.prune_reason is None:
                     file.check_rows()
-                    yield row, file, file_request
+                    yield position, file, file_request
 
 
 def iter_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
-    """Yield the batches of :func:`pqext.dataset.execution.stages.matching`, with the numbers of their rows in the file.
+    """Yield the batches of :func:`pqext.dataset.execution.stages.iter_matching_batches` with the file's row numbers.
 
     Pages pruned by the plans are not read. All needed columns of the other pages are read in one stage.
     """
@@ -220,7 +224,7 @@ def iter_numbered(
             if mask is not None:
                 batch, numbers = filter_batch(batch, mask), numbers.filter(mask)
             if batch.num_rows:
-                yield batch, computed_of(file_request.computed, {}, batch), numbers
+                yield batch, compute_columns(file_request.computed, {}, batch), numbers
 
 
 def add_null_numbers(

@@ -19,13 +19,13 @@ from pqext.core.base.suggestions import join_names
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.data_frames import drop_row_ranges
-from pqext.dataset.column_names import ExactNames
+from pqext.dataset.column_names import NameResolver
 from pqext.dataset.execution.metrics import Run, counts_of
 from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.planning.certainty import split_plans
-from pqext.dataset.planning.explanation import checkable_parts, mistake_warnings_of
+from pqext.dataset.planning.explanation import checkable_parts, mistake_warnings
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_numbers
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
@@ -62,11 +62,11 @@ class ScanPlanner:
     def _unordered_schema(self) -> pa.Schema:
         known = self.known_schema if self.request.rule is None else self._strategy.schema
         if known is None:
-            rows = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
+            rows = [position for position, part in enumerate(self._remaining_filters) if part.prune_reason is None]
             with closing(self.open_files(Run(), rows or [0])) as files:
-                for row, file in files:
+                for position, file in files:
                     with ErrorLocation(file):
-                        return self.request_file(row, file).schema
+                        return self.request_file(position, file).schema
             raise CorruptFileError(_NO_FILE)
         return known
 
@@ -77,19 +77,20 @@ class ScanPlanner:
         return None if form is None else form.schema
 
     @cached_property
-    def exact(self) -> ExactNames:
+    def name_resolver(self) -> NameResolver:
         """The resolver of dotted names for these files."""
-        return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
+        return NameResolver(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     def resolve(self, node: T) -> T:
         """Resolve the names of the result in a condition or a value; see :meth:`ScanRequest.resolve`."""
-        return self.request.resolve(node, self.exact)
+        return self.request.resolve(node, self.name_resolver)
 
     @cached_property
     def _strategy(self) -> SchemaStrategy:
         request = self.request
-        result = None if request.result is None else tuple(map(self.exact.resolve_column, request.result))
-        row_target = TableRequest(request.sources, result, self.exact.resolve(request.filter), request.partitions)
+        result = None if request.result is None else tuple(map(self.name_resolver.resolve_column, request.result))
+        filter = self.name_resolver.resolve(request.filter)
+        row_target = TableRequest(request.sources, result, filter, request.partitions)
         if not isinstance(request.rule, str):
             return Agreement(row_target) if request.rule is None else Union(row_target, request.rule)
         if not request.files.schemas:
@@ -108,9 +109,9 @@ class ScanPlanner:
         plans of later files are outlines based on footers only. ``with_reasons`` adds complete reasons.
         """
         tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
-        for row, file in self.open_files(Run(), retained):
+        for position, file in self.open_files(Run(), retained):
             with ErrorLocation(file):
-                file_request = self.request_file(row, file)
+                file_request = self.request_file(position, file)
                 file.check_rows()
                 of_file = row_target if file_request.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
@@ -126,16 +127,17 @@ class ScanPlanner:
                 elif file_request.prune_reason is None:
                     plans = tuple(self.file_planner(file_request, file).row_groups(pages, True, of_file))
                 is_outline = max_indexed is not None and max_indexed < 0
-                path, crc = source_name(self.request.sources[row]), footer_crc(file)
-                tasks[row] = Task(path, plans, file_request.prune_reason, crc, is_outline)
+                path, crc = source_name(self.request.sources[position]), footer_crc(file)
+                tasks[position] = Task(path, plans, file_request.prune_reason, crc, is_outline)
             if row_target is not None and row_target.rows <= 0:
-                rest = retained[retained.index(row) + 1 :]
-                tasks |= {row: Task(source_name(self.request.sources[row]), (), REACHED) for row in rest}
+                rest = retained[retained.index(position) + 1 :]
+                tasks |= {position: Task(source_name(self.request.sources[position]), (), REACHED) for position in rest}
                 break
         return [
-            tasks[row] if row in tasks else Task(source_name(source), (), part.prune_reason, evidence=part.evidence)
-            for row, (source, part) in enumerate(zip(self.request.sources, self._remaining_filters, strict=True))
-            if row in tasks or part.prune_reason is not None
+            tasks[position] if position in tasks
+            else Task(source_name(source), (), part.prune_reason, evidence=part.evidence)
+            for position, (source, part) in enumerate(zip(self.request.sources, self._remaining_filters, strict=True))
+            if position in tasks or part.prune_reason is not None
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
@@ -156,11 +158,11 @@ class ScanPlanner:
 
     def mistake_warnings(self) -> list[str]:
         """Return warnings about VARIANT paths and boxes that look like mistakes, based on the first file read."""
-        fields, places = checkable_parts(self.exact.resolve(self.request.filter), self.request.result or ())
+        fields, places = checkable_parts(self.name_resolver.resolve(self.request.filter), self.request.result or ())
         retained = self.sources_to_read() if fields or places else []
         with closing(self.request.files.iter_open(retained[:1], is_learning=True)) as files:
             for _, file in files:
-                return mistake_warnings_of(fields, places, file)
+                return mistake_warnings(fields, places, file)
         return []
 
     def open_files(self, run: Run, positions: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
@@ -182,7 +184,7 @@ class ScanPlanner:
                 position, file = result
                 at = positions.index(position, at) + 1
                 with ErrorLocation(file), run.track_file(file, previous_counts):
-                    self.exact.record_names(file)
+                    self.name_resolver.record_names(file)
                     self._strategy.check_filter(file)
                     yield position, file
 
@@ -207,7 +209,7 @@ class ScanPlanner:
             return narrowed  # stores contain values that were read in the calendar of the files
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
-        filter = self.exact.resolve(request.filter)
+        filter = self.name_resolver.resolve(request.filter)
         conditions = stored_value_conjuncts(filter, names, ())
         if request.table_statistics is not None and conditions is not None:
             narrowed = prune(request.table_statistics, narrowed, request.sources, conditions, TABLE_EVIDENCE)
@@ -220,15 +222,15 @@ class ScanPlanner:
         if not self.request.partitions:
             return [RemainingFilter(self.request.filter)] * len(self.request.sources)
         unnamed = self.request.partitions.missing_columns(self.request.sources, self.partition_values)
-        for row, file in self.request.files.iter_open([*unnamed]):
-            both = unnamed[row].intersection(file.schema.root.child_names)
+        for position, file in self.request.files.iter_open([*unnamed]):
+            both = unnamed[position].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(
                     f"column {join_names(sorted(both))} is stored in this file, but is a partition column of other "
                     "files: pass partitioning=None, or scan them separately",
                     feature="partition columns within files", path=file.path,
                 )
-        filter = self.exact.resolve_partitions(self.request.filter)
+        filter = self.name_resolver.resolve_partitions(self.request.filter)
         return self.request.partitions.evaluate(filter, self.partition_values)
 
     def sources_to_read(self) -> list[int]:
@@ -236,7 +238,7 @@ class ScanPlanner:
 
         An invalid name in the filter is an error even if no source remains.
         """
-        retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
+        retained = [position for position, part in enumerate(self._remaining_filters) if part.prune_reason is None]
         if not retained and isinstance(self.request.rule, pa.Schema):
             _ = self._strategy  # checks the names
         elif not retained:
@@ -244,18 +246,19 @@ class ScanPlanner:
                 pass
         return retained
 
-    def request_file(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
+    def request_file(self, position: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
         """Return the request for the file of a source, with an additional ``condition`` on the columns of the file."""
-        filter = self.exact.resolve(self._remaining_filters[row].filter)
+        filter = self.name_resolver.resolve(self._remaining_filters[position].filter)
         both = [part for part in (filter, condition) if part is not None]
-        file_request = self._strategy.request_file(row, file, all_of(both) if both else None)
+        file_request = self._strategy.request_file(position, file, all_of(both) if both else None)
         if file.deleted_rows:
             file_request = replace(file_request, is_exact=False)
         return file_request.without_columns if self.request.is_count else file_request
 
-    def request_count(self, row: int, file: ParquetFile) -> FileRequest:
+    def request_count(self, position: int, file: ParquetFile) -> FileRequest:
         """Return the request for the file of a source if its rows are only counted."""
-        return self._strategy.request_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
+        filter = self.name_resolver.resolve(self._remaining_filters[position].filter)
+        return self._strategy.request_count(position, file, filter)
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
         """Return whether the footer proves that no row of a file matches. Not evaluated for a single source."""
@@ -269,8 +272,8 @@ class ScanPlanner:
         known = self._latest
         if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]
-        if known is not None and known[0] is file_request and known[1].shares(file, file.options):
-            planner = known[1].for_file(file)
+        if known is not None and known[0] is file_request and known[1].can_share(file, file.options):
+            planner = known[1].copy_for_file(file)
             self._latest = file_request, planner  # including what has been derived since
             return planner
         planner = FilePlanner(file, file.options, file_request.columns, file_request.computed, file_request.filter)

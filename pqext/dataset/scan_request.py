@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
-from pqext.dataset.column_names import ExactNames, substitute_computed
+from pqext.dataset.column_names import NameResolver, substitute_computed
 from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Expression, bases
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.planner import RowTarget
 from pqext.dataset.planning.projection import ComputedColumn
@@ -60,13 +60,13 @@ class ScanRequest:
 
     def __post_init__(self) -> None:
         for name in ("result", "filter", "order", "earlier"):
-            object.__setattr__(self, name, in_timezone(getattr(self, name), self.timezone))
+            object.__setattr__(self, name, set_timezone(getattr(self, name), self.timezone))
         for column in self.result or ():
             if isinstance(column, ComputedColumn):
                 for base in bases(column.field):
                     self.partitions.check(base, is_computed=True)
         if self.rule is not None and self.files.options.shredded:
-            raise ValueError("shredded=True returns VARIANTs as each file stores them, which schema= cannot unify")
+            raise ValueError("shredded=True returns VARIANTs as each file stores them, which schema= cannot unify; omit one of them")
         if self.partitions.rows is not None and self.files.options.skips_corrupt:
             raise ValueError('rows cannot be numbered if corrupt pages are skipped; remove on_corrupt="skip"')
 
@@ -76,7 +76,7 @@ class ScanRequest:
         of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
-    def resolve(self, node: T, names: ExactNames) -> T:
+    def resolve(self, node: T, names: NameResolver) -> T:
         """Return a condition or a value in which the names of the result refer to the values of its columns.
 
         ``names`` resolves other names. Raises ``ValueError`` or ``TypeError`` for a field that a computed column does

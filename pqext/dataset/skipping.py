@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pqext.core.base.lazy_imports import load_service
 from pqext.dataset.expressions import And, Column, Expression, VariantField, all_of, bases, operand_column
-from pqext.dataset.expressions.visitors import leaf_operands, leaves, normal, operands
+from pqext.dataset.expressions.visitors import leaf_operands, leaves, operands, push_down_not
 from pqext.dataset.table.partitions import RemainingFilter
 
 EVIDENCE = "skipping store"
@@ -51,7 +51,7 @@ def stored_value_conjuncts(
     columns are never cast. If types are widened (``is_widened``), computed values are excluded as well: widening
     preserves values, but not everything computed from them. As text, 3 becomes 3.0.
     """
-    whole = normal(filter)
+    whole = push_down_not(filter)
     left = []
     for part in whole.operands if isinstance(whole, And) else (whole,):
         columns = [(operand_column(operand).path[0], isinstance(operand, VariantField)) for operand in operands(part)]

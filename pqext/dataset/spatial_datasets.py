@@ -58,9 +58,9 @@ def write_dataset(
             ``target_file_bytes``; ``"quadkey"``, ``"geohash"``, ``"h3"``, ``"s2"`` and ``"a5"`` are the grids of
             :func:`cells`. The folders are named ``kdtree=0110`` or ``h3=8928308280fffff``; a scan adds this column.
         column: The geometry column; by default the only one.
-        resolution: The resolution of a grid, which needs it. Of a k-d tree the number of halvings, by default as many
-            as ``target_file_bytes`` needs, at most 12.
-        target_file_bytes: The size in bytes at about which another file begins.
+        resolution: Resolution of the grid, required for grids. For a k-d tree the number of halvings, at most 12; by
+            default as many as ``target_file_bytes`` requires.
+        target_file_bytes: Approximate size in bytes of a file.
         order: Curve that orders the rows of each row group.
         summary: Whether a local folder gets ``_metadata``, so that scans open one footer instead of all.
         mode: As for :func:`pqext.write_dataset`.
@@ -72,8 +72,7 @@ def write_dataset(
     Raises:
         ValueError: If the method or the column is unknown, or a grid has no resolution.
         TypeError: If a k-d tree should divide a stream.
-        GeometryError: With the row, if WKB is invalid, or if a grid meets coordinates other than longitudes and
-            latitudes.
+        GeometryError: With the row, if WKB is invalid, or if coordinates for a grid are not longitudes and latitudes.
         FileExistsError: As for :func:`pqext.write_dataset`, which also lists further errors.
 
     Example:
@@ -109,21 +108,21 @@ def write_dataset(
     if partition_by == "kdtree":
         if isinstance(source, pa.RecordBatchReader):
             raise TypeError("a k-d tree needs rows that can be read twice: pass a table, a scan or a path")
-        depth = _depth(source, keywords, target_file_bytes) if resolution is None else resolution
-        tree = _tree(source, name, _check_depth(depth))
+        depth = _estimate_depth(source, keywords, target_file_bytes) if resolution is None else resolution
+        tree = _build_tree(source, name, _check_depth(depth))
 
-        def parts(batch: pa.RecordBatch) -> pa.Array:
+        def partition_names(batch: pa.RecordBatch) -> pa.Array:
             return _leaf_names(tree, *centres(batch.column(name)))
     else:
         if resolution is None:
             raise ValueError(f"partition_by={partition_by!r} needs a resolution=")
         grid, level, crs = partition_by, resolution, geometry_columns(source.schema)[name].crs
 
-        def parts(batch: pa.RecordBatch) -> pa.Array:
+        def partition_names(batch: pa.RecordBatch) -> pa.Array:
             return cells(batch.column(name), grid, level, crs=crs)
 
     schema = source.schema.append(pa.field(partition_by, pa.string()))
-    batches = (_append_column(batch, parts(batch), schema) for batch in _batches(source))
+    batches = (_append_column(batch, partition_names(batch), schema) for batch in _iter_batches(source))
     result = write_partitions(
         pa.RecordBatchReader.from_batches(schema, batches), folder, partition_by, mode=mode,
         target_file_bytes=target_file_bytes, **keywords,
@@ -145,7 +144,7 @@ def geometry_name(schema: pa.Schema, name: str | None) -> str:
     return column
 
 
-def _batches(source: Any) -> Iterator[pa.RecordBatch]:
+def _iter_batches(source: Any) -> Iterator[pa.RecordBatch]:
     if isinstance(source, pa.Table):
         yield from source.to_batches(_BATCH_ROWS)
     else:
@@ -165,7 +164,7 @@ def _check_depth(depth: int) -> int:
     return int(depth)
 
 
-def _depth(source: pa.Table | Scan, options: WriteKeywords, target: int) -> int:
+def _estimate_depth(source: pa.Table | Scan, options: WriteKeywords, target: int) -> int:
     """Estimate how many halvings result in files of ``target`` bytes, by the file size of the first rows."""
     if isinstance(target, bool) or not isinstance(target, int) or target < 1:
         raise ValueError(f"target_file_bytes must be a positive number of bytes, not {target!r}")
@@ -182,13 +181,13 @@ Tree = list[NDArray[np.float64]]
 """Levels of a k-d tree: arrays of axis (0 for X) and median of each node, of shape (nodes, 2)."""
 
 
-def _tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
+def _build_tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
     """Build a k-d tree: split a sample of the rows' centres at medians, ``depth`` times, across the longer extent."""
     columns = source.select([name])
     count = source.num_rows if isinstance(source, pa.Table) else source.count()
     step = max(1, count // _SAMPLES)
     sampled, position = [np.empty((2, 0))], 0
-    for batch in _batches(columns) if depth else ():
+    for batch in _iter_batches(columns) if depth else ():
         points = np.stack(centres(batch.column(0)))[:, -position % step :: step]
         sampled.append(points[:, ~np.isnan(points).any(axis=0)])
         position += batch.num_rows

@@ -27,29 +27,31 @@ MOST_HELD = 256 << 20
 Index = TypeVar("Index")
 
 
-class _SearchedSide(Generic[Index]):
+class _RightSide(Generic[Index]):
     """Right side of a join, with an index of its geometries.
 
-    The rows and the index are held in memory. A scan of more than :data:`MOST_HELD` stored bytes is not: the rows near
-    a part of the left side are read for this part.
+    The rows and the index are held in memory, except those of a scan of more than :data:`MOST_HELD` stored bytes. Of
+    this scan, only the rows near each table of left rows are read.
     """
 
-    def __init__(self, side: GeometryRows, reach: Condition, index: Callable[[GeometryColumn], Index]) -> None:
+    def __init__(
+        self, side: GeometryRows, reach: Condition, build_index: Callable[[GeometryColumn], Index]
+    ) -> None:
         self.side = side
         self.reach = reach
-        self.index = index
+        self.build_index = build_index
         is_held = reach == Condition("dwithin") or not side.exceeds(MOST_HELD)
         self.held = self._load(side) if is_held else None
 
     def _load(self, side: GeometryRows) -> tuple[pa.Table, Index]:
         table = side.table().combine_chunks()
-        return table, self.index(side.geometries(table))
+        return table, self.build_index(side.geometries(table))
 
     def extent(self) -> tuple[float, float, float, float] | None:
-        """Return the box outside which nothing matches; None if it is unknown, or the rows are not in memory."""
+        """Return a box that all matching geometries intersect; None if it is unknown, or the rows are not in memory."""
         return None if self.held is None else _extent(self.side, self.held[0], self.reach)
 
-    def rows_near(self, left: GeometryRows, rows: pa.Table) -> tuple[pa.Table, Index]:
+    def load_near_rows(self, left: GeometryRows, rows: pa.Table) -> tuple[pa.Table, Index]:
         """Return the rows that may match ``rows`` of the left side, and their index."""
         return self._load(self.side.clip(_extent(left, rows, self.reach))) if self.held is None else self.held
 
@@ -114,12 +116,12 @@ def join(
     left_side, right_side = names.select_columns(left_side, right_side)
     if isinstance(left_side.rows, pa.Table):
         right_side = right_side.clip(_extent(left_side, left_side.rows, condition))
-    searched = _SearchedSide(right_side, condition, lambda geometries: Matcher(geometries, condition))
+    searched = _RightSide(right_side, condition, lambda geometries: Matcher(geometries, condition))
     if how in ("inner", "semi"):
         left_side = left_side.clip(searched.extent())
 
     def match_rows(rows: pa.Table) -> pa.Table:
-        table, matcher = searched.rows_near(left_side, rows)
+        table, matcher = searched.load_near_rows(left_side, rows)
         first, second = matcher.pairs(left_side.geometries(rows))
         if how in ("semi", "anti"):
             has_match = np.zeros(len(rows), np.bool_)
@@ -189,12 +191,12 @@ def nearest(
     reach = Condition("dwithin", limit)
     if isinstance(left_side.rows, pa.Table) and limit is not None:
         right_side = right_side.clip(_extent(left_side, left_side.rows, reach))
-    searched = _SearchedSide(right_side, reach, lambda geometries: Nearest(geometries, int(k), limit))
+    searched = _RightSide(right_side, reach, lambda geometries: Nearest(geometries, int(k), limit))
     if limit is not None:
         left_side = left_side.clip(searched.extent())
 
     def match_rows(rows: pa.Table) -> pa.Table:
-        table, index = searched.rows_near(left_side, rows)
+        table, index = searched.load_near_rows(left_side, rows)
         first, second, distances = index.pairs(left_side.geometries(rows))
         return names.combine(rows, first, table, pa.array(second, pa.int64()), pa.array(distances))
 
@@ -217,7 +219,7 @@ def _max_distance(value: Any) -> float | None:
 
 
 def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[GeometryRows, GeometryRows]:
-    """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns are incompatible."""
+    """Return both sides with the same geometry type. Raises ValueError or TypeError for incompatible columns."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
         raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
@@ -291,7 +293,7 @@ class _Names:
         return left.select([*of_left]), right.select([*of_right])
 
     def select_left(self, rows: pa.Table) -> pa.Table:
-        """Return the result of a join for the selected rows of the left side."""
+        """Return the result columns of rows of the left side, for semi and anti joins."""
         return rows.select(list(self.columns))
 
     def combine(
@@ -331,7 +333,7 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box around everything that can match the rows of a side.
+    """Return a box that every geometry that matches a row of a side intersects.
 
     None if the side is not planar, if it has no coordinates, or if the box is infinite.
     """

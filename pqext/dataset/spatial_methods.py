@@ -17,7 +17,7 @@ from pqext.geo.frames import geometry_columns
 
 
 class Query(Protocol):
-    """The methods of a scan that the methods for geometry columns use."""
+    """Interface of a scan that :class:`SpatialMethods` uses."""
 
     _request: ScanRequest
     _planner: ScanPlanner

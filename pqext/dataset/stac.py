@@ -68,7 +68,7 @@ def stac_item(rows: Any, datetime: When, *, id: str | None = None, column: str |
         ('places', [3.0, 1.0, 9.0, 4.0], '2024-05-01T00:00:00Z', 2)
     """
     source = rows if isinstance(rows, Scan) else scan(rows)
-    return _item(source, datetime, id or _name(rows, source), column)
+    return _build_item(source, datetime, id or _default_id(rows, source), column)
 
 
 def stac_collection(
@@ -115,7 +115,7 @@ def stac_collection(
     for path, name in zip(files.sources, names, strict=True):
         part = source._replace(files=replace(files, sources=(path,)))
         if part.count():
-            items.append(_item(part, datetime, _stem("-".join(name.split("/")[start:])), column))
+            items.append(_build_item(part, datetime, _stem("-".join(name.split("/")[start:])), column))
     if not items:
         raise ValueError("no file has a row that the collection could describe")
     extent = pystac.Extent.from_items(items)
@@ -123,12 +123,12 @@ def stac_collection(
     around = union(boxes, geographic=True) if boxes else None
     if around is not None:
         extent.spatial = pystac.SpatialExtent([[around.xmin, around.ymin, around.xmax, around.ymax]])
-    result = pystac.Collection(id or _name(rows, source), description, extent, license=license)
+    result = pystac.Collection(id or _default_id(rows, source), description, extent, license=license)
     result.add_items(items)
     return result
 
 
-def _item(source: Scan, when: When, id: str, column: str | None) -> pystac.Item:
+def _build_item(source: Scan, when: When, id: str, column: str | None) -> pystac.Item:
     _require_pystac()
     import pystac
     from pystac.extensions.projection import ProjectionExtension
@@ -138,9 +138,9 @@ def _item(source: Scan, when: When, id: str, column: str | None) -> pystac.Item:
     name = geometry_name(schema, column)
     types = geometry_columns(schema)
     crs = types[name].crs
-    first, last = _times(source, when)
+    first, last = _time_range(source, when)
     box = source.bounds(name)
-    sides = None if box is None else _longitudes(box, crs)
+    sides = None if box is None else _to_longitudes(box, crs)
     item = pystac.Item(
         id, None if sides is None else _rectangle(*sides), None if sides is None else [*sides],
         first if first == last else None, {},
@@ -167,7 +167,7 @@ def _item(source: Scan, when: When, id: str, column: str | None) -> pystac.Item:
     return item
 
 
-def _times(source: Scan, when: Any) -> tuple[datetime, datetime]:
+def _time_range(source: Scan, when: Any) -> tuple[datetime, datetime]:
     """Return the first and the last time of the rows, in UTC if the times have no zone."""
     if isinstance(when, str):
         if when not in source.schema.names:
@@ -177,7 +177,7 @@ def _times(source: Scan, when: Any) -> tuple[datetime, datetime]:
             raise TypeError(f"column {when!r} contains {values[0].type}, not dates or timestamps")
         if not values[0].is_valid:
             raise ValueError(f"column {when!r} has no value in these rows: pass a time as datetime=")
-        when = [_as_datetime(value) for value in values]
+        when = [_to_datetime(value) for value in values]
     bounds = when if isinstance(when, tuple | list) else (when, when)
     if len(bounds) != 2 or not all(isinstance(value, datetime) for value in bounds):
         raise TypeError(f"datetime must be a column, a datetime or two of them, not {when!r}")
@@ -187,14 +187,14 @@ def _times(source: Scan, when: Any) -> tuple[datetime, datetime]:
     return first, last
 
 
-def _as_datetime(value: pa.Scalar) -> datetime:
+def _to_datetime(value: pa.Scalar) -> datetime:
     if pa.types.is_date(value.type):
         return datetime.combine(value.as_py(), time())
     result: datetime = value.cast(pa.timestamp("us", value.type.tz), safe=False).as_py()
     return result
 
 
-def _longitudes(box: BoundingBox, crs: str | None) -> tuple[float, float, float, float]:
+def _to_longitudes(box: BoundingBox, crs: str | None) -> tuple[float, float, float, float]:
     """Return the box as west, south, east and north in degrees; west > east if it crosses the antimeridian."""
     text = crs_.normalize(crs)
     sides = box.xmin, box.ymin, box.xmax, box.ymax
@@ -215,7 +215,7 @@ def _rectangle(west: float, south: float, east: float, north: float) -> dict[str
     return {"type": "MultiPolygon", "coordinates": rings}
 
 
-def _name(rows: Any, source: Scan) -> str:
+def _default_id(rows: Any, source: Scan) -> str:
     """Return the identifier of the rows: the name of the folder or of the only file."""
     if isinstance(rows, str | os.PathLike):
         return _stem(os.fspath(rows))

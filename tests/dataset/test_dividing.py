@@ -116,5 +116,5 @@ def test_threads_decode_only_if_enough_bytes_are_read(monkeypatch: pytest.Monkey
         assert bool(calls) is in_parallel, filter
     consumed = iter(parts(FILE, 1))
     with pqext.open(FILE) as file:
-        assert parallel_decoding.have_bytes(consumed, file, size)[0]
+        assert parallel_decoding.has_min_bytes(consumed, file, size)[0]
     assert [plan.index for plan in consumed] == [1, 2]  # later row groups are not planned yet

@@ -15,7 +15,7 @@ import pytest
 
 import pqext
 from pqext import col, filters, skipping
-from pqext.dataset.expressions.visitors import exact
+from pqext.dataset.expressions.visitors import resolve_dotted_names
 
 ROWS = pa.table({"a.b": [1, 2, 3], "a": [{"b": 30, "c": 1}, {"b": 20, "c": 2}, {"b": 10, "c": 3}], "n": [0, 1, 2]})
 COLUMN: list[Any] = [
@@ -117,6 +117,6 @@ def test_command_line_accepts_dotted_names(path: Path) -> None:
 
 def test_long_lists_are_not_traversed_for_dotted_names() -> None:
     condition = col("n").isin(range(1000)) & (col("a.b") > 2)
-    found = exact(condition, ["a.b"])
+    found = resolve_dotted_names(condition, ["a.b"])
     assert found == col("n").isin(range(1000)) & (col(["a.b"]) > 2)
-    assert exact(found, ["a.b"]) is found
+    assert resolve_dotted_names(found, ["a.b"]) is found

@@ -26,7 +26,7 @@ from pqext.dataset.expressions import (
     any_of,
     col,
 )
-from pqext.dataset.expressions.visitors import columns, normal, paths
+from pqext.dataset.expressions.visitors import columns, paths, push_down_not
 
 A, B, C = col("a") > 1, col("b") == "x", col("c").is_null()
 
@@ -157,14 +157,14 @@ def test_null_literals_are_rejected_with_advice() -> None:
 
 def test_not_is_pushed_to_the_leaves() -> None:
     box = (0, 0, 1, 1)
-    assert normal(~(A & B)) == (col("a") <= 1) | (col("b") != "x")
-    assert normal(~(A | ~B)) == (col("a") <= 1) & B
-    assert normal(~C) == col("c").is_not_null()
-    assert normal(Not(Not(C))) == C
-    assert normal(~col("g").intersects(box)) == col("g").disjoint(box)
-    assert normal(~col("g").disjoint(box)) == col("g").intersects(box)
+    assert push_down_not(~(A & B)) == (col("a") <= 1) | (col("b") != "x")
+    assert push_down_not(~(A | ~B)) == (col("a") <= 1) & B
+    assert push_down_not(~C) == col("c").is_not_null()
+    assert push_down_not(Not(Not(C))) == C
+    assert push_down_not(~col("g").intersects(box)) == col("g").disjoint(box)
+    assert push_down_not(~col("g").disjoint(box)) == col("g").intersects(box)
     for leaf in (col("a").isin([1]), col("g").within(box), col("g").contains(box)):
-        assert normal(~(leaf & A)) == ~leaf | (col("a") <= 1)
+        assert push_down_not(~(leaf & A)) == ~leaf | (col("a") <= 1)
 
 
 def test_columns_are_listed_once_in_order() -> None:
@@ -189,5 +189,5 @@ def test_excessively_nested_trees_are_rejected_on_construction() -> None:
     for number in range(500):
         wide = wide & (col("a") > number)
     assert wide.depth == 1
-    assert isinstance(normal(~wide), Or)
+    assert isinstance(push_down_not(~wide), Or)
     assert isinstance(IsNotNull(col("a")), Expression)

@@ -17,7 +17,7 @@ from pqext import geo
 from pqext.core.write.writer import write_table
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Not, Spatial, col, spatial
-from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.expressions.visitors import push_down_not
 from pqext.dataset.reading import scan
 
 COORDINATES = st.integers(-4, 4).map(float)
@@ -58,7 +58,7 @@ def test_shapely_returns_the_same_rows(geometries: list[Any], operation: Any, qu
     mask = evaluate(expression, table)
     assert mask.null_count == sum(geometry is None for geometry in geometries)
     assert table.filter(mask)["row"].to_pylist() == expected
-    assert evaluate(normal(expression), table).equals(mask)
+    assert evaluate(push_down_not(expression), table).equals(mask)
     sink = pa.BufferOutputStream()
     write_table(table, sink, row_group_rows=2)
     assert scan(sink.getvalue(), ["row"], expression).to_table()["row"].to_pylist() == expected

@@ -11,7 +11,7 @@ import pytest
 
 import pqext
 from pqext import col, filters
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 
 ZONE = "America/New_York"
 HOURS = [datetime(2024, 3, 9, tzinfo=UTC) + timedelta(hours=hour) for hour in range(72)]
@@ -51,7 +51,7 @@ def test_filters_prune_by_zone_without_losing_rows(path: str) -> None:
 
 @pytest.mark.spec("casts.timezone")
 def test_expressions_preserve_their_zone_in_json() -> None:
-    whole = in_timezone((col("v").variant("$.a", "date") > date(2024, 1, 1)) & (col("t").cast("string") == "x"), ZONE)
+    whole = set_timezone((col("v").variant("$.a", "date") > date(2024, 1, 1)) & (col("t").cast("string") == "x"), ZONE)
     text = filters.to_json(whole)
     assert text.count(ZONE) == 2
     assert filters.to_json(filters.from_json(text)) == text
@@ -62,7 +62,7 @@ def test_expressions_preserve_their_zone_in_json() -> None:
 @pytest.mark.spec("casts.timezone")
 def test_casts_that_ignore_the_zone_are_unchanged() -> None:
     whole = (col("v").variant("$.a", "bigint") > 1) & (col("t").cast("double") == 2.5)
-    assert in_timezone(whole, ZONE) is whole
+    assert set_timezone(whole, ZONE) is whole
 
 
 def test_unknown_zone_is_an_immediate_error(path: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pqext.dataset.expressions import col
-from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.expressions.visitors import push_down_not
 from pqext.skipping.indexes.statistics import MinMax
 from pqext.skipping.store.clauses import Evidence
 
@@ -24,7 +24,7 @@ def may(filter: Any, *ends: tuple[Any, Any], type: pa.DataType | None = None, sh
         [{"min": low, "max": high} for low, high in ends],
         pa.struct([("min", type), ("max", type)]) if type is not None else None,
     )
-    found = MinMax("c", shows_nan).may_match(normal(filter), cells)
+    found = MinMax("c", shows_nan).may_match(push_down_not(filter), cells)
     return [True] * len(ends) if found is None else [one is not False for one in found.to_pylist()]
 
 
@@ -134,7 +134,7 @@ def test_null_bounds_exclude_nothing(filter: Any) -> None:
 @pytest.mark.parametrize("filter", [C < 5, C == 5, C != 5, C > 5, C.isin([5]), ~C.isin([5]), C.is_not_null()])
 def test_null_bounds_in_a_present_cell_mean_no_values(filter: Any) -> None:
     cells = pa.array([{"min": None, "max": None}, None, {"min": 4, "max": 6}], BOUNDS)
-    found = MinMax("c").may_match(normal(filter), cells)
+    found = MinMax("c").may_match(push_down_not(filter), cells)
     assert found is not None
     assert [one is not False for one in found.to_pylist()] == [False, True, True]
     assert MinMax("c").may_match(C.is_null(), cells) is None
@@ -175,5 +175,5 @@ def test_prefix_pattern_is_a_range(filter: Any, kept: list[bool]) -> None:
 @pytest.mark.parametrize("filter", [C == "x", C.like("x%"), C + 1 > 5, col("d") < C])
 def test_unsuitable_conditions_exclude_nothing(filter: Any) -> None:
     index, cells = MinMax("c"), pa.array([{"min": 1, "max": 2}])
-    found = Evidence(index, cells, np.array([0])).excluded_objects(normal(filter), 1)
+    found = Evidence(index, cells, np.array([0])).excluded_objects(push_down_not(filter), 1)
     assert found is None or not found.any()

@@ -70,7 +70,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         schema = self.schema
         names = list(schema.names)
         if columns is not None and not isinstance(columns, dict):
-            requested = set(columns) if filter is None else {*columns, *_names(filter, schema)}
+            requested = set(columns) if filter is None else {*columns, *_used_columns(filter, schema)}
             names = [name for name in names if name in requested]
         result = self._scan if names == schema.names else self._scan.select(names)
         pushed = None if filter is None else translate(filter, schema)
@@ -88,7 +88,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         raise TypeError("a dataset of a pqext scan cannot be pickled; pickle the scan instead")
 
 
-def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
+def _used_columns(filter: pc.Expression, schema: pa.Schema) -> list[str]:
     """Return the columns that ``filter`` uses."""
     return [name for at, name in enumerate(schema.names) if not _can_bind(filter, schema.remove(at))]
 

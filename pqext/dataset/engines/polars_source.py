@@ -38,7 +38,7 @@ _TICKS = {"Nanoseconds": 1000, "Microseconds": 1, "Milliseconds": 1}
 _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "Float32", "Float64": "Float64"}
 
 
-class UntranslatedCondition(Exception):
+class UntranslatableError(Exception):
     """Raised for a part of a condition that cannot be translated and that only polars evaluates."""
 
 
@@ -55,7 +55,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
     def schema() -> pl.Schema:
         return _frame(formats.schema(scan.schema).empty_table()).schema
 
-    def comparable() -> pl.Schema:
+    def unconverted_columns() -> pl.Schema:
         """Return the columns whose values are the same as in the files; conditions on them can be pushed down."""
         import polars as pl
 
@@ -66,7 +66,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
         names: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         result = scan if names is None else scan.select(list(names))
-        pushed = None if predicate is None or n_rows is not None else translate(predicate, comparable())
+        pushed = None if predicate is None or n_rows is not None else translate(predicate, unconverted_columns())
         for batch in batches_of(result.limit(n_rows), pushed, batch_size or BATCH_ROWS):
             frame = _frame(formats.convert_batch(batch, result.schema))
             yield frame if predicate is None else frame.filter(predicate)
@@ -97,7 +97,7 @@ def translate(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
     for part in _conjuncts(tree):
         try:
             parts.append(_condition(part, schema))
-        except (UntranslatedCondition, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        except (UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             continue
     return all_of(parts) if parts else None
 
@@ -148,18 +148,18 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
             column, dtype = _column(tree, schema)
             if dtype == "Boolean":
                 return column == True  # noqa: E712
-    raise UntranslatedCondition
+    raise UntranslatableError
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
     """Return a column or struct field and the name of its type.
 
-    Raises :exc:`UntranslatedCondition` unless polars and pqext compare values of this type in the same way.
+    Raises :exc:`UntranslatableError` unless polars and pqext compare values of this type in the same way.
     """
     path, kind = _path(tree, schema)
     name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
     if name not in _KINDS and name not in _INTEGERS and name != "Datetime":
-        raise UntranslatedCondition
+        raise UntranslatableError
     return col(list(path)), name
 
 
@@ -170,21 +170,21 @@ def _path(tree: Any, schema: pl.Schema) -> tuple[tuple[str, ...], Any]:
         case {"Function": {"input": [operand], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
             path, kind = _path(operand, schema)
             return (*path, name), {field.name: field.dtype for field in kind.fields}[name]
-    raise UntranslatedCondition
+    raise UntranslatableError
 
 
 def _literal(tree: Any, dtype: str) -> Any:
-    """Return the value of a literal. Raises :exc:`UntranslatedCondition` if polars did not cast it to ``dtype``."""
+    """Return the value of a literal. Raises :exc:`UntranslatableError` if polars did not cast it to ``dtype``."""
     ((kind, value),) = tree["Scalar"].items()
     if kind == dtype == "Datetime":
         ticks, unit, zone = value
         whole, rest = divmod(ticks, _TICKS[unit])
         if rest:
-            raise UntranslatedCondition
+            raise UntranslatableError
         step = timedelta(milliseconds=whole) if unit == "Milliseconds" else timedelta(microseconds=whole)
         return (datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)) + step
     if kind != dtype:
-        raise UntranslatedCondition
+        raise UntranslatableError
     return _literal_value(value, dtype)
 
 
@@ -195,7 +195,7 @@ def _literal_value(value: Any, dtype: str) -> Any:
         return float(np.float32(value))  # the text has the fewest digits that identify the float
     known = {"String": str, "Boolean": bool, "Float64": float}.get(dtype, int)
     if not isinstance(value, known) or (known is int and isinstance(value, bool)):
-        raise UntranslatedCondition
+        raise UntranslatableError
     return value
 
 
@@ -209,7 +209,7 @@ def _values(data: bytes, dtype: str) -> list[Any]:
         array = pa.chunked_array([chunk.flatten() for chunk in array.chunks])
     values: list[Any] = array.to_pylist()
     if dtype == "Datetime" or any(value is None for value in values):
-        raise UntranslatedCondition
+        raise UntranslatableError
     if dtype == "Date":
         return values
     return [_literal_value(value, dtype) for value in values]

@@ -44,7 +44,7 @@ def number_type(type: pa.DataType) -> pa.DataType | None:
 
 
 def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
-    """Return the type for a constant that is combined with an operand of type ``other_type``, a :func:`number_type`."""
+    """Return the type for a constant whose other operand has ``other_type``, a result of :func:`number_type`."""
     if isinstance(value, float) and not (pa.types.is_decimal(other_type) and np.isfinite(value)):
         return pa.float64()
     if pa.types.is_floating(other_type):
@@ -56,7 +56,7 @@ def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
     return _decimal(max(len(digits) + max(0, int(exponent)), scale, 1), scale)
 
 
-def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
+def constant_scalar(value: Literal, type: pa.DataType) -> pa.Scalar:
     """Convert a number to a scalar of ``type``, which :func:`constant_type` returned for the number."""
     if pa.types.is_floating(type) and isinstance(value, int | float | Decimal):
         try:
@@ -69,7 +69,7 @@ def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
 def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """Return the type of ``left operator right``, where both types are results of :func:`number_type`.
 
-    Raises ``TypeError`` for decimals that would need more than 76 digits.
+    Raises ``TypeError`` if the result would be a decimal of more than 76 digits.
     """
     types = pa.types
     if types.is_null(left) or types.is_null(right):

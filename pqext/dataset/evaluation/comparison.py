@@ -42,7 +42,7 @@ def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
 
 
 def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
-    """Compute ``left operator right`` for two arrays returned by ``evaluate.comparable``."""
+    """Compute ``left operator right`` for two arrays returned by :func:`evaluate.to_comparable`."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return pa.nulls(len(left), pa.bool_())
     less, equal = _order(left, right)
@@ -75,11 +75,11 @@ def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
         if floats[0]:
             less, equal = _order(right, left)
             return pc.invert(pc.or_(less, equal)), equal
-        return _exact_and_float(left, right)
+        return _order_exact_and_float(left, right)
     if types.is_integer(left.type) and types.is_integer(right.type):
-        left, right = _integers(left, right)
+        left, right = _unify_integers(left, right)
     elif types.is_decimal(left.type) or types.is_decimal(right.type):
-        left, right = _decimals(left, right)
+        left, right = _unify_decimals(left, right)
     elif types.is_binary(left.type) or types.is_large_binary(left.type):
         left, right = left.cast(pa.large_binary()), right.cast(pa.large_binary())
     return pc.less(left, right), pc.equal(left, right)
@@ -91,14 +91,14 @@ def _floats_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     return pc.or_(pc.less(left, right), pc.and_(pc.invert(nans[0]), nans[1])), equal
 
 
-def _integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _unify_integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     if pa.types.is_uint64(left.type) == pa.types.is_uint64(right.type):
         return left, right
     wide = pa.decimal128(20, 0)
     return left.cast(wide), right.cast(wide)
 
 
-def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _unify_decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Cast both arrays to a decimal type that can represent all values of both.
 
     If no type has enough digits, return the rank of each value among the values of both arrays.
@@ -122,7 +122,7 @@ def _values(side: pa.Array) -> list[Fraction]:
     return [Fraction(item) for item in side.to_pylist() if item is not None]
 
 
-def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
+def _order_exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
     """Compare integers or decimals with doubles, and return the arrays of :func:`_order`.
 
     Rounding to doubles preserves the order of values that are not nearly equal. Nearly equal values are compared
@@ -196,8 +196,8 @@ def comparison_type(type: pa.DataType, text: str) -> ValueType:
 def extreme(array: pa.Array, side: str) -> pa.Array:
     """Return an array with one value: the minimum of ``array`` if ``side`` is ``min``, otherwise its maximum.
 
-    A dictionary array gives an array of its values' type. Nulls and NaN are ignored; the result is null if no other
-    values remain.
+    For a dictionary array, the returned array has the type of the values. Nulls and NaN are ignored; the result is
+    null if no other values remain.
     """
     if pa.types.is_dictionary(array.type):
         return extreme(decode_dictionary(array.unique()), side)
@@ -250,7 +250,7 @@ def as_arrow(value: Value, type_: pa.DataType) -> pa.Scalar | None:
     return None
 
 
-class Place(Enum):
+class Position(Enum):
     """Position of a value relative to the values that an Arrow type can represent."""
 
     BELOW = 0
@@ -264,48 +264,48 @@ def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Op
 
     If the result does not depend on the row, return it as a boolean, which holds for all non-null rows.
 
-    ``type`` is the type of a :func:`comparable` array. Times and dates compare as their stored integers, NaN like any
-    other scalar.
+    ``type`` is the type of an array that :func:`evaluate.to_comparable` returned. The scalar of a time or date is its
+    stored integer. NaN is a value that floating-point types can store.
     """
     if pa.types.is_floating(type):
-        place, scalar = (Place.EXACT, pa.scalar(value)) if value != value else locate_float(value)
+        place, scalar = (Position.EXACT, pa.scalar(value)) if value != value else locate_float(value)
     else:
         place, scalar = locate(value, type)
     match place:
-        case Place.EXACT:
+        case Position.EXACT:
             return operator, scalar
-        case Place.BETWEEN if operator in ("<", "<="):
+        case Position.BETWEEN if operator in ("<", "<="):
             return "<=", scalar
-        case Place.BETWEEN if operator in (">", ">="):
+        case Position.BETWEEN if operator in (">", ">="):
             return ">", scalar
-        case Place.BELOW:
+        case Position.BELOW:
             return operator in ("!=", ">", ">=")
-        case Place.ABOVE:
+        case Position.ABOVE:
             return operator in ("!=", "<", "<=")
     return operator == "!="
 
 
-def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
+def locate(value: Any, type: pa.DataType) -> tuple[Position, Any]:
     """Return the position of ``value`` relative to the values of ``type``, and a scalar.
 
     The scalar is the greatest of the stored type that does not exceed ``value``; None if ``value`` is out of range.
     """
     if pa.types.is_boolean(type):
-        return Place.EXACT, pa.scalar(value)
+        return Position.EXACT, pa.scalar(value)
     if pa.types.is_binary(type) or pa.types.is_large_binary(type):
-        return Place.EXACT, pa.scalar(value, type)
+        return Position.EXACT, pa.scalar(value, type)
     if value != value or value == inf:
-        return Place.ABOVE, None
+        return Position.ABOVE, None
     if value == -inf:
-        return Place.BELOW, None
+        return Position.BELOW, None
     exact = Fraction(value) * _units(type)
     floor = exact.numerator // exact.denominator
     low, high = range_of(type)
     if floor < low:
-        return Place.BELOW, None
+        return Position.BELOW, None
     if floor > high:
-        return Place.ABOVE, None
-    place = Place.EXACT if floor == exact else Place.BETWEEN
+        return Position.ABOVE, None
+    place = Position.EXACT if floor == exact else Position.BETWEEN
     if pa.types.is_decimal(type):
         return place, pa.scalar(_remove_scale(floor, type.scale), type)
     if pa.types.is_temporal(type):
@@ -313,14 +313,14 @@ def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
     return place, pa.scalar(floor, type)
 
 
-def locate_float(value: Any) -> tuple[Place, Any]:
+def locate_float(value: Any) -> tuple[Position, Any]:
     try:
         near = float(value)
     except OverflowError:
         near = inf if value > 0 else -inf
     if near > value:
         near = nextafter(near, -inf)
-    return (Place.EXACT if near == value else Place.BETWEEN), pa.scalar(near, pa.float64())
+    return (Position.EXACT if near == value else Position.BETWEEN), pa.scalar(near, pa.float64())
 
 
 def _units(type: pa.DataType) -> Fraction:

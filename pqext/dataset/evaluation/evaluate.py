@@ -20,7 +20,7 @@ from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.dataset.evaluation.comparison import (
-    Place,
+    Position,
     check_comparable,
     compare_arrays,
     comparison_type,
@@ -54,7 +54,7 @@ from pqext.dataset.expressions import (
     VariantField,
 )
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import compared_value
+from pqext.dataset.expressions.mistakes import comparison_value
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
@@ -100,7 +100,7 @@ def evaluate(
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
-    """Return the values of ``operand``, a column or a field within a VARIANT column, for each row of ``batch``."""
+    """Return the value of ``operand``, such as a column or a computed value, in each row of ``batch``."""
     return _Evaluator(batch).value(operand)
 
 
@@ -139,14 +139,14 @@ class _Evaluator(Visitor[pa.Array]):
 
     def visit_comparison(self, node: Comparison) -> pa.Array:
         array, value_type, indices = self._comparable(node.operand)
-        result = compare(array, node.operator, compared_value(node.value, value_type, node.operand))
+        result = compare(array, node.operator, comparison_value(node.value, value_type, node.operand))
         return result if indices is None else _expand_entries(result, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
         array, value_type, indices = self._comparable(node.operand)
         held = self.prepared.get((id(node), array.type))
         if held is None or held[0] is not node:
-            values = tuple(compared_value(value, value_type, node.operand) for value in node.values)
+            values = tuple(comparison_value(value, value_type, node.operand) for value in node.values)
             table = _ValueSet.from_values(array.type, values)
             held = self.prepared[id(node), array.type] = node, table
         result = held[1].holds(array)
@@ -190,7 +190,7 @@ class _Evaluator(Visitor[pa.Array]):
             raise
 
     def _geometries(self, operand: Operand) -> tuple[pa.Array, GeospatialType]:
-        """Return the geometries of a column, or those computed from columns, with their CRS and edges."""
+        """Return the geometries that an operand stores or computes, with their CRS and edges."""
         is_computed = isinstance(operand, SpatialValue)
         array = self.value(operand) if is_computed else self._column(cast(StoredOperand, operand))[1]
         return array, geometry_type(operand, self._geometry_type)
@@ -235,7 +235,7 @@ class _Evaluator(Visitor[pa.Array]):
         if not isinstance(operand, Column):
             return None
         names = self.batch.schema.names
-        return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
+        return self._column(operand)[1].type if operand.resolve_name(names).path[0] in names else None
 
     def _dictionary_entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """Return the dictionary entries and each row's entry index.
@@ -288,7 +288,7 @@ class _Evaluator(Visitor[pa.Array]):
 
     def _column(self, column: StoredOperand) -> tuple[pa.Field, pa.Array]:
         if isinstance(column, Column):
-            column = column.exact(self.batch.schema.names)
+            column = column.resolve_name(self.batch.schema.names)
         index = self.batch.schema.get_field_index(column.path[0])
         if index < 0:
             raise ValueError(f"column {column.path[0]!r} is missing or ambiguous")
@@ -396,7 +396,7 @@ class _ValueSet:
             return cls(pa.array([value for value in kept if low <= value <= high], type), len(kept) < len(values))
         floating = pa.types.is_floating(type)
         places = [locate_float(value) if floating else locate(value, type) for value in kept]
-        results = [scalar for place, scalar in places if place is Place.EXACT]
+        results = [scalar for place, scalar in places if place is Position.EXACT]
         if floating and any(scalar.as_py() == 0 for scalar in results):
             results += [pa.scalar(0.0), pa.scalar(-0.0)]  # the two zeros are equal, but not in a hash table
         stored = type if floating else _to_integers(pa.nulls(0, type)).type
@@ -430,8 +430,8 @@ def _fill_valid(array: pa.Array, value: bool) -> pa.Array:
 class IntegerSet:
     """Hash table of integers that is built once for all batches."""
 
-    def __init__(self, table: pa.Array) -> None:
-        values = table.to_numpy().astype(np.int64)
+    def __init__(self, integers: pa.Array) -> None:
+        values = integers.to_numpy().astype(np.int64)
         size = 1 << (4 * len(values)).bit_length()
         self._keys, self._used = np.zeros(size, np.int64), np.zeros(size, np.uint8)
         self._least, self._most = int(values.min()), int(values.max())

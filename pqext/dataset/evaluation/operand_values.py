@@ -15,7 +15,14 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.base.text import escape_text
-from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negate, number_type, result_type
+from pqext.dataset.evaluation.arithmetic import (
+    arithmetic,
+    constant_scalar,
+    constant_type,
+    negate,
+    number_type,
+    result_type,
+)
 from pqext.dataset.expressions import (
     Arithmetic,
     Base,
@@ -73,13 +80,13 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
 
 
 def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
-    """Compute an operand from the values of its inputs. Results are null if an input is null, or if undefined."""
+    """Compute an operand from its inputs. A row is null if an input is null or the operation is undefined."""
     match operand:
         case Arithmetic():
             known = {id(element): value(element) for element in operand.operands if not isinstance(element, Constant)}
             types = _number_types(operand, lambda entry: known[id(entry)].type)
             sides = [
-                constant(item.value, type) if isinstance(item, Constant) else _to_number(known[id(item)], type)
+                constant_scalar(item.value, type) if isinstance(item, Constant) else _to_number(known[id(item)], type)
                 for item, type in zip(operand.operands, types, strict=True)
             ]
             return negate(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
@@ -129,7 +136,7 @@ def cast(array: pa.Array, node: Cast) -> pa.Array:
         return pa.nulls(len(array), target)
     array = _narrow(array, _castable_type(node, array.type))
     if pa.types.is_decimal(array.type) and _is_text(target):
-        return plain_text(array).cast(target)
+        return format_decimals(array).cast(target)
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
     whole = array if array.type == target else widen_column(array, target)
@@ -146,7 +153,7 @@ def cast_uuids(array: pa.Array, node: Cast) -> pa.Array:
     return extract(to_shredded(array), (), node.type, strict=False)
 
 
-def plain_text(decimals: pa.Array) -> pa.StringArray:
+def format_decimals(decimals: pa.Array) -> pa.StringArray:
     """Format decimals with all digits of their scale, never with an exponent: ``1.30``."""
     scale = decimals.type.scale
     digits = pc.utf8_ltrim(_rescale(decimals, 0).cast(pa.string()), "-")
@@ -164,14 +171,14 @@ def to_shredded(array: pa.Array) -> pa.StructArray:
     return pa.StructArray.from_arrays([metadata, array], ["metadata", "typed_value"])
 
 
-def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
+def _number_types(operand: Arithmetic, operand_type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
     """Return the types to which the operands of an operation are converted."""
     results: list[pa.DataType | None] = []
     for entry in operand.operands:
         if isinstance(entry, Constant):
             results.append(None)
             continue
-        number = number_type(type(entry))
+        number = number_type(operand_type(entry))
         if number is None:
             raise TypeError(f"{operand}: {entry} is not numeric")
         results.append(number)

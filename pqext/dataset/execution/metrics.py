@@ -135,7 +135,7 @@ class Run:
         """Add ``seconds`` to the time spent on planning."""
         self._planning += seconds
 
-    def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
+    def count_plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
         """Yield the plans. Count the time that producing them takes, and the row groups that they read."""
         waiting = iter(plans)
         while True:

@@ -114,16 +114,16 @@ def decode_in_parallel(runs: Iterable[Run], threads: int, max_active_runs: int) 
                 steps.is_stopped = True
 
 
-def have_bytes(
-    plans: Iterator[RowGroupPlan], file: ParquetFile, least: int
+def has_min_bytes(
+    plans: Iterator[RowGroupPlan], file: ParquetFile, min_bytes: int
 ) -> tuple[bool, Iterator[RowGroupPlan]]:
-    """Return whether ``plans`` read about ``least`` stored bytes or more, and the plans again.
+    """Return whether ``plans`` read about ``min_bytes`` stored bytes or more, and an iterator of all plans.
 
     Plans are consumed until their bytes suffice, so that the last row groups are planned while the first are decoded.
     """
     consumed: list[RowGroupPlan] = []
     size = 0
-    while size < least:
+    while size < min_bytes:
         plan = next(plans, None)
         if plan is None:
             return False, iter(consumed)

@@ -24,7 +24,7 @@ from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
-from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans, have_bytes
+from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans, has_min_bytes
 from pqext.dataset.execution.row_selection import (
     combine_columns,
     flag_remaining,
@@ -36,8 +36,8 @@ from pqext.dataset.execution.row_selection import (
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
-from pqext.dataset.planning.plan import RowGroupPlan, Stage, check_batches, merge_stages
-from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, check_plans, merge_stages
+from pqext.dataset.planning.projection import ComputedColumn, Fields, compute_columns, read_leaves
 
 AHEAD_BYTES = 1 << 20
 """If fewer stored bytes are to be read, row groups are read on demand, without threads."""
@@ -56,7 +56,7 @@ _NEARLY_ALL = 0.5
 """Minimum fraction of remaining rows at which all rows are decoded and filtered afterwards."""
 
 
-def matching(
+def iter_matching_batches(
     file: ParquetFile, plans: Iterable[RowGroupPlan], computed_columns: Sequence[ComputedColumn], batch_rows: int, *,
     with_prefetch: bool = True,
 ) -> Generator[Part, None, None]:
@@ -69,9 +69,9 @@ def matching(
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
     options = file.options
     threads = thread_count(options.threads)
-    result = check_batches(plans, file, computed_columns)
+    result = check_plans(plans, file, computed_columns)
     if with_prefetch := with_prefetch and threads > 1 and not options.skips_corrupt:
-        with_prefetch, result = have_bytes(result, file, AHEAD_BYTES)
+        with_prefetch, result = has_min_bytes(result, file, AHEAD_BYTES)
 
     def runs() -> Iterator[Run]:
         for plan in divide_plans(result, file, threads) if with_prefetch else result:
@@ -177,10 +177,10 @@ class _Window:
         rows: RowRanges | NDArray[np.int64], usage: Usage, statistics: AdaptiveStatistics,
         flags: NDArray[np.bool_] | None = None,
     ) -> pa.BooleanArray:
-        """Evaluate a stage's filter on ``batch`` and the values in ``fields``; return its result for each row.
+        """Evaluate a stage's filter on ``batch`` and the values in ``fields``, and add the matching rows to the window.
 
-        The batch contains the ``rows``. If the ``flags`` of the preceding stages are passed, it contains only the
-        flagged rows.
+        Returns the filter's result for each row. The batch contains the ``rows``. If the ``flags`` of the preceding
+        stages are passed, it contains only the flagged rows.
         """
         mask = _evaluate_filter(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
@@ -344,13 +344,13 @@ class _GroupRun:
         for start in range(0, len(remaining_rows), self._batch_rows):
             count = min(self._batch_rows, len(remaining_rows) - start)
             batch = without_columns(count) if columns is None else columns.slice(start, count)
-            yield batch, computed_of(self._computed, {}, batch)
+            yield batch, compute_columns(self._computed, {}, batch)
 
     def _run_last_stage(
         self, stage: Stage, rows: Rows, remaining_rows: NDArray[np.int64] | None = None,
         columns: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Yield the rows of the last stage: its columns for ``remaining_rows`` and ``columns``, filtered."""
+        """Read the last stage for ``remaining_rows``, add their ``columns``, and yield the rows that match it."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
@@ -362,7 +362,7 @@ class _GroupRun:
                 at += batch.num_rows
             if not batch.num_rows:
                 continue
-            arrays = computed_of(self._computed, leaves, batch)
+            arrays = compute_columns(self._computed, leaves, batch)
             if stage.filter is not None:
                 mask = _evaluate_filter(
                     stage, batch, leaves, self._usage, self._statistics.prepared, is_first=remaining_rows is None

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 
 from pqext.core.format.predicate import COMPARE, Operator
-from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, pack, scalar_text, unpack
+from pqext.dataset.expressions.literals import Literal, is_null, key, pack, scalar_text, to_literal, unpack
 from pqext.dataset.expressions.patterns import ESCAPE, How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
 from pqext.geo.predicates.boxes import Operation
@@ -126,7 +126,7 @@ class Comparison(OneOperand):
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
         _check_operator(self.operator)
-        object.__setattr__(self, "value", canonical(self.value))
+        object.__setattr__(self, "value", to_literal(self.value))
 
     def __str__(self) -> str:
         return f"{self.operand} {self.operator} {literal_text(self.value)}"
@@ -155,7 +155,7 @@ class IsIn(OneOperand):
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
         values = [value for value in self.values if not is_null(value)]
-        distinct = {key(literal): literal for literal in map(canonical, values)}
+        distinct = {key(literal): literal for literal in map(to_literal, values)}
         object.__setattr__(self, "has_null", self.has_null or len(values) < len(self.values))
         object.__setattr__(self, "values", tuple(distinct.values()))
         object.__setattr__(self, "_kept", ("in", self.operand._key(), tuple(distinct), self.has_null))

@@ -21,12 +21,12 @@ _DAY = 86_400 * _SECOND
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def days(text: str) -> int:
+def parse_date(text: str) -> int:
     """Return the number of days between 1970-01-01 and the date ``YYYY-MM-DD``.
 
     Raises ``ValueError`` for any other text.
 
-    >>> days("1970-02-01")
+    >>> parse_date("1970-02-01")
     31
     """
     match = _TIMESTAMP.fullmatch(text)
@@ -37,12 +37,12 @@ def days(text: str) -> int:
     return _days(match)
 
 
-def nanoseconds_of_day(text: str) -> int:
+def parse_time(text: str) -> int:
     """Return the nanoseconds since midnight of ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.fffffffff``.
 
     Raises ``ValueError`` for any other text.
 
-    >>> nanoseconds_of_day("00:00:01.5")
+    >>> parse_time("00:00:01.5")
     1500000000
     """
     match = _TIME_OF_DAY.fullmatch(text)
@@ -51,13 +51,13 @@ def nanoseconds_of_day(text: str) -> int:
     return _nanoseconds(match.groups())
 
 
-def nanoseconds(text: str, utc: bool) -> int:
+def parse_timestamp(text: str, utc: bool) -> int:
     """Return the nanoseconds since 1970 of a date, or of a date and a time separated by ``T`` or a space.
 
     If ``utc``, the text must end with ``Z`` or an offset such as ``+02:00``; otherwise it must have no offset. Raises
     ``ValueError`` for any other text.
 
-    >>> nanoseconds("1970-01-01 00:00:01", utc=False), nanoseconds("1970-01-01T02:00:00+02:00", utc=True)
+    >>> parse_timestamp("1970-01-01 00:00:01", utc=False), parse_timestamp("1970-01-01T02:00:00+02:00", utc=True)
     (1000000000, 0)
     """
     match = _TIMESTAMP.fullmatch(text)

@@ -40,8 +40,8 @@ _NUMPY_UNITS = {**NANOSECONDS, "m": 60 * NANOSECONDS["s"], "h": 3600 * NANOSECON
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def canonical(value: Any) -> Literal:
-    """Return the canonical form of a Python, numpy, pandas or Arrow scalar.
+def to_literal(value: Any) -> Literal:
+    """Convert a Python, numpy, pandas or Arrow scalar to a canonical literal.
 
     Raises ``ValueError`` for nulls and values out of range, and ``TypeError`` for values that are not literals.
     """
@@ -197,7 +197,7 @@ def _time_of_day(nanoseconds: int) -> time:
 
 def _from_arrow(scalar: pa.Scalar) -> Literal:
     if not scalar.is_valid:
-        return canonical(None)
+        return to_literal(None)
     type = scalar.type
     if pa.types.is_timestamp(type):
         return timestamp_literal(scalar.value * NANOSECONDS[type.unit], type.tz is not None)
@@ -208,7 +208,7 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
     if pa.types.is_nested(type) or pa.types.is_interval(type):
         raise TypeError(f"an Arrow scalar of type {type} is not a literal")
     try:
-        return canonical(scalar.as_py())
+        return to_literal(scalar.as_py())
     except OverflowError as error:
         raise ValueError(f"literal of type {type} is out of range for Python's types") from error
     except UnicodeDecodeError:
@@ -218,7 +218,7 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
 
 def _from_datetime64(value: np.datetime64) -> Literal:
     if np.isnat(value):
-        return canonical(None)
+        return to_literal(None)
     unit, count = np.datetime_data(value.dtype)
     if unit in ("Y", "M", "W", "D"):
         days = int(value.astype("datetime64[D]").astype(np.int64))
@@ -233,7 +233,7 @@ def _from_datetime64(value: np.datetime64) -> Literal:
 
 def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
     if value != value:  # NaT
-        return canonical(None)
+        return to_literal(None)
     if isinstance(value, timedelta):
         extra = int(getattr(value, "nanoseconds", 0))  # a pandas.Timedelta
         return duration_literal(duration_nanoseconds(value) + extra)
@@ -246,7 +246,7 @@ def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
 
 def _from_datetime(value: datetime) -> Literal:
     if value != value:  # pandas.NaT
-        return canonical(None)
+        return to_literal(None)
     extra = int(getattr(value, "nanosecond", 0))  # a pandas.Timestamp
     plain = datetime.combine(
         date(value.year, value.month, value.day),
@@ -345,8 +345,8 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
     timestamps is parsed by :mod:`pqext.dataset.expressions.iso_text`; other text is not parsed.
 
     Raises:
-        TypeError: If the two do not compare; the message names ``column``. Booleans are not numbers, and a timestamp
-            without a timezone is not an instant.
+        TypeError: If the literal cannot be compared with the column, which the message names. Booleans are not
+            numbers, and a timestamp without a timezone is not an instant.
     """
     name, why = value_type.name, ""
     if name == "null":
@@ -400,14 +400,14 @@ def _parse_temporal(text: str, value_type: ValueType) -> int:
     """Parse text as a value of a temporal category. The ``ValueError`` for invalid text shows the expected format."""
     match value_type.name:
         case "date":
-            return iso_text.days(text)
+            return iso_text.parse_date(text)
         case "time":
-            return iso_text.nanoseconds_of_day(text)
-    return iso_text.nanoseconds(text, value_type.utc)
+            return iso_text.parse_time(text)
+    return iso_text.parse_timestamp(text, value_type.utc)
 
 
 def value_text(value: Value, value_type: ValueType | None) -> str:
-    """Format a comparison value for display, as a value of its category if that is known."""
+    """Format a comparison value for display, in the notation of ``value_type`` if it is known."""
     try:
         match value, value_type:
             case bytes(), ValueType("string"):

@@ -209,7 +209,7 @@ def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
 _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_within, st_dwithin"}
 
 
-def compared_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
+def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
     """Convert a literal with ``to_value``. If its type does not match, the error suggests another literal."""
     try:
         return to_value(literal, value_type, str(operand))

@@ -41,9 +41,9 @@ from pqext.variant.access.path import as_path, format_path
 class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
-    Comparisons create expressions, and arithmetic creates values. A value that cannot be computed is null, so neither
-    the order of evaluation nor skipped rows change the result: a sum beyond 64 bits, the remainder of a division by
-    zero, or text that cannot be cast. ``/`` returns doubles; division by zero returns infinity.
+    Comparisons create expressions, and arithmetic creates values. A value that cannot be computed is null: a sum beyond
+    64 bits, the remainder of a division by zero, or text that cannot be cast. Therefore neither the order of evaluation
+    nor skipped rows change the result. ``/`` returns doubles; division by zero returns infinity.
     """
 
     __slots__ = ()
@@ -55,8 +55,8 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         """Cast the value to ``type``, a type name or an Arrow type. The result is null if the cast fails.
 
         Casts are Spark's ``try_cast``, with the reader's ``timezone`` for local times, UTC by default: decimals are
-        rounded half up, other numbers are cut towards zero, text is parsed, decimals keep the digits of their scale as
-        text (``1.30``), and a time of day is a number of seconds. Values within VARIANT columns cast as in
+        rounded half up, other numbers are rounded towards zero, text is parsed, decimals keep the digits of their scale
+        as text (``1.30``), and a time of day is a number of seconds. Values within VARIANT columns cast as in
         :func:`pqext.variant.get`.
 
         >>> from pqext import col
@@ -118,7 +118,7 @@ class GeometryValue(Value, SpatialPredicates["Spatial"], SpatialFunctions["Spati
     def contains(self, part: Any) -> Spatial: ...
 
     def contains(self, part: Any) -> Any:
-        """Test whether the text contains ``part``, or whether the geometry contains it (a box, WKB or shapely)."""
+        """Test whether the text or geometry contains ``part``: text, or a box, WKB or a shapely geometry."""
         return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
 
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
@@ -143,7 +143,7 @@ class Column(GeometryValue, StoredOperand):
             raise TypeError("the path of a column must be a non-empty sequence of names")
         object.__setattr__(self, "path", tuple(self.path))
 
-    def exact(self, names: Container[str]) -> Column:
+    def resolve_name(self, names: Container[str]) -> Column:
         """Resolve a dotted name to the column with exactly this name if it is in ``names``, or to the struct field."""
         name = ".".join(self.path[: self.dotted])
         if self.dotted < 2 or name not in names:
@@ -239,7 +239,7 @@ class Constant(Value):
     value: literals.Literal
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", literals.canonical(self.value))
+        object.__setattr__(self, "value", literals.to_literal(self.value))
 
     def __str__(self) -> str:
         return literal_text(self.value)

@@ -130,12 +130,12 @@ class SpatialPredicates(Generic[Result]):
     def crosses(self, geometry: Any) -> Result:
         """Test whether the geometry lies partly inside and partly outside ``geometry``.
 
-        The intersection must have a lower dimension than the geometries.
+        The intersection must have a lower dimension than the geometry of higher dimension.
         """
         return self._spatial("crosses", geometry)
 
     def overlaps(self, geometry: Any) -> Result:
-        """Test whether both geometries have the same dimension and share some, but not all, of their points."""
+        """Test whether both geometries and their intersection have the same dimension, and neither covers the other."""
         return self._spatial("overlaps", geometry)
 
     def covers(self, geometry: Any) -> Result:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from pqext.dataset.expressions.conditions import literal_text
-from pqext.dataset.expressions.literals import Literal, canonical, is_null
+from pqext.dataset.expressions.literals import Literal, is_null, to_literal
 
 UNTYPED = "variant"
 """The type of a value without a cast."""
@@ -20,12 +20,14 @@ _EXACT_INTEGERS = 1 << 53
 
 
 def infer_type(literal: Any) -> str | None:
-    """Return the type of VARIANT values to compare with a literal: ``double`` for all numbers. None if it is ambiguous.
+    """Return the type to which a VARIANT is cast for comparison with a literal; None if the literal determines none.
+
+    It is ``double`` for floats and for integers that a double represents exactly.
 
     >>> infer_type("x"), infer_type(5), infer_type(True)
     ('string', 'double', 'boolean')
     """
-    match canonical(literal):
+    match to_literal(literal):
         case bool():
             return "boolean"
         case float():
@@ -54,7 +56,7 @@ def infer_common_type(values: Iterable[Any]) -> str | None:
 
 def suggest_type(literal: Any) -> str:
     """Return the type to suggest if :func:`infer_type` returns None for a literal. None represents a column."""
-    value = None if literal is None else canonical(literal)
+    value = None if literal is None else to_literal(literal)
     match value:
         case int():
             return "bigint" if abs(value) < 1 << 63 else "decimal(38, 0)"

@@ -1,8 +1,8 @@
 """Traverse expressions: fold them, push Not down, list their parts, and resolve dotted names and time zones.
 
-``col("a.b")`` is ambiguous until it is resolved against columns. :func:`exact` decides: the column named ``a.b``
-wins over a field of a struct. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field, ``col(["a.b"])`` is
-the column.
+``col("a.b")`` is ambiguous until :func:`resolve_dotted_names` resolves it against columns: the column named ``a.b``
+takes precedence over a field of a struct. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field,
+``col(["a.b"])`` is the column.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
     raise TypeError(f"expected an expression, not {type(expression).__name__}")
 
 
-def normal(expression: Expression, negate: bool = False) -> Expression:
+def push_down_not(expression: Expression, negate: bool = False) -> Expression:
     """Push Not down to the leaves of ``expression``, or of its negation if ``negate``.
 
     Not remains on leaves whose negation is not a leaf: IsIn, Matches, and spatial predicates other than ``intersects``
@@ -113,10 +113,10 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
     """
     match expression:
         case And() | Or():
-            operands = tuple(normal(operand, negate) for operand in expression.operands)
+            operands = tuple(push_down_not(operand, negate) for operand in expression.operands)
             return And(operands) if isinstance(expression, And) != negate else Or(operands)
         case Not():
-            return normal(expression.operand, not negate)
+            return push_down_not(expression.operand, not negate)
     if not negate:
         return expression
     match expression:
@@ -181,11 +181,11 @@ def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
     raise TypeError(f"expected an expression, not {type(leaf).__name__}")
 
 
-def exact(node: T, names: Container[str]) -> T:
+def resolve_dotted_names(node: T, names: Container[str]) -> T:
     """Resolve the dotted names in a condition or value that equal one of ``names``."""
     if not dotted_columns(node):
         return node
-    made: T = replace_columns(node, lambda column: column.exact(names))
+    made: T = replace_columns(node, lambda column: column.resolve_name(names))
     return made
 
 
@@ -235,37 +235,37 @@ def _value_within(value: Value, field: VariantField) -> VariantField:
     return replace(field, column=value.column, path=format_path((*as_path(value.path), *as_path(field.path))))
 
 
-def in_timezone(node: T, timezone: str) -> T:
+def set_timezone(node: T, timezone: str) -> T:
     """Return a copy of ``node`` in which casts without a timezone use ``timezone``.
 
     ``node`` is an expression, a value, a named value or a tuple of these. If no cast depends on the timezone, ``node``
     itself is returned. Raises ``ValueError`` if the timezone is unknown.
 
     >>> from pqext import col
-    >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
+    >>> set_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
     'Europe/Paris'
     """
-    result: T = node if find_timezone(timezone) is None else _in_timezone(node, timezone)
+    result: T = node if find_timezone(timezone) is None else _set_timezone(node, timezone)
     return result
 
 
-def _in_timezone(node: Any, timezone: str) -> Any:
+def _set_timezone(node: Any, timezone: str) -> Any:
     if isinstance(node, tuple):
-        parts = tuple(_in_timezone(part, timezone) for part in node)
+        parts = tuple(_set_timezone(part, timezone) for part in node)
         return parts if any(new is not old for new, old in zip(parts, node, strict=True)) else node
     if not is_dataclass(node) or isinstance(node, type):
         return node
     changed = {}
     for member in filter(attrgetter("init"), fields(node)):
         old = getattr(node, member.name)
-        new = _in_timezone(old, timezone)
+        new = _set_timezone(old, timezone)
         if new is not old:
             changed[member.name] = new
-    if isinstance(node, Cast | VariantField) and _depends_on_timezone(node, timezone):
+    if isinstance(node, Cast | VariantField) and _depends_on_timezone(node):
         changed["timezone"] = timezone
     return replace(node, **changed) if changed else node
 
 
-def _depends_on_timezone(node: Cast | VariantField, timezone: str) -> bool:
-    """Return whether a cast without a timezone has other results in ``timezone`` than in UTC."""
+def _depends_on_timezone(node: Cast | VariantField) -> bool:
+    """Return whether a cast has no timezone, although its results depend on one."""
     return node.timezone is None and depends_on_timezone(target_type(node.type))

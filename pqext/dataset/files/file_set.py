@@ -120,58 +120,61 @@ class FileSet(PickledByFields):
         """The distinct Arrow schemas of all files, each with the name of the first file that has it."""
         result: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
-        for row, file in self.iter_open(range(len(self.sources)), is_learning=True):
+        for position, file in self.iter_open(range(len(self.sources)), is_learning=True):
             if file.schema is before:  # files with the same schema share the object
                 continue
             before = file.schema
             with ErrorLocation(file):
                 schema = file.arrow_schema
                 key = (schema, tuple((schema.metadata or {}).items()), *map(_metadata_key, schema))
-                result.setdefault(key, (source_name(self.sources[row]), schema))
+                result.setdefault(key, (source_name(self.sources[position]), schema))
         return list(result.values())
 
-    def _prefetch(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
-        if self._can_read_together(rows):
+    def _prefetch(self, positions: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
+        if self._can_read_together(positions):
             opened = 0
-            with closing(self._open_local(rows)) as local:
+            with closing(self._open_local(positions)) as local:
                 for item in local:
                     yield item
                     opened += 1
-            rows = rows[opened:]  # open them one by one if the limit of open files is reached
-        remote = sum(not _is_local(self.sources[row]) for row in rows)
-        with Workers(_AT_ONCE if remote > 1 else 1, len(rows)) as workers:
-            files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
-            yield from zip(rows, files, strict=True)
+            positions = positions[opened:]  # open them one by one if the limit of open files is reached
+        remote = sum(not _is_local(self.sources[position]) for position in positions)
+        with Workers(_AT_ONCE if remote > 1 else 1, len(positions)) as workers:
+            files = workers.map_ahead(self._try_open, positions, _AT_ONCE - 1)
+            yield from zip(positions, files, strict=True)
 
-    def _can_read_together(self, rows: Sequence[int]) -> bool:
+    def _can_read_together(self, positions: Sequence[int]) -> bool:
         """Return whether the files are several local files without metadata from summary files."""
-        with_reasons = self.summaries is not None and self.summaries.has_metadata
-        return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
+        has_summaries = self.summaries is not None and self.summaries.has_metadata
+        sources = [self.sources[position] for position in positions]
+        return len(sources) > 1 and not has_summaries and all(map(_is_plain_path, sources))
 
-    def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
+    def _open_local(
+        self, positions: Sequence[int]
+    ) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
         """Yield local files, opened ahead of the consumer. Threads read the footers of several files per call.
 
         The iteration stops before the first file that would exceed the system's limit of open files.
         """
         sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
-        cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]
-        parts = [rows[start:stop] for start, stop in pairwise(cuts)]
+        cuts = [*takewhile(lambda cut: cut < len(positions), accumulate(sizes, initial=0)), len(positions)]
+        parts = [positions[start:stop] for start, stop in pairwise(cuts)]
         with Workers(_LOCAL_THREADS, len(parts)) as workers:
             for part, ends in zip(parts, workers.map_ahead(self._read_ends, parts, _LOCAL_AHEAD), strict=True):
-                for row, end in zip(part, ends, strict=True):
+                for position, end in zip(part, ends, strict=True):
                     try:
-                        file = self._try_open(row, end)
+                        file = self._try_open(position, end)
                     except OSError as error:
                         if error.errno not in (errno.EMFILE, errno.ENFILE):
                             raise
                         return
-                    yield row, file
+                    yield position, file
 
-    def _read_ends(self, rows: Sequence[int]) -> list[PathSource | None]:
-        return PathSource.open_several([self.sources[row] for row in rows])
+    def _read_ends(self, positions: Sequence[int]) -> list[PathSource | None]:
+        return PathSource.open_several([self.sources[position] for position in positions])
 
-    def _try_open(self, row: int, file: PathSource | None = None) -> ParquetFile | CorruptFileError:
-        source = self.sources[row]
+    def _try_open(self, position: int, file: PathSource | None = None) -> ParquetFile | CorruptFileError:
+        source = self.sources[position]
         try:
             if file is not None:
                 return ParquetFile(file, options=self.options, limits=self.limits)
@@ -193,37 +196,37 @@ class FileSet(PickledByFields):
                 reason = f"the log of {self.view.table} lists the file, but it does not exist"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
 
-    def _combine_errors(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
+    def _combine_errors(self, position: int, error: CorruptFileError, positions: Sequence[int]) -> CorruptFileError:
         """Return the error of one file, or an error that names all files that are not Parquet."""
-        later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
+        later = [other for other in positions[positions.index(position) + 1 :] if self._is_invalid(other)]
         if not later:
-            if len(rows) > 1:
-                error.message += f'; on_invalid="skip" skips it{self._suggest_pattern([row])}'
+            if len(positions) > 1:
+                error.message += f'; on_invalid="skip" skips it{self._suggest_pattern([position])}'
             return error
         message = (
-            f"{1 + len(later)} files cannot be opened as Parquet: {self._format_names([row, *later])}; the first one: "
-            f'{error.message}. on_invalid="skip" skips them'
-            + self._suggest_pattern([row, *later])
+            f"{1 + len(later)} files cannot be opened as Parquet: {self._format_names([position, *later])}; "
+            f'the first one: {error.message}. on_invalid="skip" skips them'
+            + self._suggest_pattern([position, *later])
         )
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
-    def _suggest_pattern(self, rows: Sequence[int]) -> str:
-        """Return a hint at a pattern that excludes the files at ``rows``; empty if the name of any ends in .parquet."""
-        others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
-        return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""
+    def _suggest_pattern(self, positions: Sequence[int]) -> str:
+        """Return a hint at a pattern that excludes all files at ``positions``; empty if any name ends in .parquet."""
+        others = [position for position in positions if not source_name(self.sources[position]).endswith(".parquet")]
+        return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(positions) else ""
 
-    def _is_invalid(self, row: int) -> bool:
+    def _is_invalid(self, position: int) -> bool:
         try:
-            file = self._try_open(row)
+            file = self._try_open(position)
         except (OSError, ParquetError):
             return False
         if isinstance(file, ParquetFile):
             file.close()
         return not isinstance(file, ParquetFile)
 
-    def _format_names(self, rows: Sequence[int]) -> str:
-        names = ", ".join(escape_text(source_name(self.sources[row])) for row in rows[:_NAMED])
-        return names + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
+    def _format_names(self, positions: Sequence[int]) -> str:
+        names = ", ".join(escape_text(source_name(self.sources[position])) for position in positions[:_NAMED])
+        return names + (f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else "")
 
 
 def _is_plain_path(source: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for alternatives, ``[^a]`` as in Hadoop.
+"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for expand_braces, ``[^a]`` as in Hadoop.
 
 A pending or interrupted save is visible either completely or not at all.
 
@@ -41,8 +41,8 @@ _MARKS = re.compile("[{},]")
 _SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
 
 
-def alternatives(pattern: str) -> list[str]:
-    """Return the patterns that ``pattern`` expands to, in order: itself if it has no braces that contain a comma.
+def expand_braces(pattern: str) -> list[str]:
+    """Expand ``{a,b}`` in ``pattern``. Returns the patterns in order, or only ``pattern`` if no braces contain a comma.
 
     Raises ``LimitError`` for more than 10,000 patterns, or for too many nested braces.
     """
@@ -51,7 +51,7 @@ def alternatives(pattern: str) -> list[str]:
     left = _MOST_READ
     while waiting:
         one, start = waiting.pop()
-        cuts = _group(one, start)
+        cuts = _find_braces(one, start)
         left -= len(one) - start
         if left < 0:
             raise LimitError(f"pattern {pattern[:60]!r} has too many braces: list folders instead")
@@ -66,7 +66,7 @@ def alternatives(pattern: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _group(text: str, start: int) -> list[int]:
+def _find_braces(text: str, start: int) -> list[int]:
     """Return the positions of the first pair of braces after ``start`` that contains commas, and of these commas.
 
     For nested pairs, it is the outermost pair. The list is empty if there is no pair.
@@ -89,10 +89,10 @@ def _group(text: str, start: int) -> list[int]:
 
 
 @lru_cache(1000)
-def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
+def compile_pattern(pattern: str) -> Callable[[str], re.Match[str] | None]:
     """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and the negations ``[!abc]`` and ``[^abc]``.
 
-    >>> [name for name in ("a", "b", "^") if matcher("[^b]")(name)]
+    >>> [name for name in ("a", "b", "^") if compile_pattern("[^b]")(name)]
     ['a', '^']
     """
     in_python = _SET.sub(lambda found: f"[{'!' if found[1] else ''}{found[2]}", pattern)
@@ -215,7 +215,7 @@ def list_files(
     before: _Walk | None = None
     for _ in range(_WALKS):
         walk = _Walk(directory, tuple(pattern), ignore_table_format)
-        if walk.is_settled or (before is not None and walk.agrees(before)):
+        if walk.is_stable or (before is not None and walk.agrees(before)):
             return walk.found
         before = walk
     raise OSError(errno.EBUSY, f"The folder changed during each of {_WALKS} attempts to list it; try again", directory)
@@ -227,7 +227,7 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
         return not any(map(is_hidden, names))
     if pattern[0] == "**":
         return any(matches(names[at:], pattern[1:]) for at in range(len(names)) if not any(map(is_hidden, names[:at])))
-    if not names or is_hidden(names[0]) or not matcher(pattern[0])(names[0]):
+    if not names or is_hidden(names[0]) or not compile_pattern(pattern[0])(names[0]):
         return False
     return matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
 
@@ -238,12 +238,12 @@ def may_contain_matches(folders: Sequence[str], pattern: Sequence[str]) -> bool:
         return True
     if not pattern or pattern[0] == "**":
         return not any(map(is_hidden, folders))
-    is_named = not is_hidden(folders[0]) and matcher(pattern[0])(folders[0]) is not None
+    is_named = not is_hidden(folders[0]) and compile_pattern(pattern[0])(folders[0]) is not None
     return is_named and may_contain_matches(folders[1:], pattern[1:])
 
 
 class _Folder:
-    """Entries of one folder by path, with the effects of unfinished saves in it."""
+    """Entries of one folder by path, with the files that unfinished saves in the folder add and replace."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -378,7 +378,7 @@ class _Walk:
             return [(path, ()) for path in folder.folders]
         if pattern[0] == "**":
             return self._descend(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
-        matches = matcher(pattern[0])
+        matches = compile_pattern(pattern[0])
         if len(pattern) == 1:
             self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
         links = [path for path in folder.links if matches(os.path.basename(path))]
@@ -389,7 +389,7 @@ class _Walk:
         return [(path, pattern[1:]) for path in sorted(folders + links)]
 
     @property
-    def is_settled(self) -> bool:
+    def is_stable(self) -> bool:
         """Whether nothing can have changed since the traversal began."""
         known = time.time_ns() - _FRESH
         try:
@@ -400,7 +400,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal happened between two traversals. Others may add files meanwhile."""
+        """Return whether no save or removal happened since ``previous_walk``. Files that others add are ignored."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

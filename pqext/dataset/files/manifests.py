@@ -104,7 +104,7 @@ class SinkLog:
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:
-                return SinkLog(path, tuple(_replay_log([os.path.join(path, name) for name in _batches(path, names)])))
+                return SinkLog(path, tuple(_replay_log([os.path.join(path, name) for name in _log_files(path, names)])))
             except FileNotFoundError:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -136,7 +136,7 @@ class SinkLog:
         return {parts for parts, entries in result.items() if entries}
 
 
-def _batches(folder: str, names: Sequence[str]) -> list[str]:
+def _log_files(folder: str, names: Sequence[str]) -> list[str]:
     """Return the names of the log files to read: the last compacted file and all files after it."""
     matches = [match for match in map(_BATCH.fullmatch, names) if match]
     if not matches:
@@ -224,9 +224,11 @@ class StoreJournal:
             value: Any = parse_json(data)
             if value["version"] != 1:
                 raise ValueError("unknown version")
-            uploads = {_name(name): (str(item[0]), tuple(map(str, item[1]))) for name, item in value["uploads"].items()}
+            uploads = {
+                _check_name(name): (str(item[0]), tuple(map(str, item[1]))) for name, item in value["uploads"].items()
+            }
             after = value.get("after")
-            old = tuple(map(_name, value["old"]))
+            old = tuple(map(_check_name, value["old"]))
             batch = value.get("batch")
             if not _JOB.fullmatch(value["job"]):
                 raise ValueError("the job identifier is invalid")
@@ -242,14 +244,14 @@ class StoreJournal:
             ) from None
 
 
-def _name(name: Any) -> str:
+def _check_name(name: Any) -> str:
     """Check and return a name below the folder. Keys may have empty parts, but dots could lead out of the folder."""
     if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
         raise ValueError("a file is outside the folder")
     return name
 
 
-def list_settled(folder: Location) -> Sequence[Location]:
+def list_committed_files(folder: Location) -> Sequence[Location]:
     """List the files below a folder of a store that belong to the dataset.
 
     The new files of a pending job are excluded until all of them exist; after that, its old files are excluded.
@@ -261,31 +263,31 @@ def list_settled(folder: Location) -> Sequence[Location]:
     known: Mapping[str, bytes] = {}
     for _ in range(_LISTINGS):
         every = folder.files()
-        notes = [element for element in every if element.key == JOURNAL or element.key.endswith(f"/{JOURNAL}")]
+        journal_files = [element for element in every if element.key == JOURNAL or element.key.endswith(f"/{JOURNAL}")]
         try:
-            contents = {note.key: _read(note) for note in notes}
+            contents = {journal_file.key: _read(journal_file) for journal_file in journal_files}
         except FileNotFoundError:
             continue  # a job has ended
         there = {item.key for item in every}
-        hidden = {key for note in notes for key in _hidden_names(note, contents[note.key], there)}
+        hidden = {key for file in journal_files for key in _hidden_names(file, contents[file.key], there)}
         if not contents or contents == known:
             break
         known = contents
     return [entry for entry in every if entry.key not in hidden]
 
 
-def _read(note: Location) -> bytes:
-    with note.open() as source:
+def _read(journal_file: Location) -> bytes:
+    with journal_file.open() as source:
         if source.size > _LONGEST:
-            raise CorruptFileError(f"the record of a job exceeds {_LONGEST:,} bytes", path=note.path)
+            raise CorruptFileError(f"the record of a job exceeds {_LONGEST:,} bytes", path=journal_file.path)
         return bytes(source.read(0, source.size))
 
 
-def _hidden_names(note: Location, data: bytes, names: Collection[str]) -> Collection[str]:
+def _hidden_names(journal_file: Location, data: bytes, names: Collection[str]) -> Collection[str]:
     """Return the names of the files listed in a journal that readers must skip."""
     if not data:  # written at the end of a job in stores without conditional deletion
         return ()
-    journal = StoreJournal.load(data, note.path)
-    inside = note.key.removesuffix(JOURNAL)
+    journal = StoreJournal.load(data, journal_file.path)
+    inside = journal_file.key.removesuffix(JOURNAL)
     new = {inside + name for name in journal.uploads}
     return {inside + name for name in journal.old} if new <= set(names) else new

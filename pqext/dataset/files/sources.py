@@ -16,8 +16,8 @@ from pqext.core.base.local_paths import explain_broken_link
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
-from pqext.dataset.files.folders import alternatives, is_hidden, list_files, matches, may_contain_matches
-from pqext.dataset.files.manifests import list_settled
+from pqext.dataset.files.folders import expand_braces, is_hidden, list_files, matches, may_contain_matches
+from pqext.dataset.files.manifests import list_committed_files
 
 
 def find_sources(
@@ -47,7 +47,7 @@ def find_sources(
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
-    """Return the common root folder of ``sources``, results of :func:`locate_sources`.
+    """Return the common root folder of ``sources``, which :func:`locate_sources` returned.
 
     Partition folders are relative to it. The root of a folder is the folder itself, the root of a pattern the part
     before the first wildcard, and the root of a file its folder. Return None if no source is a path, or if the sources
@@ -55,7 +55,7 @@ def common_root(sources: Sequence[Any]) -> str | None:
     """
     places = [source for source in sources if isinstance(source, Location)]
     roots = {root for source in sources if isinstance(source, str) for root in _roots(source)}
-    roots |= {_remote_root(place.with_key(key)) for place in places for key in alternatives(place.key)}
+    roots |= {_remote_root(place.with_key(key)) for place in places for key in expand_braces(place.key)}
     if len({one.store for one in places}) + any(isinstance(source, str) for source in sources) > 1:
         return None
     try:
@@ -82,7 +82,7 @@ def source_name(source: Any) -> str:
 def locate_sources(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """Resolve the location of each source once. The other functions accept the result."""
+    """Resolve each path or URL to a local path or an object-store location. Other sources are returned unchanged."""
     places = []
     several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
@@ -105,7 +105,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
         reason = "The folder contains only hidden files" if os.listdir(path) else "The folder is empty"
     elif mode is not None:
         return [path]
-    elif (several := alternatives(path)) != [path]:
+    elif (several := expand_braces(path)) != [path]:
         results = sorted({item for alternative in several for item in _find_alternative(alternative, guard)})
         reason = "No file matches this pattern"
     else:
@@ -147,7 +147,7 @@ def _find_remote(location: Location, is_single: bool, guard: TableGuard | None) 
 
     The store is queried for the type of a single source. In a list, a name with an extension is assumed to be a file.
     """
-    if (several := alternatives(location.key)) != [location.key] and not (is_single and location.is_file()):
+    if (several := expand_braces(location.key)) != [location.key] and not (is_single and location.is_file()):
         named = {
             element.key: element for key in several for element in _find_alternative(location.with_key(key), guard)
         }
@@ -181,7 +181,7 @@ def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[st
 
     Raises ``TableFormatError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
     """
-    every = list_settled(folder)
+    every = list_committed_files(folder)
     if guard is None:
         return without_metadata(folder, every)
     start = len(folder.key.rstrip("/"))
@@ -229,7 +229,7 @@ def _roots(path: str) -> list[str]:
     if mode is not None:
         absolute = os.path.abspath(path)
         return [absolute if stat.S_ISDIR(mode) else os.path.dirname(absolute)]
-    several = alternatives(path)
+    several = expand_braces(path)
     if several != [path]:
         return [root for alternative in several for root in _roots(alternative)]
     return [os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))]

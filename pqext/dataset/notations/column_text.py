@@ -27,7 +27,7 @@ Names = Callable[[], Iterable[str]]
 """Returns the names of columns and the dotted names of struct fields."""
 
 
-def selection(text: str, all_columns: Names = tuple, fields: Names = tuple) -> list[Any]:
+def parse_selection(text: str, all_columns: Names = tuple, fields: Names = tuple) -> list[Any]:
     """Parse ``a,b.c,name=event:$.x::int,a * 2 as twice`` into columns for :func:`pqext.scan`.
 
     Args:
@@ -38,9 +38,9 @@ def selection(text: str, all_columns: Names = tuple, fields: Names = tuple) -> l
     Raises:
         ValueError: If an item is neither a name nor an expression.
 
-    >>> selection('a, "b,c"')
+    >>> parse_selection('a, "b,c"')
     ['a', 'b,c']
-    >>> *names, (name, value) = selection("*, a * 2 as twice", lambda: ["a", "b"])
+    >>> *names, (name, value) = parse_selection("*, a * 2 as twice", lambda: ["a", "b"])
     >>> names, name, str(value)
     (['a', 'b'], 'twice', 'a * 2')
     """

@@ -48,13 +48,13 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import (
     Literal,
-    canonical,
     duration_literal,
     duration_nanoseconds,
     time_literal,
     time_nanoseconds,
     timestamp_literal,
     timestamp_nanoseconds,
+    to_literal,
 )
 from pqext.dataset.expressions.patterns import ESCAPE, HOW
 from pqext.dataset.expressions.spatial import Geometry
@@ -96,8 +96,8 @@ def from_json(text: str | bytes) -> Expression:
             nests too deeply.
     """
     try:
-        tree = json.loads(text, object_pairs_hook=_object, parse_constant=_reject_constant, parse_float=_finite_float)
-        return _expression(tree, 0)
+        tree = json.loads(text, object_pairs_hook=_to_object, parse_constant=_reject_constant, parse_float=_to_double)
+        return _parse_expression(tree, 0)
     except (json.JSONDecodeError, RecursionError, TypeError, OverflowError) as error:
         raise ValueError(f"not the JSON text of an expression: {error}; in Python, write col('a') > 5") from error
 
@@ -217,7 +217,7 @@ def _write_literal(literal: Literal) -> Any:
     return {"timestamp_ns" if literal.type.tz is None else "timestamp_ns_utc": timestamp_nanoseconds(literal)}
 
 
-def _expression(tree: Any, depth: int) -> Expression:
+def _parse_expression(tree: Any, depth: int) -> Expression:
     if depth > MAX_DEPTH:
         raise ValueError(f"the expression is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(tree, dict):
@@ -226,43 +226,43 @@ def _expression(tree: Any, depth: int) -> Expression:
         ((word, operands),) = tree.items()
         if not isinstance(operands, list):
             raise ValueError(f"{word} requires a list")
-        joined = tuple(_expression(operand, depth + 1) for operand in operands)
+        joined = tuple(_parse_expression(operand, depth + 1) for operand in operands)
         return And(joined) if word == "and" else Or(joined)
     if tree.keys() == {"not"}:
-        return Not(_expression(tree["not"], depth + 1))
-    return _leaf(tree)
+        return Not(_parse_expression(tree["not"], depth + 1))
+    return _parse_leaf(tree)
 
 
-def _leaf(tree: dict[str, Any]) -> Expression:
+def _parse_leaf(tree: dict[str, Any]) -> Expression:
     tree = dict(tree)
     name = tree.pop("op", None)
-    operand = _operand(tree)
+    operand = _parse_operand(tree)
     if not isinstance(name, str):
         raise ValueError("an expression must have an op")
     if name in COMPARE and "other" in tree:
-        (other,) = _members(tree, "other")
+        (other,) = _get_members(tree, "other")
         return Relation(operand, name, _parse_operand_object(other))
     if name in HOW and "pattern" in tree:
         escape = tree.pop("escape", ESCAPE)
-        (pattern,) = _members(tree, "pattern")
-        result = _literal(pattern)
+        (pattern,) = _get_members(tree, "pattern")
+        result = _parse_literal(pattern)
         if not isinstance(result, str | bytes):
             raise ValueError(f"a pattern must be text or bytes, not {type(result).__name__}")
-        return Matches(operand, name, result, _text(escape))
+        return Matches(operand, name, result, _check_text(escape))
     if name in COMPARE:
-        (value,) = _members(tree, "value")
-        return Comparison(operand, name, _literal(value))
+        (value,) = _get_members(tree, "value")
+        return Comparison(operand, name, _parse_literal(value))
     if name == "in":
-        (values,) = _members(tree, "values")
+        (values,) = _get_members(tree, "values")
         if not isinstance(values, list):
             raise ValueError("in requires a list of values")
-        return IsIn(operand, tuple(None if value is None else _literal(value) for value in values))
+        return IsIn(operand, tuple(None if value is None else _parse_literal(value) for value in values))
     if name in ("is_null", "is_not_null"):
-        _members(tree)
+        _get_members(tree)
         return IsNull(operand) if name == "is_null" else IsNotNull(operand)
     if name in _OPERATIONS:
-        distance = _distance(tree.pop("distance", None)) if name == "dwithin" else None
-        return Spatial(operand, cast(Operation, name), _geometry(tree), distance)
+        distance = _check_distance(tree.pop("distance", None)) if name == "dwithin" else None
+        return Spatial(operand, cast(Operation, name), _parse_geometry(tree), distance)
     raise ValueError(f"unknown op {name!r}; the ops are {', '.join(_OPS)}")
 
 
@@ -271,30 +271,30 @@ def _parse_operand_object(tree: Any, depth: int = 0) -> Value:
     if not isinstance(tree, dict):
         raise ValueError("an operand must be a JSON object")
     rest = dict(tree)
-    operand = _operand(rest, depth)
-    _members(rest)
+    operand = _parse_operand(rest, depth)
+    _get_members(rest)
     return operand
 
 
-def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
+def _parse_operand(tree: dict[str, Any], depth: int = 0) -> Value:
     if depth > MAX_DEPTH:
         raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")
     name = next((name for name in ("arithmetic", "cast", "list_length", "spatial") if name in tree), None)
     if name is not None:
         return _parse_computed(name, tree.pop(name), depth + 1)
     if "constant" in tree and depth:
-        return Constant(_literal(tree.pop("constant")))
+        return Constant(_parse_literal(tree.pop("constant")))
     if "variant" in tree:
         field = tree.pop("variant")
         if not isinstance(field, dict):
             raise ValueError("variant requires an object")
         field = dict(field)
-        timezone, column = _timezone(field), _column(field)
-        path, type = _members(field, "path", "type")
+        timezone, column = _pop_timezone(field), _pop_column(field)
+        path, type = _get_members(field, "path", "type")
         if not isinstance(path, str) or not isinstance(type, str):
             raise ValueError("the path and type of a variant field must be text")
         return VariantField(column, path, type, timezone)
-    return _column(tree)
+    return _pop_column(tree)
 
 
 def _parse_computed(name: str, tree: Any, depth: int) -> Value:
@@ -303,37 +303,37 @@ def _parse_computed(name: str, tree: Any, depth: int) -> Value:
     if not isinstance(tree, dict):
         raise ValueError(f"{name} requires an object")
     if name == "cast":
-        timezone = _timezone(tree)
-        of, type = _members(tree, "of", "type")
-        return Cast(_parse_operand_object(of, depth), _text(type), timezone)
+        timezone = _pop_timezone(tree)
+        of, type = _get_members(tree, "of", "type")
+        return Cast(_parse_operand_object(of, depth), _check_text(type), timezone)
     if name == "spatial":
-        function, arguments = _members(tree, "function", "arguments")
+        function, arguments = _get_members(tree, "function", "arguments")
         if not isinstance(arguments, list):
             raise ValueError("spatial requires a list")
-        return SpatialValue(_text(function), tuple(_spatial_argument(item, depth) for item in arguments))
-    operator, operands = _members(tree, "operator", "of")
+        return SpatialValue(_check_text(function), tuple(_parse_spatial_argument(item, depth) for item in arguments))
+    operator, operands = _get_members(tree, "operator", "of")
     if not isinstance(operands, list):
         raise ValueError("arithmetic requires a list")
     parsed = tuple(_parse_operand_object(operand, depth) for operand in operands)
     return Arithmetic(cast(ArithmeticOperator, operator), parsed)
 
 
-def _spatial_argument(tree: Any, depth: int) -> Any:
+def _parse_spatial_argument(tree: Any, depth: int) -> Any:
     if not isinstance(tree, dict):
         return tree
-    return _geometry(tree) if tree.keys() & {"wkb", "box"} else _parse_operand_object(tree, depth)
+    return _parse_geometry(tree) if tree.keys() & {"wkb", "box"} else _parse_operand_object(tree, depth)
 
 
-def _timezone(tree: dict[str, Any]) -> str | None:
+def _pop_timezone(tree: dict[str, Any]) -> str | None:
     """Remove the timezone from the object of a cast and return it; None if the object has no timezone."""
     if "timezone" not in tree:
         return None
-    name = _text(tree.pop("timezone"))
+    name = _check_text(tree.pop("timezone"))
     find_timezone(name)
     return name
 
 
-def _column(tree: dict[str, Any]) -> Column:
+def _pop_column(tree: dict[str, Any]) -> Column:
     """Remove the column from the object of an operand and return it."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
@@ -345,93 +345,93 @@ def _column(tree: dict[str, Any]) -> Column:
     return Column((*parts, *path[1:]), dotted=len(parts))
 
 
-def _geometry(tree: dict[str, Any]) -> Any:
+def _parse_geometry(tree: dict[str, Any]) -> Any:
     if "wkb" in tree:
-        (wkb,) = _members(tree, "wkb")
-        return bytes.fromhex(_text(wkb))
-    (box,) = _members(tree, "box")
+        (wkb,) = _get_members(tree, "wkb")
+        return bytes.fromhex(_check_text(wkb))
+    (box,) = _get_members(tree, "box")
     if not isinstance(box, list) or len(box) != 4:
         raise ValueError("a box must be a list of four numbers")
-    sides = list(map(_literal, box))
+    sides = list(map(_parse_literal, box))
     if not all(isinstance(side, float) for side in sides):
         raise ValueError("the sides of a box must be floats")
     return tuple(sides)
 
 
-def _distance(value: Any) -> float:
+def _check_distance(value: Any) -> float:
     if not isinstance(value, float):
         raise ValueError(f"the distance of dwithin must be a float, not {value!r}")
     return value
 
 
-def _decimal(text: Any) -> Decimal:
+def _parse_decimal(text: Any) -> Decimal:
     try:
-        return Decimal(_text(text))
+        return Decimal(_check_text(text))
     except InvalidOperation as error:
         raise ValueError(f"{text!r} is not a decimal") from error
 
 
-def _float(text: Any) -> float:
-    value = float(_text(text))
+def _parse_float(text: Any) -> float:
+    value = float(_check_text(text))
     if isfinite(value):
         raise ValueError(f"a finite float must be written as a number, not {text!r}")
     return value
 
 
-def _datetime(text: Any) -> datetime:
-    value = datetime.fromisoformat(_text(text))
+def _parse_datetime(text: Any) -> datetime:
+    value = datetime.fromisoformat(_check_text(text))
     if value.tzinfo not in (None, UTC):
         raise ValueError(f"a timestamp must be in UTC or have no timezone, not {text!r}")
     return value
 
 
 _LITERALS: dict[str, Callable[[Any], Any]] = {
-    "float": _float,
-    "decimal": _decimal,
-    "bytes": lambda text: bytes.fromhex(_text(text)),
-    "uuid": lambda text: UUID(_text(text)),
-    "date": lambda text: date.fromisoformat(_text(text)),
-    "time": lambda text: time.fromisoformat(_text(text)),
-    "timestamp": _datetime,
-    "time_ns": lambda value: time_literal(_integer(value)),
-    "duration_ns": lambda value: duration_literal(_integer(value)),
-    "timestamp_ns": lambda value: timestamp_literal(_integer(value), utc=False),
-    "timestamp_ns_utc": lambda value: timestamp_literal(_integer(value), utc=True),
+    "float": _parse_float,
+    "decimal": _parse_decimal,
+    "bytes": lambda text: bytes.fromhex(_check_text(text)),
+    "uuid": lambda text: UUID(_check_text(text)),
+    "date": lambda text: date.fromisoformat(_check_text(text)),
+    "time": lambda text: time.fromisoformat(_check_text(text)),
+    "timestamp": _parse_datetime,
+    "time_ns": lambda value: time_literal(_check_integer(value)),
+    "duration_ns": lambda value: duration_literal(_check_integer(value)),
+    "timestamp_ns": lambda value: timestamp_literal(_check_integer(value), utc=False),
+    "timestamp_ns_utc": lambda value: timestamp_literal(_check_integer(value), utc=True),
 }
 
 
-def _literal(tree: Any) -> Literal:
+def _parse_literal(tree: Any) -> Literal:
     if not isinstance(tree, dict):
         if not isinstance(tree, bool | int | float | str):
             raise ValueError("a literal must be text, a number, a boolean or an object that names its type")
-        return canonical(tree)
+        return to_literal(tree)
     if len(tree) != 1:
         raise ValueError("a literal object must have one member, its type")
     ((name, value),) = tree.items()
     if name not in _LITERALS:
         raise ValueError(f"unknown literal type {name!r}")
-    return canonical(_LITERALS[name](value))
+    return to_literal(_LITERALS[name](value))
 
 
-def _members(tree: dict[str, Any], *names: str) -> tuple[Any, ...]:
+def _get_members(tree: dict[str, Any], *names: str) -> tuple[Any, ...]:
     if tree.keys() != set(names):
         raise ValueError(f"expected the members {sorted(names)}, not {sorted(tree)}")
     return tuple(tree[name] for name in names)
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected text, not {type(value).__name__}")
     return value
 
 
-def _integer(value: Any) -> int:
+def _check_integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"expected an integer, not {type(value).__name__}")
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError(f"duplicate names among the members {sorted(name for name, _ in pairs)}")
@@ -442,7 +442,7 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite_float(text: str) -> float:
+def _to_double(text: str) -> float:
     value = float(text)
     if not isfinite(value):
         raise ValueError(f"{text} is not a double")

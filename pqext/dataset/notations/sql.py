@@ -54,10 +54,10 @@ from pqext.dataset.notations.sql_dialect import (
     Shape,
     fold_constants,
     null_safe_equality,
+    parse_wkt,
     spatial_value,
-    wkt,
 )
-from pqext.dataset.notations.sql_literals import duration
+from pqext.dataset.notations.sql_literals import convert_interval
 from pqext.dataset.notations.sql_mistakes import (
     NULL_COMPARED,
     expected_syntax,
@@ -99,7 +99,7 @@ def from_sql(text: str) -> Expression:
     >>> str(from_sql("mag >= 5 and name like '%Fiji%'"))
     "(mag >= 5 and name like '%Fiji%')"
     """
-    return _Reader(text).condition()
+    return _Reader(text).parse_condition()
 
 
 def value_from_sql(text: str) -> Value:
@@ -108,7 +108,7 @@ def value_from_sql(text: str) -> Value:
     >>> str(value_from_sql("price * 2"))
     'price * 2'
     """
-    return _Reader(text).value()
+    return _Reader(text).parse_value()
 
 
 def parse_tree(text: str) -> Node:
@@ -124,21 +124,21 @@ class _Reader:
         self._deepest: Node | None = None
         self._parser: Any = None
 
-    def condition(self) -> Expression:
-        return cast(Expression, self._read(self._condition))
+    def parse_condition(self) -> Expression:
+        return cast(Expression, self._read(self._map_condition))
 
-    def value(self) -> Value:
-        return cast(Value, self._read(self._standalone_value))
+    def parse_value(self) -> Value:
+        return cast(Value, self._read(self._map_root_value))
 
-    def _read(self, make: Callable[[Node], Any]) -> Any:
+    def _read(self, convert: Callable[[Node], Any]) -> Any:
         if len(self.text) > MAX_LENGTH:
             raise ValueError(f"the text has more than {MAX_LENGTH:,} characters")
         try:
-            return make(self._parse())
+            return convert(self._parse())
         except _SyntaxError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
-            raise ValueError(str(self._failure(self._last_position(), "the text is nested too deeply"))) from None
+            raise ValueError(str(self._error_at(self._last_position(), "the text is nested too deeply"))) from None
 
     def _last_position(self) -> int:
         """Return the position at which the last token read begins."""
@@ -150,33 +150,33 @@ class _Reader:
     def _parse(self) -> Node:
         dialect = Filter()
         try:
-            tokens = self._tokens(dialect)
+            tokens = self._tokenize(dialect)
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             result = self._parser.parse(tokens, self.text)
         except TokenError:
-            raise self._failure(*unclosed_token(self.text)) from None
+            raise self._error_at(*unclosed_token(self.text)) from None
         except ParseError as error:
-            raise self._failure(*expected_syntax(self.text, error, self._parser)) from None
+            raise self._error_at(*expected_syntax(self.text, error, self._parser)) from None
         if len(result) != 1 or result[0] is None:
-            raise self._failure(0, "a filter must be one condition, as in mag >= 5")
+            raise self._error_at(0, "a filter must be one condition, as in mag >= 5")
         return result[0]
 
-    def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
+    def _tokenize(self, dialect: sqlglot.Dialect) -> list[Token]:
         """Split the text into tokens, with every VARIANT path as a bracketed string token."""
         try:
             spans = path_spans(self.text)
         except PathError as error:
-            raise self._failure(error.offset, str(error)) from None
+            raise self._error_at(error.offset, str(error)) from None
         tokens = dialect.tokenize(mask_paths(self.text, spans))
         depth = 0
         for token in tokens:
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
             if depth > MAX_NESTED:
-                raise self._failure(token.start, f"parentheses nest more than {MAX_NESTED} deep")
+                raise self._error_at(token.start, f"parentheses nest more than {MAX_NESTED} deep")
         return insert_paths(tokens, spans)
 
-    def _condition(self, node: Node) -> Expression:
-        result = self._map_operand(node)
+    def _map_condition(self, node: Node) -> Expression:
+        result = self._map_expression(node)
         if isinstance(result, Column | VariantField | Cast | SpatialValue):
             return Comparison(result, "==", True)  # booleans
         if isinstance(result, _Path):
@@ -185,20 +185,20 @@ class _Reader:
             raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
         return result
 
-    def _standalone_value(self, node: Node) -> Value:
+    def _map_root_value(self, node: Node) -> Value:
         """Convert the root node to a value. A VARIANT path without a type becomes a value of type VARIANT."""
-        result = self._map_operand(node)
-        return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._value(node)
+        result = self._map_expression(node)
+        return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._map_value(node)
 
-    def _value(self, node: Node) -> Value:
-        match = self._map_operand(node)
+    def _map_value(self, node: Node) -> Value:
+        match = self._map_expression(node)
         if isinstance(match, _Path):
             raise self._syntax_error(node, f"write the type of {match.path}, as in {match.column}:{match.path}::double")
         if not isinstance(match, Value):
             raise self._syntax_error(node, "expected a column or an expression of columns")
         return match
 
-    def _map_operand(self, node: Node) -> Any:
+    def _map_expression(self, node: Node) -> Any:
         """Map a node to a condition, a value, a path without a type, a geometry, a literal, or None for null."""
         self._deepest = node
         try:
@@ -213,19 +213,19 @@ class _Reader:
     def _check(self, node: Node) -> None:
         """Reject a node with attributes that the mapping does not support."""
         if any(value for name, value in node.args.items() if name not in _KNOWN):
-            raise self._failure(*unsupported_syntax(node))
+            raise self._error_at(*unsupported_syntax(node))
 
     def _map_node(self, node: Node) -> Any:
         match node:
             case exp.Paren():
-                return self._map_operand(node.this)
+                return self._map_expression(node.this)
             case exp.And() | exp.Or():
-                parts = [self._condition(part) for part in node.flatten()]
+                parts = [self._map_condition(part) for part in node.flatten()]
                 return all_of(parts) if isinstance(node, exp.And) else any_of(parts)
             case exp.Not():
-                return ~self._condition(node.this)
+                return ~self._map_condition(node.this)
             case exp.Literal():
-                return node.this if node.is_string else literals.number(node.this)
+                return node.this if node.is_string else literals.parse_number(node.this)
             case exp.HexString():
                 return bytes.fromhex(str(node.this))
             case exp.Boolean():
@@ -233,15 +233,15 @@ class _Reader:
             case exp.Null():
                 return None
             case exp.Interval():
-                return duration(node)
+                return convert_interval(node)
             case exp.Column() | exp.Dot() | exp.Identifier():
-                return self._column(node)
+                return self._map_column(node)
             case exp.Bracket():
                 return self._map_bracket(node)
             case exp.Cast():
-                return self._cast(node)
+                return self._map_cast(node)
             case exp.Neg():
-                result = self._operand(node.this)
+                result = self._map_operand(node.this)
                 return -result
             case exp.Is():
                 return self._map_is(node)
@@ -249,25 +249,26 @@ class _Reader:
                 return self._map_in(node)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
-                return self._comparison(">=", node, node.this, low) & self._comparison("<=", node, node.this, high)
+                is_above = self._map_comparison(">=", node, node.this, low)
+                return is_above & self._map_comparison("<=", node, node.this, high)
             case exp.Escape(this=exp.Like() | exp.ILike() as inner):
                 self._check(inner)
-                result = self._like(inner, self._text(node.expression))
+                result = self._map_like(inner, self._read_text(node.expression))
                 return ~result if inner.args.get("negate") else result
             case exp.Like() | exp.ILike():
-                return self._like(node, ESCAPE)
+                return self._map_like(node, ESCAPE)
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
-                result = self._null_safe_equality(node)
+                result = self._map_null_safe_equality(node)
                 return result if isinstance(node, exp.NullSafeEQ) else ~result
             case exp.Anonymous():
-                return self._call(node)
+                return self._map_call(node)
         if type(node) in literals.COMPARE:
-            return self._comparison(literals.COMPARE[type(node)], node, node.this, node.expression)
+            return self._map_comparison(literals.COMPARE[type(node)], node, node.this, node.expression)
         if type(node) in literals.ARITHMETIC:
-            return self._arithmetic(literals.ARITHMETIC[type(node)], node)
-        raise self._failure(*unsupported_node(node, self._parser))
+            return self._map_arithmetic(literals.ARITHMETIC[type(node)], node)
+        raise self._error_at(*unsupported_node(node, self._parser))
 
-    def _column(self, node: Node) -> Column:
+    def _map_column(self, node: Node) -> Column:
         parts = (
             [node]
             if isinstance(node, exp.Identifier)
@@ -276,7 +277,7 @@ class _Reader:
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
             raise self._syntax_error(node, "expected a column")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
-        quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
+        quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_right_operand(node))
         hint = f"; quote text with single quotes: '{escape_text(path[0])}'" if quoted else ""
         place = None if start is None else hint + literals.excerpt(self.text, start)
         is_quoted = any(part.args.get("quoted") for part in parts)
@@ -284,15 +285,15 @@ class _Reader:
 
     def _map_bracket(self, node: exp.Bracket) -> Any:
         """Map an indexed node: a struct field, or a path of a VARIANT."""
-        column = self._map_operand(node.this)
+        column = self._map_expression(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
             raise self._syntax_error(node, "brackets must contain a field name, or a path as in event['$.a.b']")
         text = str(inner.this)
         return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
 
-    def _cast(self, node: exp.Cast) -> Any:
-        result = self._map_operand(node.this)
+    def _map_cast(self, node: exp.Cast) -> Any:
+        result = self._map_expression(node.this)
         if isinstance(result, _Path):
             return result.column.variant(result.path, literals.type_of_cast(node.to))
         if isinstance(result, Value):
@@ -301,17 +302,17 @@ class _Reader:
             raise self._syntax_error(node, "only columns and literals can be cast, not conditions or null")
         return literals.cast_literal(result, node.to)
 
-    def _operand(self, node: Node) -> Any:
+    def _map_operand(self, node: Node) -> Any:
         """Map a node to a value or a literal."""
-        result = self._map_operand(node)
+        result = self._map_expression(node)
         if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
         if isinstance(result, Expression | Shape):
             raise self._syntax_error(node, "expected a column or a literal")
         return result
 
-    def _comparison(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
-        sides = self._operand(left), self._operand(right)
+    def _map_comparison(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
+        sides = self._map_operand(left), self._map_operand(right)
         item, other = (
             self._add_type(node, side, beside) if isinstance(side, _Path) else side
             for side, beside in zip(sides, reversed(sides), strict=True)
@@ -322,11 +323,11 @@ class _Reader:
             return other._compare(literals.SWAPPED[operator], item)
         raise self._syntax_error(node, "a condition must compare a column, not two literals")
 
-    def _null_safe_equality(self, node: Node) -> Expression:
+    def _map_null_safe_equality(self, node: Node) -> Expression:
         for side, other in ((node.this, node.expression), (node.expression, node.this)):
             if isinstance(side, exp.Null):
-                return self._value(other).is_null()
-        return null_safe_equality(self._comparison("==", node, node.this, node.expression))
+                return self._map_value(other).is_null()
+        return null_safe_equality(self._map_comparison("==", node, node.this, node.expression))
 
     def _add_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
         """Map a path of a VARIANT to a value with the type of the literal that it is compared with."""
@@ -342,15 +343,15 @@ class _Reader:
     def _map_is(self, node: exp.Is) -> Expression:
         match node.expression:
             case exp.Null():
-                result = self._map_operand(node.this)
+                result = self._map_expression(node.this)
                 if isinstance(result, _Path):
                     return result.column.variant(result.path, "variant").is_null()
-                return self._value(node.this).is_null()
+                return self._map_value(node.this).is_null()
             case exp.Boolean():
                 value = (
                     self._add_type(node, result, True)
-                    if isinstance(result := self._map_operand(node.this), _Path)
-                    else (self._value(node.this))
+                    if isinstance(result := self._map_expression(node.this), _Path)
+                    else (self._map_value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
         raise self._syntax_error(node, "expected null, not null, true or false after is")
@@ -358,13 +359,13 @@ class _Reader:
     def _map_in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._syntax_error(node, "in requires a list of literals, as in kind in ('a', 'b')")
-        values = [self._map_operand(expression) for expression in node.expressions]
+        values = [self._map_expression(expression) for expression in node.expressions]
         for element, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | Shape):
                 raise self._syntax_error(element, "in requires a list of literals")
             if isinstance(value, Value | _Path):
                 raise self._syntax_error(element, "in requires literals, not columns; quote text with single quotes")
-        result = self._operand(node.this)
+        result = self._map_operand(node.this)
         if isinstance(result, _Path):
             literals_listed = [value for value in values if value is not None]
             is_decided = infer_common_type(literals_listed) is not None
@@ -374,53 +375,53 @@ class _Reader:
             raise self._syntax_error(node, "in compares a column with a list; expected a column before in")
         return IsIn(result, tuple(values))
 
-    def _like(self, node: Node, escape: str) -> Expression:
-        result = self._map_operand(node.this)
-        value = self._add_type(node, result, "") if isinstance(result, _Path) else self._value(node.this)
-        pattern = self._text(node.expression)
+    def _map_like(self, node: Node, escape: str) -> Expression:
+        result = self._map_expression(node.this)
+        value = self._add_type(node, result, "") if isinstance(result, _Path) else self._map_value(node.this)
+        pattern = self._read_text(node.expression)
         return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
 
-    def _text(self, node: Node) -> str:
+    def _read_text(self, node: Node) -> str:
         if not isinstance(node, exp.Literal) or not node.is_string:
             raise self._syntax_error(node, "expected text in quotes")
         return str(node.this)
 
-    def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
-        sides = [self._operand(side) for side in (node.this, node.expression)]
+    def _map_arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
+        sides = [self._map_operand(side) for side in (node.this, node.expression)]
         if any(isinstance(item := side, _Path) for side in sides):
             raise self._syntax_error(node, f"write the type of {item.path}, as in {item.column}:{item.path}::double")
         if not any(isinstance(side, Value) for side in sides):
             return fold_constants(operator, *sides)
         return Arithmetic(operator, (as_value(sides[0]), as_value(sides[1])))
 
-    def _call(self, node: exp.Anonymous) -> Any:
+    def _map_call(self, node: exp.Anonymous) -> Any:
         name, arguments = str(node.this).lower(), list(node.expressions)
         if name in ("date", "timestamp", "timestamptz") and len(arguments) == 1:
-            return literals.cast_literal(self._text(arguments[0]), exp.DataType.build(name))
+            return literals.cast_literal(self._read_text(arguments[0]), exp.DataType.build(name))
         if name in GEOMETRIES:
-            return Shape(GEOMETRIES[name](*[self._operand(argument) for argument in arguments]))
+            return Shape(GEOMETRIES[name](*[self._map_operand(argument) for argument in arguments]))
         if name in SPATIAL:
-            return self._spatial(node, name, arguments)
+            return self._map_spatial(node, name, arguments)
         if name in MEASURES:
-            return spatial_value(name, [self._map_operand(argument) for argument in arguments])
+            return spatial_value(name, [self._map_expression(argument) for argument in arguments])
         if name in TEXT and len(arguments) == 2:
-            result = self._map_operand(arguments[0])
-            value = self._add_type(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
-            return getattr(value, TEXT[name])(self._text(arguments[1]))
+            result = self._map_expression(arguments[0])
+            value = self._add_type(node, result, "") if isinstance(result, _Path) else self._map_value(arguments[0])
+            return getattr(value, TEXT[name])(self._read_text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
-            return self._value(arguments[0]).list_length()
+            return self._map_value(arguments[0]).list_length()
         if name in VARIANT and len(arguments) == 3:
-            return self._column(arguments[0]).variant(*map(self._text, arguments[1:]))
+            return self._map_column(arguments[0]).variant(*map(self._read_text, arguments[1:]))
         if name in NAN and len(arguments) == 1:
-            return self._value(arguments[0]).is_nan()
+            return self._map_value(arguments[0]).is_nan()
         if name in FUNCTIONS:
             raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
         raise self._syntax_error(node, unknown_function_message(name))
 
-    def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
+    def _map_spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):
             raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
-        sides = [self._map_operand(argument) for argument in arguments[:2]]
+        sides = [self._map_expression(argument) for argument in arguments[:2]]
         operation, swapped = SPATIAL[name]
         if isinstance(sides[1], GeometryValue):
             operation, sides = swapped, sides[::-1]
@@ -428,14 +429,14 @@ class _Reader:
         if not isinstance(column, GeometryValue) or not isinstance(shape, Shape | str):
             expected = f"{name} requires a column and a geometry, as in {name}(geom, 'POINT (1 2)')"
             raise self._syntax_error(node, expected)
-        geometry = shape.geometry if isinstance(shape, Shape) else wkt(shape)
-        distance = [float(self._operand(argument)) for argument in arguments[2:]]
+        geometry = shape.geometry if isinstance(shape, Shape) else parse_wkt(shape)
+        distance = [float(self._map_operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
     def _syntax_error(self, node: Node, reason: str) -> _SyntaxError:
-        return self._failure(literals.start_of(node) or 0, reason)
+        return self._error_at(literals.start_of(node) or 0, reason)
 
-    def _failure(self, offset: int, reason: str) -> _SyntaxError:
+    def _error_at(self, offset: int, reason: str) -> _SyntaxError:
         comma = "" if reason.endswith("?") else ","
         return _SyntaxError(f"{excerpt(reason)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
 

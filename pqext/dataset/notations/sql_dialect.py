@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import TokenType
 
 from pqext.core.base.suggestions import excerpt
-from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
+from pqext.dataset.evaluation.arithmetic import arithmetic, constant_scalar, constant_type
 from pqext.dataset.expressions import (
     ArithmeticOperator,
     Expression,
@@ -53,7 +53,9 @@ class Filter(sqlglot.Dialect):
             name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.null}
+        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
+            **sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.parse_null,
+        }  # fmt: skip
 
         def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
             start = self._index
@@ -77,14 +79,14 @@ def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
     for side in (left, right):
         check_number(side)
     types = [constant_type(side, whole) for side in (left, right)]
-    array = pa.array([constant(left, types[0]).as_py()], types[0])
-    result = arithmetic(operator, array, constant(right, types[1]))[0].as_py()
+    array = pa.array([constant_scalar(left, types[0]).as_py()], types[0])
+    result = arithmetic(operator, array, constant_scalar(right, types[1]))[0].as_py()
     if result is None:
         raise ValueError(f"{left} {operator} {right} is undefined")
     return result
 
 
-def wkt(text: str) -> Any:
+def parse_wkt(text: str) -> Any:
     import shapely
 
     try:
@@ -93,19 +95,19 @@ def wkt(text: str) -> Any:
         raise ValueError(f"{excerpt(text)!r} is not valid WKT: {excerpt(str(error))}") from None
 
 
-def _wkb(value: Any) -> bytes:
+def _check_wkb(value: Any) -> bytes:
     if not isinstance(value, bytes):  # bytes(n) would return n zero bytes
         raise ValueError("WKB must be written as x'0101...'")
     return value
 
 
-def _point(x: Any, y: Any) -> Any:
+def _make_point(x: Any, y: Any) -> Any:
     import shapely
 
     return shapely.Point(float(x), float(y))
 
 
-def _box(*sides: Any) -> tuple[float, ...]:
+def _make_box(*sides: Any) -> tuple[float, ...]:
     with suppress(TypeError):
         if len(sides) == 4:
             return tuple(map(float, sides))
@@ -117,7 +119,8 @@ def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
     values: list[Any] = []
     for parameter, argument in MEASURES[name].match_parameters(arguments):
         is_text = parameter.type == "geometry" and isinstance(argument, str)
-        values.append(argument.geometry if isinstance(argument, Shape) else wkt(argument) if is_text else argument)
+        value = parse_wkt(argument) if is_text else argument
+        values.append(argument.geometry if isinstance(argument, Shape) else value)
     return SpatialValue(name, tuple(values))
 
 
@@ -136,8 +139,9 @@ LENGTH = ("list_length", "array_length", "array_size", "cardinality", "len", "si
 NAN = ("isnan", "is_nan")
 VARIANT = ("try_variant_get",)
 GEOMETRIES: dict[str, Callable[..., Any]] = {
-    "st_geomfromtext": wkt, "st_geomfromwkt": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": _wkb, "st_point": _point,
-    "st_makepoint": _point, "st_makeenvelope": _box, "box": _box,
+    "st_geomfromtext": parse_wkt, "st_geomfromwkt": parse_wkt, "st_geogfromtext": parse_wkt,
+    "st_geomfromwkb": _check_wkb, "st_point": _make_point, "st_makepoint": _make_point, "st_makeenvelope": _make_box,
+    "box": _make_box,
 }  # fmt: skip
 SPATIAL = {
     "st_intersects": ("intersects", "intersects"),

@@ -60,8 +60,11 @@ _MOST = 200
 """Maximum length of a duration in characters."""
 
 
-def number(text: str) -> int | float | Decimal:
-    """Parse a number: as a float if the text is the shortest representation of a float, otherwise as a decimal."""
+def parse_number(text: str) -> int | float | Decimal:
+    """Parse an integer, a float if it prints as the same number, or an exact decimal.
+
+    Text with an exponent is always a float.
+    """
     if len(text) > MAX_EXPONENT:
         raise ValueError(f"a number has more than {MAX_EXPONENT:,} characters")
     if text.isdecimal():
@@ -89,7 +92,7 @@ def excerpt(text: str, offset: int) -> str:
 
 
 @contextmanager
-def sql_types() -> Iterator[None]:
+def list_sql_types() -> Iterator[None]:
     """Context manager that makes errors about unknown types list SQL types, not types of the variant encoding."""
     try:
         yield
@@ -114,7 +117,7 @@ def type_of_cast(type: exp.DataType) -> str:
         return str(type_name(f"decimal({digits[0]},{digits[1]})"))
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
-    with sql_types():
+    with list_sql_types():
         return str(type_name(_format_nested_type(type) if type.args.get("nested") else escape_text(type.sql()).lower()))
 
 
@@ -136,7 +139,7 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
     kind = _TYPES.get(name, name.lower())
     if kind == "decimal":
-        return _decimal(value, type)
+        return _cast_to_decimal(value, type)
     if kind in _OF_TEXT and isinstance(value, str):
         try:
             return _OF_TEXT[kind](value)
@@ -158,7 +161,7 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
     raise ValueError(f"{value!r} is not a literal of type {escape_text(type.sql()).lower()}")
 
 
-def _decimal(value: Any, type: exp.DataType) -> Decimal:
+def _cast_to_decimal(value: Any, type: exp.DataType) -> Decimal:
     try:
         result = Decimal(repr(value) if isinstance(value, float) else value)
     except ArithmeticError:
@@ -169,7 +172,7 @@ def _decimal(value: Any, type: exp.DataType) -> Decimal:
     return result
 
 
-def _timestamp(text: str) -> datetime | pa.Scalar:
+def _parse_timestamp(text: str) -> datetime | pa.Scalar:
     """Parse a timestamp with up to nine fractional digits. The result is in UTC if the text has an offset."""
     whole, dot, rest = text.strip().partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
@@ -188,8 +191,8 @@ def _timestamp(text: str) -> datetime | pa.Scalar:
     return timestamp_literal(timestamp_nanoseconds(result) + int(digits[6:].ljust(3, "0")), result.tzinfo is not None)
 
 
-def _instant(text: str) -> datetime | pa.Scalar:
-    result = _timestamp(text)
+def _parse_instant(text: str) -> datetime | pa.Scalar:
+    result = _parse_timestamp(text)
     if isinstance(result, datetime):
         return result if result.tzinfo is not None else result.replace(tzinfo=UTC)
     return result if result.type.tz is not None else timestamp_literal(timestamp_nanoseconds(result), True)
@@ -198,8 +201,8 @@ def _instant(text: str) -> datetime | pa.Scalar:
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "date": date.fromisoformat,
     "time64[us]": time.fromisoformat,
-    "timestamp_ntz": _timestamp,
-    "timestamp": _instant,
+    "timestamp_ntz": _parse_timestamp,
+    "timestamp": _parse_instant,
     "uuid": UUID,
     "binary": str.encode,
 }
@@ -216,7 +219,7 @@ def start_of(node: exp.Expression) -> int | None:
     return min((int(item.meta["start"]) for item in node.walk() if "start" in item.meta), default=None)
 
 
-def null(parser: Any, token: Token) -> exp.Null:
+def parse_null(parser: Any, token: Token) -> exp.Null:
     """Parse the keyword null and record its position."""
     node = exp.Null()
     node.meta["start"] = token.start
@@ -235,7 +238,7 @@ COMPARE: dict[type[exp.Expression], Operator] = {
 }  # fmt: skip
 
 
-def is_compared_with(node: exp.Expression) -> bool:
+def is_right_operand(node: exp.Expression) -> bool:
     """Return whether a node is the right-hand side of a comparison, where literals are expected."""
     return isinstance(node.parent, tuple(COMPARE)) and node.arg_key == "expression"
 
@@ -246,7 +249,7 @@ ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
 }  # fmt: skip
 
 
-def duration(node: exp.Interval) -> timedelta | pa.Scalar:
+def convert_interval(node: exp.Interval) -> timedelta | pa.Scalar:
     """Convert an interval to a duration. Raises ``ValueError`` for months and years, which have no fixed length."""
     number, unit = node.this, node.args.get("unit")
     while isinstance(number, exp.Paren):
@@ -282,14 +285,17 @@ def parse_duration(text: str) -> timedelta | pa.Scalar:
         part = _PART.match(whole, at) if len(whole) <= _MOST else None
         if part is None:
             raise ValueError(f"{escape_text(whole[:_MOST])!r} is not a duration; write interval '1 day 2 hours'")
-        result += _clock(part) if part["number"] is None else Fraction(part["number"]) * _nanoseconds(part["unit"])
+        if part["number"] is None:
+            result += _clock_nanoseconds(part)
+        else:
+            result += Fraction(part["number"]) * _nanoseconds(part["unit"])
         at = part.end()
     if not whole or result.denominator != 1:
         raise ValueError("a duration must be a whole number of nanoseconds, as in interval '1.5 seconds'")
     return duration_literal(result.numerator)
 
 
-def _clock(part: re.Match[str]) -> Fraction:
+def _clock_nanoseconds(part: re.Match[str]) -> Fraction:
     seconds = (int(part["hours"]) * 60 + int(part["minutes"])) * 60 + Fraction(part["seconds"] or 0)
     return seconds * (-_SECOND if part["sign"] == "-" else _SECOND)
 

@@ -95,7 +95,7 @@ def unsupported_node(node: Any, parser: Any) -> tuple[int, str]:
     """Return the position of an unsupported node or operator, and the reason; ``parser`` has the tokens."""
     at = start_of(node) or 0
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
-        return at, "conditions are joined by and and or"
+        return at, "join conditions with 'and' and 'or', not with & and |"
     right = start_of(node.expression) if isinstance(node, exp.Binary) else None
     if right is None:
         return at, "this syntax is not supported here"

@@ -54,7 +54,7 @@ def path_spans(text: str) -> list[PathSpan]:
         if skipped is not None:
             at = _type_end(text, skipped.end()) if skipped[0].endswith("<") else skipped.end()
         elif text[at] == ":":
-            span = _span(text, at)
+            span = _parse_path(text, at)
             results.append(span)
             at = span.stop
         else:
@@ -95,7 +95,7 @@ def _type_end(text: str, position: int) -> int:
     return position
 
 
-def _span(text: str, start: int) -> PathSpan:
+def _parse_path(text: str, start: int) -> PathSpan:
     at = start + 1
     while at < len(text) and text[at].isspace():
         at += 1
@@ -103,22 +103,22 @@ def _span(text: str, start: int) -> PathSpan:
     if text[at : at + 1] == "$":
         at += 1
     elif text[at : at + 1] != "[":
-        first, at = _name(text, at)
+        first, at = _parse_name(text, at)
         steps.append(first)
     step: str | int
     while at < len(text):
         is_field = text[at] == "." or (text[at] == ":" and text[at : at + 2] != "::")
         if is_field:
-            step, at = _name(text, at + 1)
+            step, at = _parse_name(text, at + 1)
         elif text[at] == "[":
-            step, at = _bracket(text, at)
+            step, at = _parse_bracket(text, at)
         else:
             break
         steps.append(step)
     return PathSpan(start, at, tuple(steps))
 
 
-def _name(text: str, position: int) -> tuple[str, int]:
+def _parse_name(text: str, position: int) -> tuple[str, int]:
     quoted = _QUOTED_NAME.match(text, position)
     if quoted is not None:
         name = quoted[2].replace("``", "`") if quoted[1] is None else quoted[1].replace('""', '"')
@@ -131,7 +131,7 @@ def _name(text: str, position: int) -> tuple[str, int]:
     return match[0], match.end()
 
 
-def _bracket(text: str, position: int) -> tuple[str | int, int]:
+def _parse_bracket(text: str, position: int) -> tuple[str | int, int]:
     index = _INDEX.match(text, position)
     if index is not None:
         if index[1].startswith("-"):

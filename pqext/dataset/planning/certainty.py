@@ -14,7 +14,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import RowGroup
 from pqext.core.schema.row_ranges import RowRanges, difference, intersection, union
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
-from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.expressions.visitors import push_down_not
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import rows_that_may_match
@@ -22,7 +22,7 @@ from pqext.dataset.pruning.row_groups import rows_that_may_match
 
 def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
     """Return the rows of ``group`` for which ``condition`` is proved to be true."""
-    return [] if group.num_rows <= 0 else _certain_rows(normal(condition), group)
+    return [] if group.num_rows <= 0 else _certain_rows(push_down_not(condition), group)
 
 
 def _certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
@@ -37,7 +37,7 @@ def _certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
         return []
     if isinstance(leaf, IsIn) and leaf.has_null:  # null in the list: null for other values, true for listed ones
         return [] if isinstance(condition, Not) else _certain_rows(IsIn(leaf.operand, leaf.values), group)
-    left = difference(whole, _possible_rows(normal(condition, negate=True), group))
+    left = difference(whole, _possible_rows(push_down_not(condition, negate=True), group))
     if left and isinstance(leaf, Comparison | IsIn):
         left = difference(left, _possible_rows(IsNull(leaf.operand), group))
     return left
@@ -48,7 +48,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def can_be_certain(file: ParquetFile) -> bool:
-    """Return whether values need not be read: neither strict reading nor reports of corruption are requested."""
+    """Return whether statistics may replace values: they are trusted, and no option requires all data to be read."""
     options = file.options
     return options.may_leave_unread and options.trust_statistics
 

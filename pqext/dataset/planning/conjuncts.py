@@ -66,7 +66,7 @@ class Conjunct:
         """Whether all operands are fields of VARIANT columns, which a row group may store in shredded leaves."""
         return self._fields is not None
 
-    def of_group(self, group: RowGroupFacts) -> Conjunct:
+    def bind_row_group(self, group: RowGroupFacts) -> Conjunct:
         """Return the conjunct for one row group.
 
         If all operands are VARIANT fields that the row group stores in separate leaves, only these leaves are read.

@@ -31,7 +31,7 @@ _SHOWN_COLUMNS = 5
 _NOUNS = {"files": "file", "row_groups": "row group", "rows": "row", "pages": "page"}
 
 
-def summary(tasks: Sequence[Task]) -> str:
+def format_summary(tasks: Sequence[Task]) -> str:
     """Summarise the amount of data read, in one line."""
     retained, total = sum(len(task.kept_row_groups) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
@@ -83,7 +83,7 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
+def format_explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
     """Return lines that describe which data of each file is read, in which stages, and why other data is skipped.
 
     At most ``max_entries`` files, and row groups of each file, are listed. The remaining files are summarised together,
@@ -96,18 +96,18 @@ def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[
         if task.prune_reason is not None:
             lines.append(f"{escape_text(task.path)} skipped: {task.prune_reason}")
             continue
-        lines.append(f"{escape_text(task.path)}: " + summary([task]))
+        lines.append(f"{escape_text(task.path)}: " + format_summary([task]))
         texts = [line for line in map(_group_lines, task.row_groups) if line]
         lines += [line for group in texts[:max_entries] for line in group]
         if max_entries is not None and len(texts) > max_entries:
             lines.append(f"  and {count(len(texts) - max_entries, 'more row group')}")
     if max_entries is not None and len(tasks) > max_entries:
         rest = tasks[max_entries:]
-        lines.append(f"and {count(len(rest), 'more file')}: {summary(rest)}")
+        lines.append(f"and {count(len(rest), 'more file')}: {format_summary(rest)}")
     return lines
 
 
-def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], max_entries: int | None) -> dict[str, Any]:
+def to_data(facts: Mapping[str, Any], tasks: Sequence[Task], max_entries: int | None) -> dict[str, Any]:
     """Convert an explanation to JSON values: the ``facts`` of the scan, followed by its tasks."""
     read = [task for task in tasks if task.prune_reason is None]
     totals = {
@@ -208,24 +208,24 @@ def checkable_parts(condition: Expression | None, result: Iterable[object]) -> t
     return [item for item in requested if isinstance(item, VariantField)], spatial
 
 
-def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
+def mistake_warnings(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
     """Return warnings about ``fields`` and spatial ``conditions`` for a file."""
     with suppress(TypeError, ValueError):  # the error is raised again when the scan runs
-        return misspelt_paths(fields, file.schema) + unlikely_boxes(conditions, file.arrow_schema)
+        return path_warnings(fields, file.schema) + box_warnings(conditions, file.arrow_schema)
     return []
 
 
-def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
+def box_warnings(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
     """Return warnings about boxes and distances of spatial conditions that are unlikely in the CRS of the column.
 
     These are boxes outside the longitudes of a geographic column or with ``xmin > xmax`` on a plane, and distances of
     more degrees than a circle has.
     """
-    result = (_unlikely_box(condition, schema) for condition in conditions)
+    result = (_box_warning(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in result if line))
 
 
-def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
+def _box_warning(condition: Spatial, schema: pa.Schema) -> str:
     field = _field(schema, condition.operand.path) if isinstance(condition.operand, Column) else None
     kind = None if field is None else type_of(field)
     if kind is None:
@@ -266,13 +266,13 @@ def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
     return result
 
 
-def misspelt_paths(fields: Iterable[VariantField], schema: Schema) -> list[str]:
+def path_warnings(fields: Iterable[VariantField], schema: Schema) -> list[str]:
     """Return a warning for each field whose path is not shredded but similar to a shredded path."""
-    result = (_misspelt_path(field, find(schema, field.column)) for field in fields)
+    result = (_path_warning(field, find(schema, field.column)) for field in fields)
     return list(dict.fromkeys(line for line in result if line))
 
 
-def _misspelt_path(field: VariantField, node: SchemaNode) -> str:
+def _path_warning(field: VariantField, node: SchemaNode) -> str:
     for step in as_path(field.path):
         typed = node.child("typed_value")
         if not isinstance(step, str) or typed is None or typed.is_leaf or typed.logical_name:

@@ -1,7 +1,7 @@
 """Plans: the row groups, rows and byte ranges that a query reads, in which stages, and why the others are skipped.
 
 A plan is immutable data. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it is sent as
-JSON to the process that executes it (:mod:`pqext.dataset.execution.stages`), where :func:`check_batches` checks that it
+JSON to the process that executes it (:mod:`pqext.dataset.execution.stages`), where :func:`check_plans` checks that it
 matches the file, and :mod:`pqext.dataset.planning.explanation` formats it.
 """
 
@@ -164,10 +164,10 @@ class Task:
         try:
             tree = json.loads(text)
             crc, is_outline = tree["footer_crc"], tree.get("is_outline", False) is True
-            groups = tuple(_group_from_dict(group, is_outline) for group in _list(tree["row_groups"]))
-            crc = None if crc is None else _integer(crc)
-            evidence = None if tree.get("evidence") is None else _text(tree["evidence"])
-            plan = cls(_text(tree["path"]), groups, _prune_reason(tree), crc, is_outline, evidence)
+            groups = tuple(_group_from_dict(group, is_outline) for group in _check_list(tree["row_groups"]))
+            crc = None if crc is None else _check_integer(crc)
+            evidence = None if tree.get("evidence") is None else _check_text(tree["evidence"])
+            plan = cls(_check_text(tree["path"]), groups, _parse_prune_reason(tree), crc, is_outline, evidence)
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a valid plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):
@@ -221,75 +221,76 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
 
 
 def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
-    index, num_rows, prune_reason = _count(tree["index"]), _integer(tree["num_rows"]), _prune_reason(tree)
-    rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
+    index, prune_reason = _check_count(tree["index"]), _parse_prune_reason(tree)
+    num_rows, num_bytes = _check_integer(tree["num_rows"]), _check_integer(tree["num_bytes"])
+    rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _check_pairs(tree["rows"])]
     at = 0
     for item in rows or ():
         if not at <= item.start < item.stop <= num_rows:
             raise TypeError(f"rows must ascend and stay within row group {index}")
         at = item.stop
-    stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
+    stages = tuple(map(_stage_from_dict, _check_list(tree["stages"])))
     if prune_reason is None and not stages and not is_outline:
         raise TypeError(f"no stage reads row group {index}")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("only a single stage can read all columns")
-    evidence = tuple(map(_text, _list(tree["evidence"])))
-    retained, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
+    evidence = tuple(map(_check_text, _check_list(tree["evidence"])))
+    retained, pages = (0, 0) if tree["pages"] is None else map(_check_count, _check_pair(tree["pages"]))
     result = None if tree["pages"] is None else (retained, pages)
-    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), prune_reason, rows, stages, evidence, result)
+    return RowGroupPlan(index, num_rows, num_bytes, prune_reason, rows, stages, evidence, result)
 
 
 def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
     return Stage(
-        None if tree["columns"] is None else tuple(map(_text, _list(tree["columns"]))),
-        None if tree["filter"] is None else from_json(_text(tree["filter"])),
-        tuple(map(_text, _list(tree["kept"]))),
-        tuple((_text(name), _count(leaf)) for name, leaf in map(_pair, _list(tree["leaves"]))),
-        tuple((_count(place), _count(leaf)) for place, leaf in _pairs(tree["asked"])),
-        tuple(map(_text, _list(tree["compared"]))),
-        tuple((_count(offset), _count(length)) for offset, length in _pairs(tree["byte_ranges"])),
+        None if tree["columns"] is None else tuple(map(_check_text, _check_list(tree["columns"]))),
+        None if tree["filter"] is None else from_json(_check_text(tree["filter"])),
+        tuple(map(_check_text, _check_list(tree["kept"]))),
+        tuple((_check_text(name), _check_count(leaf)) for name, leaf in map(_check_pair, _check_list(tree["leaves"]))),
+        tuple((_check_count(place), _check_count(leaf)) for place, leaf in _check_pairs(tree["asked"])),
+        tuple(map(_check_text, _check_list(tree["compared"]))),
+        tuple((_check_count(offset), _check_count(length)) for offset, length in _check_pairs(tree["byte_ranges"])),
     )
 
 
-def _prune_reason(tree: Mapping[str, Any]) -> str | None:
-    return None if tree["prune_reason"] is None else _text(tree["prune_reason"])
+def _parse_prune_reason(tree: Mapping[str, Any]) -> str | None:
+    return None if tree["prune_reason"] is None else _check_text(tree["prune_reason"])
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, not {type(value).__name__}")
     return value
 
 
-def _integer(value: Any) -> int:
+def _check_integer(value: Any) -> int:
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
         raise TypeError(f"expected a 64-bit integer, not {value!r:.100}")
     return value
 
 
-def _count(value: Any) -> int:
-    if _integer(value) < 0:
+def _check_count(value: Any) -> int:
+    if _check_integer(value) < 0:
         raise TypeError(f"expected a number of 0 or more, not {value}")
     return int(value)
 
 
-def _list(value: Any) -> list[Any]:
+def _check_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError(f"expected a list, not {type(value).__name__}")
     return value
 
 
-def _pair(value: Any) -> tuple[Any, Any]:
-    if len(_list(value)) != 2:
+def _check_pair(value: Any) -> tuple[Any, Any]:
+    if len(_check_list(value)) != 2:
         raise TypeError(f"expected a list of length 2, not {len(value)}")
     return value[0], value[1]
 
 
-def _pairs(value: Any) -> list[tuple[int, int]]:
-    return [(_integer(first), _integer(second)) for first, second in map(_pair, _list(value))]
+def _check_pairs(value: Any) -> list[tuple[int, int]]:
+    return [(_check_integer(first), _check_integer(second)) for first, second in map(_check_pair, _check_list(value))]
 
 
-def check_batches(
+def check_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, computed_columns: Sequence[ComputedColumn]
 ) -> Iterator[RowGroupPlan]:
     """Yield the ``plans``, each after a check that its row group, columns and leaves exist in ``file``.
@@ -303,7 +304,7 @@ def check_batches(
             raise ValueError(f"no stage reads row group {plan.index}: the plan is an outline; complete it first")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):
-                _check(stage, file, computed_columns, is_last=number == len(plan.stages) - 1)
+                _check_stage(stage, file, computed_columns, is_last=number == len(plan.stages) - 1)
             seen.add(plan.stages)
         yield plan
 
@@ -315,7 +316,7 @@ def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
             raise _other_file_error(f"it has a row group {index}, the file {len(file.row_groups)} row groups")
 
 
-def _check(stage: Stage, file: ParquetFile, computed_columns: Sequence[ComputedColumn], *, is_last: bool) -> None:
+def _check_stage(stage: Stage, file: ParquetFile, computed_columns: Sequence[ComputedColumn], *, is_last: bool) -> None:
     results = [file.schema.find(name) for name in stage.columns or ()]
     for name, node in zip(stage.columns or (), results, strict=True):
         if node is None:

@@ -25,7 +25,7 @@ from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimate_se
 from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, merge_byte_ranges, merge_stages
 from pqext.dataset.planning.projection import ComputedColumn, leaves_of
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
-from pqext.dataset.pruning.row_groups import Proof, chosen_rows, proof, prune_reason, row_group_may_match
+from pqext.dataset.pruning.row_groups import Proof, candidate_rows, prove_no_match, prune_reason, row_group_may_match
 
 _REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10
@@ -69,7 +69,7 @@ class FilePlanner:
             self.facts.fetch_ahead(partial(self._request_indexes, bound, pages, row_groups))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
-        return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
+        return (self._plan_group(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
         """Yield a plan without stages for each row group, with its stored bytes if it may contain matching rows.
@@ -104,11 +104,11 @@ class FilePlanner:
         groups = self.facts.row_groups
         return iter(groups) if row_groups is None else (groups[index] for index in sorted(row_groups))
 
-    def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
+    def can_share(self, facts: FileFacts, options: ReadOptions) -> bool:
         """Return whether a planner of a file with ``facts`` and ``options`` can share the results of this planner."""
         return self.facts.schema is facts.schema and self.options is options
 
-    def for_file(self, facts: FileFacts) -> FilePlanner:
+    def copy_for_file(self, facts: FileFacts) -> FilePlanner:
         """Return a planner of the same query for another file with the same schema, which shares all results."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
@@ -138,11 +138,11 @@ class FilePlanner:
         with suppress(CorruptFileError):
             for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
-                    chosen_rows(bound, group)
+                    candidate_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
                         _ = group.chunk(leaf).page_locations
 
-    def _group_plan(
+    def _plan_group(
         self, group: RowGroupFacts, bound: Bound | None, pages: bool, ranges: bool, row_target: RowTarget | None
     ) -> RowGroupPlan:
         try:
@@ -152,7 +152,7 @@ class FilePlanner:
             refused = REACHED if is_reached else None if proven is None else proven.reason
             # An incorrect index could hide corrupt rows without a report.
             pages = pages and not self.options.skips_corrupt
-            rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
+            rows = candidate_rows(bound, group) if pages and bound is not None and refused is None else None
             if row_target is not None and bound is None and refused is None:
                 is_limited = pages and row_target.rows < group.num_rows
                 rows = [range(row_target.rows)] if is_limited else None
@@ -188,8 +188,8 @@ class FilePlanner:
         if not self._conjuncts:
             return (self._one_stage(self._separate_leaves(group, self._tops) if self.computed else {}),)
         own = self._separate_leaves(group, self._result_tops)
-        names, last = self._result(own)
-        requested = [conjunct.of_group(group) for conjunct in self._conjuncts]
+        names, last = self._result_leaves(own)
+        requested = [conjunct.bind_row_group(group) for conjunct in self._conjuncts]
         first = requested if len(requested) < 2 else sorted(
             requested, key=lambda one: rank(_bytes(group, one.leaves), estimate_selectivity(one.filter, group))
         )
@@ -237,7 +237,7 @@ class FilePlanner:
             self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
         return self._known_stages[key]
 
-    def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
+    def _result_leaves(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
         """Return the names that the result reads, and their leaves by top-level column.
 
         ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
@@ -371,7 +371,7 @@ class RowTarget:
 def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
     """Prove that no row matches; return None if a row may match. The reason is complete only if ``with_reasons``."""
     if with_reasons:
-        return proof(bound, group)
+        return prove_no_match(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
 
 

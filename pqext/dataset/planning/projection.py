@@ -38,7 +38,7 @@ from pqext.dataset.expressions import (
 )  # fmt: skip
 from pqext.dataset.expressions.mistakes import to_python_code
 from pqext.dataset.expressions.visitors import replace_columns
-from pqext.dataset.pruning.binding import find, type_in
+from pqext.dataset.pruning.binding import find, operand_type
 from pqext.variant.timezones import DEFAULT
 
 Key: TypeAlias = tuple[Any, ...]
@@ -77,7 +77,7 @@ class ComputedColumn:
                 raise TypeError(f"column {base.column} is not a VARIANT; paths apply to VARIANT columns only")
         if isinstance(self.field, Column):
             return _stored_field(self.field, file).with_name(self.name).with_nullable(True)
-        field = pa.field(self.name, type_in(self.field, file.schema))
+        field = pa.field(self.name, operand_type(self.field, file.schema))
         if isinstance(self.field, SpatialValue) and self.field.is_geometry:
             from pqext.geo.types import mark, type_of
 
@@ -153,9 +153,10 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 def input_columns(
     value: Value, partition_names: Collection[str], prefix: str
 ) -> tuple[list[str], list[ComputedColumn], Value]:
-    """Return the columns to read for a value that a partition column is an input of, and the value of these columns.
+    """Split the columns from which a value is computed into partition columns and columns of the files.
 
-    These are partition columns, by name, and columns of the files, whose names begin with ``prefix``.
+    Returns the names of the partition columns, the columns of the files under names that begin with ``prefix``, and
+    the value as computed from these columns.
     """
     inputs = dict.fromkeys(map(operand_column, bases(value)))
     partitions = [column.path[0] for column in inputs if column.path[0] in partition_names]
@@ -223,7 +224,7 @@ def read_leaves(
         yield batch, values
 
 
-def computed_of(
+def compute_columns(
     computed_columns: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
     """Return the values of the computed columns for a batch, from their leaves or from columns of the batch."""

@@ -58,7 +58,7 @@ class Formats:
             if value in ("python", "shapely"):
                 raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
 
-    def arrow(self) -> Formats:
+    def arrow_formats(self) -> Formats:
         """Return the formats that Arrow can represent; other columns keep their stored format."""
         return Formats(
             "binary" if self.variants == "python" else self.variants,
@@ -181,7 +181,7 @@ def plain_layout(array: pa.Array) -> pa.Array:
     return array
 
 
-def entries(array: pa.MapArray) -> pa.ListArray:
+def map_to_list(array: pa.MapArray) -> pa.ListArray:
     """Convert a map array to lists of structs with a key and a value."""
     kind = array.type
     pairs = pa.StructArray.from_arrays([array.keys, array.items], fields=[kind.key_field, kind.item_field])

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.suggestions import join_names
 from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table, remember
-from pqext.dataset.presentation.columns import Formats, entries, is_geometry, is_variant, plain_layout
+from pqext.dataset.presentation.columns import Formats, is_geometry, is_variant, map_to_list, plain_layout
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +32,8 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     The attributes of the frame record the types of VARIANT and geometry columns that keep their stored format.
     """
     require_package("pandas")
-    made = _objects(table, formats)
-    shown = formats.arrow().convert_table(_clear_columns(table, made))
+    made = _object_columns(table, formats)
+    shown = formats.arrow_formats().convert_table(_clear_columns(table, made))
     frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
     remember(frame, shown.schema)
     seen: dict[str, int] = {}
@@ -58,8 +58,8 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     names = table.column_names
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"polars does not support duplicate column names: {join_names(duplicates)}; use to_table()")
-    made = _objects(table, formats)
-    shown = formats.arrow().convert_table(_clear_columns(table, made))
+    made = _object_columns(table, formats)
+    shown = formats.arrow_formats().convert_table(_clear_columns(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     frame = convert_table(shown, "polars", polars.DataFrame, *faults)
     for place, values in made.items():
@@ -67,7 +67,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     return frame
 
 
-def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
+def _object_columns(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
     """Return the values of the columns that Arrow cannot represent, by column position."""
     return {
         place: [value for chunk in column.chunks for value in objects(chunk, field, formats)]
@@ -110,7 +110,7 @@ def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
             for is_present, row in zip(valid, zip(*columns, strict=True), strict=True)
         ]
     if pa.types.is_map(kind):
-        lists = entries(array)
+        lists = map_to_list(array)
         pairs = lists.flatten()
         keys, items = (objects(pairs.field(i), pairs.type.field(i), formats) for i in range(2))
         return list(_group_values(lists, list(zip(keys, items, strict=True))))

@@ -48,8 +48,8 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
-from pqext.dataset.expressions.visitors import normal
-from pqext.dataset.pruning.bounds import UNKNOWN, convert_dates_to_timestamps, interval, questions
+from pqext.dataset.expressions.visitors import push_down_not
+from pqext.dataset.pruning.bounds import UNKNOWN, convert_dates_to_timestamps, operand_bounds, to_predicates
 from pqext.dataset.pruning.implied_predicates import implied_predicate, result_predicate
 from pqext.variant.access.targets import target_type
 
@@ -126,11 +126,11 @@ class ComputedLeaf:
         def type(base: Base) -> pa.DataType:
             return self.types[base._key()]
 
-        result = interval(self.operand, type, bounds)
+        result = operand_bounds(self.operand, type, bounds)
         if not isinstance(self.question, tuple):
             return core.may_match(self.question, result)
         operator, other = self.question
-        beside = interval(other, type, bounds)
+        beside = operand_bounds(other, type, bounds)
         kinds = value_type_of_arrow(type_of(self.operand, type)), value_type_of_arrow(type_of(other, type))
         if kinds == (_DATE, _TIMESTAMP):
             result = convert_dates_to_timestamps(result)
@@ -161,7 +161,7 @@ def bind(expression: Expression, schema: Schema) -> Bound:
     key = id(expression), id(schema)
     known = _recent.get(key)
     if known is None:
-        known = expression, schema, _bind(normal(expression), schema)
+        known = expression, schema, _bind(push_down_not(expression), schema)
         _recent.put(key, known)
     return known[2]
 
@@ -181,7 +181,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
     negated = expression is not leaf
     match leaf:
         case Comparison() | IsIn() | Matches():
-            kind = _compared_type(leaf.operand, schema)
+            kind = _comparison_type(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
                 return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow schema has its unit
@@ -191,16 +191,16 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
                 is_plane = node.logical_name == "GEOMETRY"
                 prunes = (is_plane or implied[1].operation == "dwithin") and bool(node.logical_name)
                 return Leaf(expression, node, (implied[1],) if prunes and not node.max_repetition_level else ())
-            predicates = questions(leaf, kind, negated)
+            predicates = to_predicates(leaf, kind, negated)
             either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))
         case Relation():
-            check_comparable(_compared_type(leaf.left, schema), _compared_type(leaf.right, schema), str(leaf))
+            check_comparable(_comparison_type(leaf.left, schema), _comparison_type(leaf.right, schema), str(leaf))
             operator = NEGATED[leaf.operator] if negated else leaf.operator
             return _bind_computed(expression, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
             if not isinstance(leaf.operand, Column | VariantField):
-                type_in(leaf.operand, schema)
+                operand_type(leaf.operand, schema)
             elif isinstance(leaf.operand, VariantField):
                 _check_variant(leaf.operand, find(schema, leaf.operand.column))
             asks_null = isinstance(leaf, IsNull) != negated
@@ -208,7 +208,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             return _bind_predicates(expression, leaf.operand, schema, (null_test,))
         case Spatial():
             node = find(schema, operand_column(_geometry_base(leaf)))
-            return Leaf(expression, node, _spatial(leaf, node, negated, schema))
+            return Leaf(expression, node, _spatial_predicates(leaf, node, negated, schema))
     raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
 
 
@@ -268,7 +268,7 @@ def _geometry_base(leaf: Spatial) -> Base:
     return bases(leaf.operand)[0]
 
 
-def _spatial(leaf: Spatial, node: SchemaNode, is_negated: bool, schema: Schema) -> tuple[Question, ...]:
+def _spatial_predicates(leaf: Spatial, node: SchemaNode, is_negated: bool, schema: Schema) -> tuple[Question, ...]:
     for base in bases(leaf.operand):
         _check_geometries(operand_column(base), find(schema, operand_column(base)))
     requested: SpatialPredicate | None
@@ -296,7 +296,7 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
     """
     node = schema.root
     if column.dotted > 1:
-        column = column.exact(node)
+        column = column.resolve_name(node)
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
             inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"
@@ -337,12 +337,12 @@ def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:
     if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
-        raise TypeError(f"column {operand.column} is not a VARIANT")
+        raise TypeError(f"column {operand.column} is not a VARIANT; paths apply to VARIANT columns only")
 
 
-def _compared_type(operand: Operand, schema: Schema) -> ValueType:
+def _comparison_type(operand: Operand, schema: Schema) -> ValueType:
     """Return the comparison category of an operand's values."""
-    kind = value_type_of_arrow(type_in(operand, schema))
+    kind = value_type_of_arrow(operand_type(operand, schema))
     if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
@@ -365,7 +365,7 @@ def _geometry_columns(operand: Operand) -> list[Base]:
     return []
 
 
-def type_in(operand: Operand, schema: Schema) -> pa.DataType:
+def operand_type(operand: Operand, schema: Schema) -> pa.DataType:
     """Return the Arrow type of an operand's values in a file. Raises the errors of :func:`bind`."""
     for base in _geometry_columns(operand):
         _check_geometries(operand_column(base), find(schema, operand_column(base)))

@@ -20,7 +20,7 @@ from pqext.dataset import expressions as e
 from pqext.dataset.evaluation.operand_values import check_pattern_type, type_of
 from pqext.dataset.expressions import NEGATED, Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import ValueType, to_value, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import compared_value
+from pqext.dataset.expressions.mistakes import comparison_value
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import monotone_cast
@@ -33,7 +33,7 @@ _Types = Callable[[Base], pa.DataType]
 _Known = Callable[[Base], Bounds]
 
 
-def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
+def operand_bounds(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
     """Return the bounds of an operand's values. The bounds have no counts, but ``all_null`` may be set."""
     match operand:
         case Column() | VariantField():
@@ -46,9 +46,9 @@ def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
             value = to_value(operand.value, kind, str(operand))
             return Bounds(value, value)
         case Arithmetic():
-            return _arithmetic(operand, types, get_bounds)
+            return _arithmetic_bounds(operand, types, get_bounds)
         case Cast():
-            inner = interval(operand.operand, types, get_bounds)
+            inner = operand_bounds(operand.operand, types, get_bounds)
             if inner.all_null:
                 return _NULL
             cast = monotone_cast(
@@ -85,8 +85,8 @@ def _signed_type(type: pa.DataType) -> pa.DataType:
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
-def _arithmetic(operand: Arithmetic, types: _Types, get_bounds: _Known) -> Bounds:
-    sides = [interval(item, types, get_bounds) for item in operand.operands]
+def _arithmetic_bounds(operand: Arithmetic, types: _Types, get_bounds: _Known) -> Bounds:
+    sides = [operand_bounds(item, types, get_bounds) for item in operand.operands]
     if any(side.all_null for side in sides):
         return _NULL
     in_doubles = pa.types.is_floating(type_of(operand, types))
@@ -128,7 +128,7 @@ def _combine_endpoints(operator: str, endpoints: list[tuple[Any, Any]], in_doubl
     return None
 
 
-def questions(
+def to_predicates(
     leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, is_negated: bool = False
 ) -> tuple[tuple[Predicate, ...], ...]:
     """Return alternative sets of predicates: if ``leaf`` is true of a value, all predicates of one set are true of it.
@@ -139,15 +139,15 @@ def questions(
     match leaf:
         case e.Comparison():
             operator = NEGATED[leaf.operator] if is_negated else leaf.operator
-            return ((Comparison(operator, compared_value(leaf.value, value_type, leaf.operand)),),)
+            return ((Comparison(operator, comparison_value(leaf.value, value_type, leaf.operand)),),)
         case e.IsIn():
-            values = tuple(compared_value(value, value_type, leaf.operand) for value in leaf.values)
-            return (_membership(values, leaf.has_null, is_negated),)
+            values = tuple(comparison_value(value, value_type, leaf.operand) for value in leaf.values)
+            return (_membership_predicates(values, leaf.has_null, is_negated),)
     check_pattern_type(value_type, leaf)
     return _prefix_predicates(leaf, is_negated)
 
 
-def _membership(values: tuple[Value, ...], has_null: bool, is_negated: bool) -> tuple[Predicate, ...]:
+def _membership_predicates(values: tuple[Value, ...], has_null: bool, is_negated: bool) -> tuple[Predicate, ...]:
     if is_negated and has_null:
         return (IsIn(()),)  # true of no value: each might equal the null
     if is_negated:

@@ -48,7 +48,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
     """Return the reason that no row of ``row_group`` matches, as text; None if a row may match."""
-    result = proof(bound, row_group)
+    result = prove_no_match(bound, row_group)
     return None if result is None else result.reason
 
 
@@ -61,15 +61,15 @@ class Proof(NamedTuple):
     """Evidence for pruning, in a word or two."""
 
 
-def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
+def prove_no_match(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
     """Return a proof that no row of ``row_group`` matches; None if a row may match."""
     match bound:
         case AllOf():
-            return next(filter(None, (proof(operand, row_group) for operand in bound.operands)), None)
+            return next(filter(None, (prove_no_match(operand, row_group) for operand in bound.operands)), None)
         case AnyOf():
             every: list[Proof] = []
             for operand in bound.operands:
-                result = proof(operand, row_group)
+                result = prove_no_match(operand, row_group)
                 if result is None:
                     return None
                 every.append(result)
@@ -134,7 +134,7 @@ def _bounds_text(leaf: Leaf, row_group: RowGroupFacts) -> str:
     requested = leaf.comparisons
     if requested and _may_match_all(leaf, bounds):
         return ": its Bloom filter does not hold the value"
-    if bounds.has_nan is False and any(map(_asks_for_nan, requested)):
+    if bounds.has_nan is False and any(map(_is_nan_test, requested)):
         return ": no value is NaN"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
@@ -142,7 +142,7 @@ def _bounds_text(leaf: Leaf, row_group: RowGroupFacts) -> str:
     return f": values lie between {low} and {high}"
 
 
-def _asks_for_nan(question: Comparison | IsIn) -> bool:
+def _is_nan_test(question: Comparison | IsIn) -> bool:
     return isinstance(question, Comparison) and question.value != question.value
 
 
@@ -158,7 +158,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
             return reduce(union, (rows_that_may_match(operand, row_group) for operand in bound.operands), [])
         case ComputedLeaf():
             return _derived_rows(bound, row_group)
-    answers = (_rows(bound.node, row_group, question) for question in bound.questions)
+    answers = (_predicate_rows(bound.node, row_group, question) for question in bound.questions)
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
 
 
@@ -185,7 +185,7 @@ def _leaf_bounds(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
     return bounds[node.leaf_start]
 
 
-def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
+def candidate_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
     """Return the rows of ``row_group`` that may match by its page indexes; None if no row is excluded."""
     if row_group.num_rows <= 0:  # the reader reports the invalid row count
         return None
@@ -193,7 +193,7 @@ def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
     return None if rows == [range(row_group.num_rows)] else rows
 
 
-def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
+def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
     """Return the rows that may satisfy a predicate on ``node``; None if no page can be skipped."""
     if isinstance(question, IsNull | IsNotNull):
         return _rows_by_nulls(node, row_group, question)

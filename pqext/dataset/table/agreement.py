@@ -23,7 +23,7 @@ _UNION = '; schema="union", on the command line --union, reads files whose schem
 
 
 class Agreement(SchemaStrategy):
-    """The first opened file determines the schema.
+    """Schema strategy in which the first opened file determines the schema of the result.
 
     Types that Parquet does not distinguish follow the first file, if they represent the same values.
     """
@@ -42,13 +42,13 @@ class Agreement(SchemaStrategy):
         """The schema of the first file, None before it was opened."""
         return self._schema
 
-    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request with the scan's columns and filter. Raises ``ValueError`` if the file's schema differs."""
         alike, own = self._alike, (file.schema, file.stored_schema)
         # Files with the same schema share the object.
         if alike is not None and alike[0] is own[0] and alike[1].has_same_text(own[1]):
             return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
-        schema = self._agree_schema(row, file)
+        schema = self._match_schema(position, file)
         file_request = FileRequest(
             self.table_request.columns_of(file), self.table_request.computed_columns, filter, schema
         )
@@ -56,11 +56,11 @@ class Agreement(SchemaStrategy):
             self._alike = (*own, file_request)
         return file_request
 
-    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for a count. The types of unselected columns need not agree."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
-        return self.request_file(row, file, filter)
+        return self.request_file(position, file, filter)
 
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if a file does not support the filter."""
@@ -79,10 +79,10 @@ class Agreement(SchemaStrategy):
             raise kind(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
         self._suited = file.schema
 
-    def _agree_schema(self, row: int, file: ParquetFile) -> pa.Schema:
+    def _match_schema(self, position: int, file: ParquetFile) -> pa.Schema:
         if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.has_narrow_indices:
             file.take_types(file.stored_schema.widen_indices())
-        schema = plain = self._schema_of(row, file)
+        schema = plain = self._schema_of(position, file)
         if self._schema is not None and self._is_known(schema) and file.stored_schema.has_same_text(self._types):
             return self._schema
         sources = self.table_request.sources
@@ -92,26 +92,26 @@ class Agreement(SchemaStrategy):
             file.take_types(own)
         if self._schema is None or self._plain is None:
             self._schema, self._plain, self._types = schema, plain, file.stored_schema
-            self._first = source_name(sources[row])
+            self._first = source_name(sources[position])
         else:
-            first, other = self._first, source_name(sources[row])
+            first, other = self._first, source_name(sources[position])
             check_agreement(self._plain, plain, first, other, advice=_UNION)
             for field in self._schema:
                 there = schema.field(field.name).type
                 if durations(field.type) != durations(there):
                     raise SchemaMismatchError(
-                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
+                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}{_SEPARATELY}"
                     )
             file.take_types(self._types)
         return self._schema
 
-    def _schema_of(self, row: int, file: ParquetFile) -> pa.Schema:
+    def _schema_of(self, position: int, file: ParquetFile) -> pa.Schema:
         try:
             return self.table_request.schema_of(file)
         except ValueError as error:
             if self._schema is None:
                 raise
-            name = source_name(self.table_request.sources[row])
+            name = source_name(self.table_request.sources[position])
             reason = f"schemas differ: {name} compared with {self._first}: {error}{_UNION}"
             raise SchemaMismatchError(reason) from None
 

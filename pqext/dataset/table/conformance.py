@@ -38,19 +38,19 @@ def conform(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return conform(array.storage, type, name)
     if types.is_dictionary(type):
-        return _dictionary(array, type, name)
+        return _conform_dictionary(array, type, name)
     if types.is_dictionary(array.type):
         return conform(decode_dictionary(array), type, name)
     if types.is_struct(array.type) and types.is_struct(type):
-        return _struct(array, type, name)
+        return _conform_struct(array, type, name)
     if types.is_map(array.type) and types.is_map(type):
-        return _map(array, type, name)
+        return _conform_map(array, type, name)
     if types.is_nested(array.type) and types.is_nested(type) and not (types.is_struct(type) or types.is_map(type)):
-        return _list(array, type, name)
+        return _conform_list(array, type, name)
     return _cast(array, type, name)
 
 
-def _dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> pa.Array:
+def _conform_dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> pa.Array:
     if not pa.types.is_dictionary(array.type):
         array = conform(array, type.value_type, name).dictionary_encode()
     entries = conform(array.dictionary, type.value_type, name)
@@ -58,7 +58,7 @@ def _dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> pa.Array
     return pa.DictionaryArray.from_arrays(indices, entries, ordered=type.ordered, safe=False)
 
 
-def _struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
+def _conform_struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
     places = {field.name: index for index, field in enumerate(array.type)}
     if len(places) < array.type.num_fields:
         raise ValueError(f"column {name!r} of {array.type} has duplicate field names")
@@ -71,7 +71,7 @@ def _struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(type), mask=array.is_null() if array.null_count else None)
 
 
-def _map(array: pa.MapArray, type: pa.MapType, name: str) -> pa.Array:
+def _conform_map(array: pa.MapArray, type: pa.MapType, name: str) -> pa.Array:
     keys = conform(array.keys, type.key_type, f"{name}.key")
     items = conform(array.items, type.item_type, f"{name}.value")
     pair = pa.struct([type.key_field, type.item_field])
@@ -79,7 +79,7 @@ def _map(array: pa.MapArray, type: pa.MapType, name: str) -> pa.Array:
     return pa.Array.from_buffers(type, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
 
 
-def _list(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
+def _conform_list(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
     types = pa.types
     values = conform(array.values, type.value_type, f"{name}.element")
     value = type.value_field
@@ -110,10 +110,10 @@ def check_geometry_types(schema: pa.Schema, file_schema: pa.Schema, path: str | 
     Columns and nested fields are compared only if they have a geometry type in both schemas. ``path`` is the path of
     the file.
     """
-    _check(schema, file_schema, path, ())
+    _check_fields(schema, file_schema, path, ())
 
 
-def _check(
+def _check_fields(
     schema: Iterable[pa.Field], file_fields: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]
 ) -> None:
     held = {field.name: field for field in file_fields}
@@ -123,17 +123,17 @@ def _check(
             continue
         names = (*parents, field.name)
         first, second = type_of(own), type_of(field)
-        if first is not None and second is not None and not _is_same(first, second):
+        if first is not None and second is not None and not _is_same_type(first, second):
             raise ValueError(
                 f"column {escape_text('.'.join(names))!r} has {_describe_type(first)} in {path}, but "
                 f"{_describe_type(second)} in "
                 "schema=; read it as stored, then reproject it with pqext.geo.transform"
             )
         if pa.types.is_nested(own.type) and pa.types.is_nested(field.type):
-            _check(_children(field.type), _children(own.type), path, names)
+            _check_fields(_children(field.type), _children(own.type), path, names)
 
 
-def _is_same(first: GeospatialType, second: GeospatialType) -> bool:
+def _is_same_type(first: GeospatialType, second: GeospatialType) -> bool:
     return first.edges == second.edges and (first.crs == second.crs or equal(first.crs, second.crs))
 
 

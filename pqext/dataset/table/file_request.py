@@ -29,7 +29,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import compared_value
+from pqext.dataset.expressions.mistakes import comparison_value
 from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.planning.projection import ComputedColumn, duplicate_column_message
 from pqext.dataset.pruning.binding import bind, find, lookup
@@ -175,12 +175,12 @@ class SchemaStrategy(ABC):
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if a file does not support the scan's filter."""
 
-    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for a file whose rows are only counted; see :meth:`request_file`."""
-        return self.request_file(row, file, filter)
+        return self.request_file(position, file, filter)
 
     @abstractmethod
-    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for the file of the source at position ``row``.
 
         ``filter`` is the part of the scan's filter that partition values do not decide. Raises ``ValueError`` if the
@@ -223,14 +223,14 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
                 check_pattern_type(kind, leaf)
             else:
                 for literal in leaf.values if isinstance(leaf, IsIn) else (leaf.value,):
-                    compared_value(literal, kind, leaf.operand)
+                    comparison_value(literal, kind, leaf.operand)
 
 
 def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
     """Return the comparison category of a duration column; None for other operands."""
     if not isinstance(operand, Column):
         return None
-    column = operand.exact(file.schema.root.child_names)
+    column = operand.resolve_name(file.schema.root.child_names)
     node = find(file.schema, column)
     if node.physical_type != Type.INT64 or node.logical_name:
         return None

@@ -34,7 +34,7 @@ from pqext.dataset.expressions import (
     literal_text,
     operand_column,
 )
-from pqext.dataset.expressions.visitors import normal, operands, paths
+from pqext.dataset.expressions.visitors import operands, paths, push_down_not
 from pqext.dataset.files.sources import common_root, folder_of, source_name
 from pqext.dataset.table.conformance import nulls
 from pqext.dataset.table.substitution import substitute
@@ -112,7 +112,7 @@ class Partitions:
         """
         if filter is None:
             return [RemainingFilter(filter)] * values.num_rows
-        whole = normal(filter)
+        whole = push_down_not(filter)
         for operand in operands(whole):
             self.check(operand)
         names = set(self.schema.names)
@@ -197,7 +197,7 @@ class Partitions:
 
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` that use only columns of the files."""
-        leaves = [] if filter is None else _leaves(normal(filter))
+        leaves = [] if filter is None else _leaves(push_down_not(filter))
         return [leaf for leaf in leaves if _top_columns(leaf).isdisjoint(self.schema.names)]
 
     def cast(self, schema: pa.Schema) -> Partitions:

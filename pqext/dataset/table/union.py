@@ -35,8 +35,8 @@ from pqext.dataset.expressions import (
     operand_column,
 )
 from pqext.dataset.expressions.literals import value_type_of_arrow
-from pqext.dataset.expressions.visitors import columns, normal, paths
-from pqext.dataset.planning.projection import ComputedColumn, computed_of
+from pqext.dataset.expressions.visitors import columns, paths, push_down_not
+from pqext.dataset.planning.projection import ComputedColumn, compute_columns
 from pqext.dataset.pruning.binding import lookup
 from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest, type_at
@@ -80,7 +80,7 @@ class Union(SchemaStrategy):
     def check_filter(self, file: ParquetFile) -> None:
         """Do nothing, because the filter has already been checked against the unified schema."""
 
-    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for the columns that the file has, with the part of the filter that it supports."""
         key = id(file.schema), id(filter)  # files with the same schema share the object
         result = self._alike.get(key)
@@ -94,12 +94,12 @@ class Union(SchemaStrategy):
         check_geometry_types(self._stored, file.arrow_schema, file.path)
         left, exact = None, None
         if filter is not None:
-            answer = self._translate(normal(filter), file)
+            answer = self._translate(push_down_not(filter), file)
             if answer is False:
                 reason = f"{filter} is true for no row: the file lacks {_missing_columns(filter, file)}"
                 return ConformedRequest((), (), None, self._schema, reason)
             left = answer if isinstance(answer, Expression) else None
-            exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None
+            exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(push_down_not(filter))) else None
         names = self._names(file)
         if exact is not None and answer is not True:
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has_column(file, name))]))
@@ -118,9 +118,9 @@ class Union(SchemaStrategy):
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
         )
 
-    def request_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the same request as :meth:`request_file`."""
-        return self.request_file(row, file, filter)
+        return self.request_file(position, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
         """Return the names of the columns to read, with the deepest existing ancestor in place of a missing field."""
@@ -165,12 +165,12 @@ class Union(SchemaStrategy):
     def _translate_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
         if None in types:
             names = columns(leaf)
-            row = pa.RecordBatch.from_arrays(
+            position = pa.RecordBatch.from_arrays(
                 [nulls(1, self._stored.field(name).type) for name in names],
                 schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
             )
             if len(types) == 1 or all(item is None for item in types):
-                return bool(evaluate(leaf, row)[0].as_py())
+                return bool(evaluate(leaf, position)[0].as_py())
             return _MAYBE
         unified = [type_at(self._stored, path) for path in paths(leaf)]
         if all(element == other for element, other in zip(types, unified, strict=True)):
@@ -209,7 +209,7 @@ class ConformedRequest(FileRequest):
         named = self.named_arrays(computed_values, constants)
         if self.later:
             tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
-            values = computed_of(self.later, {}, self._conform(batch, tops))
+            values = compute_columns(self.later, {}, self._conform(batch, tops))
             named |= {item.name: array for item, array in zip(self.later, values, strict=True)}
         schema, rows = self.schema, batch.num_rows
         held = batch.schema.names

@@ -121,7 +121,8 @@ class Index(ABC):
         """Return for each entry whether a row of its object may match ``leaf``. False is definitive, null is unknown.
 
         ``leaf`` is a condition on the operand in a normalised filter
-        (:func:`pqext.dataset.expressions.visitors.normal`). The result is null for null entries, and None if the index
+        (:func:`pqext.dataset.expressions.visitors.push_down_not`). The result is null for null entries, and None if the
+        index
         proves nothing. Raises ``TypeError`` or ``ValueError`` for an unsuitable literal, which proves nothing either.
         """
 

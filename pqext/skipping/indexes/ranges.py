@@ -27,9 +27,9 @@ from pqext.dataset.evaluation.comparison import as_arrow, compare_arrays
 from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import value_type_of_arrow
-from pqext.dataset.expressions.mistakes import compared_value
+from pqext.dataset.expressions.mistakes import comparison_value
 from pqext.dataset.pruning.binding import find
-from pqext.dataset.pruning.bounds import questions
+from pqext.dataset.pruning.bounds import to_predicates
 
 _RANGES = 64
 """Maximum number of ranges that the values of a long list are grouped into."""
@@ -55,9 +55,9 @@ class Ranges:
             return None
         ranges = _ComparableRanges.from_ranges(self)
         if isinstance(leaf, Not) and isinstance(inner, IsIn):
-            may = ranges.may_be_outside([compared_value(value, kind, inner.operand) for value in inner.values])
+            may = ranges.may_be_outside([comparison_value(value, kind, inner.operand) for value in inner.values])
         else:
-            alternatives = questions(inner, kind, isinstance(leaf, Not))
+            alternatives = to_predicates(inner, kind, isinstance(leaf, Not))
             every = ([core.may_match(predicate, ranges) for predicate in alternative] for alternative in alternatives)
             may = np.logical_or.reduce([np.logical_and.reduce(results) for results in every])
         return pa.array(may)

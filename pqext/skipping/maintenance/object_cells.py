@@ -161,7 +161,7 @@ def resolve_indexes(indexes: Sequence[Index], source: Any, options: ReadOptions,
     planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))
     resolved = []
     for index, field_ in zip(indexes, planner.schema, strict=True):
-        bound = index.for_operand(planner.exact.resolve(index.operand)).for_field(field_)
+        bound = index.for_operand(planner.name_resolver.resolve(index.operand)).for_field(field_)
         resolved.append(TypedIndex(bound, field_.type, bound.cell_type(field_.type)))
     return resolved
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import ParquetError
 from pqext.dataset.expressions import And, Expression, Or
-from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.expressions.visitors import push_down_not
 from pqext.skipping.indexes.index import Index, normalize_types
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -61,7 +61,7 @@ class Exclusion:
 
 def applicable_indexes(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
     """Return the indexes that apply to a condition of ``filter``."""
-    conditions = [*_conditions(normal(normalize_types(filter)))]
+    conditions = [*_conditions(push_down_not(normalize_types(filter)))]
     return [index for index in indexes if any(index.applies_to(leaf) for leaf in conditions)]
 
 
@@ -72,7 +72,7 @@ def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> 
     """
     result: list[Exclusion] = []
     remaining = np.ones(count, bool)
-    normalized = normal(normalize_types(filter))
+    normalized = push_down_not(normalize_types(filter))
     for part in normalized.operands if isinstance(normalized, And) else (normalized,):
         for exclusion in _exclusions(part, evidence, count):
             objects = exclusion.objects & remaining

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.variant.timezones import DEFAULT
 
@@ -183,5 +183,5 @@ def task_timezone(timezone: str | None = None) -> str:
 def filter_in_timezone(where: Any, timezone: str) -> Any:
     """Return a filter with its casts in ``timezone``, or the filter itself if no cast depends on the time zone."""
     expression = as_expression(where)
-    bound = in_timezone(expression, timezone)
+    bound = set_timezone(expression, timezone)
     return where if bound is expression else bound

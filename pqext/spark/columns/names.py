@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from pqext.dataset.expressions import Column
-from pqext.dataset.expressions.visitors import exact, replace_columns
+from pqext.dataset.expressions.visitors import replace_columns, resolve_dotted_names
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session_setting
 
@@ -65,7 +65,7 @@ class Names:
 
     def resolve(self, node: Node) -> Node:
         """Replace the names in a condition or value by the column names, including names with dots."""
-        resolved: Node = exact(replace_columns(node, self._column), self._types)
+        resolved: Node = resolve_dotted_names(replace_columns(node, self._column), self._types)
         return resolved
 
     def resolve_result(self, column: str | ComputedColumn, partition_columns: Container[str]) -> str | ComputedColumn:

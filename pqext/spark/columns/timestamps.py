@@ -156,7 +156,7 @@ def _instant(literal: Any) -> Any:
     nanoseconds: int | None = None
     if isinstance(literal, str):
         with suppress(ValueError):
-            nanoseconds = iso_text.nanoseconds(literal, False)
+            nanoseconds = iso_text.parse_timestamp(literal, False)
     elif _is_local(literal):
         nanoseconds = timestamp_nanoseconds(literal)
     return literal if nanoseconds is None else timestamp_literal(nanoseconds, True)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import Value, col
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop
@@ -68,13 +68,13 @@ def query(
         ValueError: If a function, column or option is unknown.
     """
     timezone = session_timezone(spark)
-    groups = list(in_timezone(parse_columns(by), timezone))
+    groups = list(set_timezone(parse_columns(by), timezone))
     requested: list[str | ComputedColumn] = list(groups)
     targets: list[Aggregate] = []
     for name, function, column in aggregates_of(agg):
         place = None
         if column is not None:
-            (result,) = in_timezone(parse_columns([column]), timezone)
+            (result,) = set_timezone(parse_columns([column]), timezone)
             if result not in requested:
                 used = set(map(_name, requested))
                 is_used = _name(result) in used

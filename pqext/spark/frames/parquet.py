@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
@@ -165,7 +165,7 @@ def read(
     check_engine(engine)
     timezone = session_timezone(spark)
     paths = absolute_paths(path)
-    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
+    columns = None if columns is None else set_timezone(parse_columns(columns), timezone)
     storage = storage_options or from_hadoop(spark, paths)
     again = partial(
         read, spark, paths, bbox=bbox, shredded=shredded, bbox_column=bbox_column, metrics_path=metrics_path,
@@ -308,7 +308,7 @@ def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
         except AnalysisException:  # an error of a column that is bound to df
             return _with_spark_filter(_filter(df, expression), df, str(expression))
         return _with_spark_filter(result, narrowed, requested.text)
-    tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
+    tree = set_timezone(as_expression(expression), session_timezone(df.sparkSession))
     return df if tree is None else _where_tree(df, resolve_case(tree, df))
 
 
@@ -411,7 +411,7 @@ def explain_read(
     check_engine(engine)
     spark = find_session(where) if spark is None else spark
     timezone = DEFAULT if spark is None else session_timezone(spark)
-    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
+    columns = None if columns is None else set_timezone(parse_columns(columns), timezone)
     encode = partial(
         encode_options, bbox=bbox, bbox_column=bbox_column, shredded=shredded, partitioning=partitioning,
         trust_statistics=trust_statistics, storage_options=storage_options, schema=schema,

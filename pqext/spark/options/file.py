@@ -18,7 +18,7 @@ from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.files.folders import alternatives, matcher
+from pqext.dataset.files.folders import compile_pattern, expand_braces
 from pqext.dataset.files.sources import folder_of, source_name
 from pqext.variant.timezones import find_timezone
 
@@ -96,7 +96,7 @@ class FileFilter:
         """Return the matching ``files`` with their locations. Raises ``FileNotFoundError`` if no file matches."""
         selected = [*files]
         if self.name_pattern is not None:
-            matchers = [*map(matcher, alternatives(self.name_pattern))]
+            matchers = [*map(compile_pattern, expand_braces(self.name_pattern))]
             selected = [file for file in selected if any(match(_base_name(file[1])) for match in matchers)]
         locations = ", ".join(map(redact_uri, paths))
         if not selected:

@@ -34,7 +34,7 @@ from pqext.dataset.expressions import (
     all_of,
     visitors,
 )
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
@@ -196,7 +196,7 @@ class _Splitter:
             return error
 
     def _resolve_columns(self, tree: Expression) -> Expression:
-        tree = resolve_case(in_timezone(tree, self.timezone), self.df)
+        tree = resolve_case(set_timezone(tree, self.timezone), self.df)
         condition(self.df, tree)  # raises if a column is missing or a literal does not compare
         return tree
 

@@ -20,7 +20,7 @@ from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import python_hint
-from pqext.dataset.expressions.visitors import in_timezone
+from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import locate_sources, source_name
 from pqext.dataset.notations.dnf import as_expression
@@ -164,7 +164,7 @@ class Query:
         timezone = values.pop("timezone", DEFAULT)
         for name in ("columns", "where"):
             if name in values:
-                values[name] = in_timezone(values[name], timezone)
+                values[name] = set_timezone(values[name], timezone)
         is_union = values.pop("schema", None) == "union"
         if "skipping" in values:
             values["listed"] = {file: place.listed for file, place in locations if isinstance(place, Location)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from pqext.dataset.expressions import Column
-from pqext.dataset.expressions.visitors import exact, replace_columns
+from pqext.dataset.expressions.visitors import replace_columns, resolve_dotted_names
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
 from pqext.skipping.store.clauses import Evidence
@@ -71,7 +71,7 @@ def read_with_skipping(
     frame = files.frame()
     if expression is None:
         return frame
-    expression = exact(expression, frame.schema.names)
+    expression = resolve_dotted_names(expression, frame.schema.names)
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
         expression = replace_columns(expression, lambda column: _resolve_name(column, frame.schema))
     rows = where(frame, expression)  # raises the errors of the filter
