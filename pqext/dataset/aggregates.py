@@ -33,7 +33,7 @@ from pqext.dataset.planning.projection import ComputedColumn, input_columns
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest, type_at
-from pqext.dataset.table.union import ConformedRequest, keeps_values
+from pqext.dataset.table.union import ConformedRequest, preserves_values
 
 if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
@@ -248,7 +248,7 @@ def _stored_node(file: ParquetFile, file_request: FileRequest, top: str, column:
         schemas = file_request.schema, file.arrow_schema
         path = (top,) if top in file_request.schema.names else tuple(top.split("."))
         unified, own = (type_at(schema, path if column is None else column.path) for schema in schemas)
-        if unified is None or own is None or not keeps_values(own, unified):
+        if unified is None or own is None or not preserves_values(own, unified):
             return None
     return lookup(file.schema, top) if column is None else find(file.schema, column)
 

@@ -103,7 +103,7 @@ def write_file(
     pyogrio = require_pyogrio()
     check_target(path)
     target = check_path(os.fspath(path))
-    driver = driver or _driver(target)
+    driver = driver or _driver_of(target)
     if driver not in pyogrio.list_drivers(write=True):
         raise ValueError(f"GDAL has no driver {driver!r}{did_you_mean(driver, pyogrio.list_drivers(write=True))}")
     if isinstance(rows, str | os.PathLike):
@@ -133,7 +133,7 @@ def write_file(
     with _replace_at_end(target, append) as staged_path, stream.raise_recorded_error(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
-            geometry_name=name, geometry_type=layer_type, crs=_crs(marked), **options,
+            geometry_name=name, geometry_type=layer_type, crs=_crs_text(marked), **options,
         )
 
 
@@ -174,7 +174,7 @@ def _replace_at_end(target: str, append: bool) -> Iterator[str]:
         return
     folder, name = os.path.split(check_path(os.path.abspath(target)))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{target}: the folder does not exist")
+        raise FileNotFoundError(f"{target}: the folder does not exist; create it first")
     staging = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
     try:
         yield os.path.join(staging, name)
@@ -198,7 +198,7 @@ def _sidecars(folder: str, name: str) -> list[str]:
     return [other for other in os.listdir(folder) if other.startswith(stem) and other[len(stem) :].lower() in suffixes]
 
 
-def _driver(path: str) -> str:
+def _driver_of(path: str) -> str:
     extension = os.path.splitext(path)[1].lower()
     driver = FORMATS.get(extension)
     if driver is None:
@@ -296,7 +296,7 @@ def _geometry_type(driver: str, first_batches: list[pa.RecordBatch], geometry: s
     return f"{name} Z" if any(code // 1000 in (1, 3) for code in codes) and name != "Unknown" else name
 
 
-def _crs(type: GeospatialType) -> str | None:
+def _crs_text(type: GeospatialType) -> str | None:
     """Return the CRS as text that GDAL can parse; None if it is unknown."""
     try:
         return str(crs_.parse(type.crs).to_wkt())

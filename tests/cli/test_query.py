@@ -25,7 +25,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.dataset.notations.column_text import selection
+from pqext.dataset.notations.column_text import parse_selection
 from pqext.dataset.notations.sql import from_sql
 
 MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]
@@ -203,22 +203,22 @@ def test_values_of_variants_and_geometries_are_printed(special: Path) -> None:
     ],
 )
 def test_column_names_are_text(text: str, columns: list[str]) -> None:
-    assert selection(text) == columns
+    assert parse_selection(text) == columns
 
 
 def test_selected_paths_may_contain_commas_and_types() -> None:
-    assert str(selection("v:a.b::int")[0]) == str(selection("v:$.a.b::int")[0]) == "v[$.a.b: int32]"
-    quoted = selection("v:`zip code`, v:['it\\'s, so'] as s, v:a::struct<b: bigint, c: int> as t")
+    assert str(parse_selection("v:a.b::int")[0]) == str(parse_selection("v:$.a.b::int")[0]) == "v[$.a.b: int32]"
+    quoted = parse_selection("v:`zip code`, v:['it\\'s, so'] as s, v:a::struct<b: bigint, c: int> as t")
     assert [str(one if hasattr(one, "path") else one[1]) for one in quoted] == [
         "v[$['zip code']: variant]", "v[$['it\\'s, so']: variant]", "v[$.a: struct<b: int64, c: int32>]",
     ]  # fmt: skip
-    (first, second) = selection("p=v:$.a['x,y']::DECIMAL(9,2),v:$.b")
+    (first, second) = parse_selection("p=v:$.a['x,y']::DECIMAL(9,2),v:$.b")
     assert first[0] == "p"
     assert str(first[1]) == "v[$.a.x,y: decimal(9,2)]"
     assert str(second) == "v[$.b: variant]"
     for wrong in ("", "a,,b", ",a"):
         with pytest.raises(ValueError, match="has an empty entry"):
-            selection(wrong)
+            parse_selection(wrong)
 
 
 def test_columns_are_computed_and_renamed_like_in_sql(special: Path) -> None:
@@ -231,8 +231,8 @@ def test_columns_are_computed_and_renamed_like_in_sql(special: Path) -> None:
     found = run("head", special, "-s", '* EXCLUDE ("event", geom), n+1 as next', "-n", 1, "--json")
     names = [name for name in pqext.open(special).arrow_schema.names if name not in ("event", "geom")]
     assert [*json.loads(found.output)] == [*names, "next"]
-    assert selection("* except b, b as c", lambda: ["a", "b"])[0] == "a"
-    assert selection('* exclude "a b"', lambda: ["a b", "c"]) == ["c"]
+    assert parse_selection("* except b, b as c", lambda: ["a", "b"])[0] == "a"
+    assert parse_selection('* exclude "a b"', lambda: ["a b", "c"]) == ["c"]
 
 
 def test_value_in_a_variant_is_selected_next_to_all_columns(special: Path) -> None:
@@ -240,7 +240,7 @@ def test_value_in_a_variant_is_selected_next_to_all_columns(special: Path) -> No
     assert json.loads(found.output)["event.n"] == 0
     names = [f"c{number}" for number in range(50_000)]
     started = time.process_time()
-    assert selection("*", lambda: names) == names
+    assert parse_selection("*", lambda: names) == names
     assert time.process_time() - started < 5  # a comparison of each with each takes half a minute
 
 
@@ -430,7 +430,7 @@ def test_commands_do_not_import_an_installed_pandas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["timestamp", "TIMESTAMP", "timestamptz", "date", "double", "string"])
 def test_select_accepts_the_types_of_filters(name: str) -> None:
-    (field,) = selection(f"e:a.b::{name}")
+    (field,) = parse_selection(f"e:a.b::{name}")
     condition = from_sql(f"e:a.b::{name} is null")
     assert str(field) == str(condition).removesuffix(" is null")
 
@@ -456,8 +456,8 @@ def test_files_with_different_schemas_are_read_as_one_table(tmp_path: Path) -> N
 
 def test_long_whitespace_in_a_selection_is_parsed_in_linear_time() -> None:
     began = time.process_time()
-    assert len(selection(f"a{' ' * 100_000}= ")) == 1
-    assert selection(f"a{' ' * 100_000}= b")[0][0] == "a"
+    assert len(parse_selection(f"a{' ' * 100_000}= ")) == 1
+    assert parse_selection(f"a{' ' * 100_000}= b")[0][0] == "a"
     assert time.process_time() - began < 5
 
 

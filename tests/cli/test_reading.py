@@ -23,7 +23,7 @@ from pqext import variant
 from pqext.cli import app
 from pqext.cli.errors import describe
 from pqext.cli.locations import store_stdin
-from pqext.cli.reader_options import Reading
+from pqext.cli.reader_options import ReaderOptions
 from pqext.core.base.errors import EncryptionError, LimitError, UnsupportedError, VariantError
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
@@ -61,7 +61,7 @@ def command(name: str) -> click.Command:
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_reading_command_accepts_the_reader_options(name: str) -> None:
-    assert {one.name for one in fields(Reading)} <= {parameter.name for parameter in command(name).params}
+    assert {one.name for one in fields(ReaderOptions)} <= {parameter.name for parameter in command(name).params}
 
 
 @pytest.fixture

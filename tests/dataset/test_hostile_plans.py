@@ -43,7 +43,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def run(task: Task) -> int:
     with pqext.open(FILE) as file:
-        return sum(batch.num_rows for batch, _ in stages.matching(file, task.row_groups, (), 10))
+        return sum(batch.num_rows for batch, _ in stages.iter_matching_batches(file, task.row_groups, (), 10))
 
 
 GROUPS: dict[str, dict[str, Any]] = {
@@ -135,7 +135,7 @@ def test_stages_are_not_used_with_skipped_corruption(plan: dict[str, Any]) -> No
     damaged[start] ^= 0xFF
     with pqext.open(bytes(damaged), on_corrupt="skip") as file:
         with pytest.warns(pqext.CorruptDataWarning):
-            assert list(stages.matching(file, task.row_groups, (), 10)) == []
+            assert list(stages.iter_matching_batches(file, task.row_groups, (), 10)) == []
         assert file.damage
 
 

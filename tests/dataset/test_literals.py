@@ -20,8 +20,8 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.dataset.expressions import Constant, col
 from pqext.dataset.expressions.literals import (
     ValueType,
-    canonical,
     key,
+    to_literal,
     to_value,
     value_text,
     value_type_of_arrow,
@@ -71,16 +71,16 @@ class Colour(IntEnum):
     ids=repr,
 )
 def test_scalars_of_every_library_produce_equal_literals(given: Any, expected: Any) -> None:
-    literal = canonical(given)
+    literal = to_literal(given)
     assert key(literal) == key(expected)
     assert type(literal) is type(expected)
-    assert key(canonical(literal)) == key(literal)
+    assert key(to_literal(literal)) == key(literal)
 
 
 @pytest.mark.parametrize("missing", [None, pd.NaT, np.datetime64("NaT"), pa.scalar(None, pa.int64())], ids=repr)
 def test_nulls_are_not_literals(missing: Any) -> None:
     with pytest.raises(ValueError, match="is_null"):
-        canonical(missing)
+        to_literal(missing)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nulls_are_not_literals(missing: Any) -> None:
 )  # fmt: skip
 def test_value_without_a_column_type_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError):
-        canonical(wrong)
+        to_literal(wrong)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_value_without_a_column_type_is_a_type_error(wrong: Any) -> None:
 )  # fmt: skip
 def test_value_out_of_every_range_is_a_value_error(far: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the reasons differ
-        canonical(far)
+        to_literal(far)
 
 
 KINDS = {

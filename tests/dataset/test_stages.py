@@ -295,7 +295,7 @@ def test_plan_is_an_immutable_value(small: None) -> None:
         again = Task.from_json(task.to_json())
         assert again == task
         with pqext.open(FILES["pages"]) as file:
-            found = [batch for batch, _ in stages.matching(file, again.row_groups, (), 1000)]
+            found = [batch for batch, _ in stages.iter_matching_batches(file, again.row_groups, (), 1000)]
         rows = pa.Table.from_batches([batch.select(["s"]) for batch in found], TABLE.select(["s"]).schema)
         assert rows.equals(oracle(question).select(["s"]))
     for text in ("", "[]", "{}", '{"path": "x"}', task.to_json().replace('"rows"', '"lines"')):

@@ -217,7 +217,7 @@ def test_next_save_removes_remains_of_dead_drivers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = {"machine": commit._machine(), "pid": process.pid, "started": commit._start_time(process.pid)}
+    owner = {"machine": commit._machine_identity(), "pid": process.pid, "started": commit._start_time(process.pid)}
     monkeypatch.setattr(commit, "_driver", lambda: owner)
     remains = commit.begin(tmp_path, "b" * 32)
     put(remains / "part.parquet", 1)

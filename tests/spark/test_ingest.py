@@ -244,8 +244,8 @@ def test_second_run_ingests_only_new_and_changed_files(spark: Any, tmp_path: Pat
     assert sorted(values(out)) == [1, 1, 2, 3, 4, 5]
     assert ingest_json(spark, str(source), str(out), mode="overwrite").rows == 4
     assert sorted(values(out)) == [1, 3, 4, 5]
-    assert len(commit.logs(out)) == 1
-    commit.logs(out)[0].write_text("{")
+    assert len(commit.ingest_records(out)) == 1
+    commit.ingest_records(out)[0].write_text("{")
     with pytest.raises(CorruptFileError, match="remove it to ingest its files again"):
         ingest_json(spark, str(source), str(out))
 

@@ -24,7 +24,7 @@ from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import PendingUpload
 from pqext.dataset.files.manifests import JOURNAL, StoreJournal, read_manifest
 from pqext.dataset.writing.commit import CleanupResult
-from pqext.dataset.writing.ingest_notes import Batch, note_of
+from pqext.dataset.writing.ingest_records import Batch, dump_ingest_record
 from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.dataset.writing.targets import FolderTarget
@@ -108,7 +108,7 @@ def test_save_with_an_oversized_manifest_is_rejected(
         target.abort()
         assert not target.has_files
     with pytest.raises(LimitError, match="save fewer files at a time"):
-        note_of([{"path": "x" * 100, "stamp": ""}])
+        dump_ingest_record([{"path": "x" * 100, "stamp": ""}])
 
 
 @pytest.mark.spec("spark.store.decided")
@@ -191,7 +191,7 @@ def test_late_completion_does_not_revert_newer_writes(
 
     monkeypatch.setattr(multipart.Bucket, "complete", slow)
     one.commit(first, overwrite=False, batch=Batch("query", 0, JOB))
-    assert two.has(Batch("query", 1, "c" * 32))
+    assert two.has_batch(Batch("query", 1, "c" * 32))
     assert one._last_job()[0] == OTHER
     assert rows(options) == [1, 2]
 
@@ -215,7 +215,7 @@ def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
         batches = [Batch("query", number, job) for number, job in enumerate(jobs)]
         targets[0].commit(staged(targets[0], jobs[0], [0]), overwrite=False)
         files = staged(targets[1], jobs[1], [1])
-        targets[1].put(f"_pqext_ingested-{jobs[1]}.json", note_of([{"path": "/in.json", "stamp": "1"}]))
+        targets[1].put(f"_pqext_ingested-{jobs[1]}.json", dump_ingest_record([{"path": "/in.json", "stamp": "1"}]))
         requests: list[str] | None = None  # until the journal is written
 
         def pause(self: Any, operation: str, key: str, **more: Any) -> Any:
@@ -249,7 +249,7 @@ def test_publisher_paused_at_any_request_does_not_undo_later_jobs(
         requests, last = publish(step)
         assert rows(options) == [2, 3], (step, requests)
         assert targets[0]._last_job()[0] == last, (step, requests)
-        assert targets[0].ingest_notes() == {}, (step, requests)
+        assert targets[0].ingest_records() == {}, (step, requests)
         stream = json.loads(bucket.get("data/out/_pqext_streamed-query.json")[0])
         assert (stream["batch"], stream["job"]) == (3, last), (step, requests)
         assert len(bucket.keys("data/")) == 4, (step, requests)

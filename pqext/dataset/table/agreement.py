@@ -100,7 +100,8 @@ class Agreement(SchemaStrategy):
                 there = schema.field(field.name).type
                 if durations(field.type) != durations(there):
                     raise SchemaMismatchError(
-                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}{_SEPARATELY}"
+                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
+                        + _SEPARATELY
                     )
             file.take_types(self._types)
         return self._schema

@@ -98,7 +98,7 @@ class TableRequest:
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
         else:
-            held, folders = self._held_schema(file), set(self.partitions.schema.names)
+            held, folders = self._file_schema(file), set(self.partitions.schema.names)
             fields = {field.name: field for field in (*self.partitions.schema, *held)}
             names = [column.name if isinstance(column, ComputedColumn) else column for column in self.result]
             known = folders | {column.name for column in self.computed_columns}
@@ -108,7 +108,7 @@ class TableRequest:
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
 
-    def _held_schema(self, file: ParquetFile) -> pa.Schema:
+    def _file_schema(self, file: ParquetFile) -> pa.Schema:
         """Return the Arrow schema of a file's columns in file order, followed by the computed columns."""
         columns = self.columns_of(file)
         for name in columns or ():
@@ -181,7 +181,7 @@ class SchemaStrategy(ABC):
 
     @abstractmethod
     def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request for the file of the source at position ``row``.
+        """Return the request for the file of the source at ``position``.
 
         ``filter`` is the part of the scan's filter that partition values do not decide. Raises ``ValueError`` if the
         file's schema is incompatible with the other files.

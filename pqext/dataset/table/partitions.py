@@ -106,7 +106,7 @@ class Partitions:
         return self.stated.get(source_name(source), {})
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
-        """Evaluate ``filter`` on each row of ``values``, the partition values of a source. Return what remains.
+        """Return the filter that remains after evaluating ``filter`` on each row of ``values``, the values of a source.
 
         Raises ``TypeError`` if a literal cannot be compared with its column.
         """
@@ -255,10 +255,10 @@ def partitions_of(
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
     partitions = infer_partitions(common_root(sources), files)
-    return partitions.cast(_schema_of(types, partitions.schema)) if types else partitions
+    return partitions.cast(_parse_types(types, partitions.schema)) if types else partitions
 
 
-def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
+def _parse_types(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
     from pqext.variant.access.targets import target_type
 
     if not isinstance(types, Mapping):

@@ -121,31 +121,31 @@ def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     if isinstance(first, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
         raise Conflict(first, other)
     if types.is_dictionary(first) or types.is_dictionary(other):
-        return _dictionary(first, other)
+        return _unify_dictionaries(first, other)
     if types.is_struct(first) and types.is_struct(other):
-        return _struct(first, other)
+        return _unify_structs(first, other)
     if types.is_map(first) and types.is_map(other):
         item = _unify_child("value", first.item_field, other.item_field)
         return pa.map_(
             _unify_child("key", first.key_field, other.key_field), item, first.keys_sorted and other.keys_sorted
         )
     if _is_list(first) and _is_list(other):
-        return _list(first, other)
+        return _unify_lists(first, other)
     if _is_binary(first) and _is_binary(other):
-        return _binary(first, other)
+        return _unify_binary(first, other)
     if types.is_timestamp(first) and types.is_timestamp(other):
         if (first.tz is None) != (other.tz is None):
             raise Conflict(first, other)
         return pa.timestamp(_finest_unit(first.unit, other.unit), first.tz)
     if _is_number(first) and _is_number(other):
-        return _number(first, other)
+        return _unify_numbers(first, other)
     for same in (types.is_time, types.is_duration, types.is_date):
         if same(first) and same(other):
             return _merge_types(first, other)
     raise Conflict(first, other)
 
 
-def _dictionary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _unify_dictionaries(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     types = pa.types
     if not (types.is_dictionary(first) and types.is_dictionary(other)):
         first, other = (item.value_type if types.is_dictionary(item) else item for item in (first, other))
@@ -154,7 +154,7 @@ def _dictionary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.dictionary(_merge_types(first.index_type, other.index_type), values, first.ordered and other.ordered)
 
 
-def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
+def _unify_structs(first: pa.StructType, other: pa.StructType) -> pa.DataType:
     names = [field.name for field in first]
     others = {field.name: field for field in other}
     if len(set(names)) < len(names) or len(others) < other.num_fields:
@@ -166,7 +166,7 @@ def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
     return pa.struct([*fields, *(field.with_nullable(True) for field in other if field.name not in names)])
 
 
-def _list(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _unify_lists(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     types = pa.types
     value = _unify_child("element", first.value_field, other.value_field)
     both = (first, other)
@@ -185,7 +185,7 @@ def _unify_child(name: str, first: pa.Field, other: pa.Field) -> pa.Field:
         raise Conflict(found.first, found.other, (name, *found.path)) from None
 
 
-def _binary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _unify_binary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     both = (first, other)
     is_large = any(pa.types.is_large_string(item) or pa.types.is_large_binary(item) for item in both)
     if all(map(_is_text, both)):
@@ -193,7 +193,7 @@ def _binary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.large_binary() if is_large else pa.binary()
 
 
-def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _unify_numbers(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     types = pa.types
     both = (first, other)
     if any(map(types.is_floating, both)):
@@ -203,11 +203,11 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
             return max(both, key=lambda type: type.bit_width)
         return pa.float32() if all(_is_within_float(item) for item in both) else pa.float64()
     if any(map(types.is_decimal, both)):
-        return _decimal(first, other)
+        return _unify_decimals(first, other)
     return _merge_types(first, other)
 
 
-def _decimal(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _unify_decimals(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return the narrowest decimal type for all digits of a decimal type and another type. Raises :exc:`Conflict`."""
     both = (first, other)
     scale = max(type.scale if pa.types.is_decimal(type) else 0 for type in both)

@@ -57,7 +57,7 @@ def empty_file(schema: pa.Schema) -> ParquetFile:
 
 
 class Union(SchemaStrategy):
-    """Strategy that casts files to ``schema``, which contains the columns of files without partition columns."""
+    """Schema strategy that casts files to ``schema``, the unified schema without partition columns."""
 
     def __init__(self, table_request: TableRequest, schema: pa.Schema) -> None:
         super().__init__(table_request)
@@ -66,7 +66,7 @@ class Union(SchemaStrategy):
         self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, FileRequest]] = {}
         result = table_request.schema_of(self._template)
         folders = table_request.partitions.schema.names
-        self._paths = [lookup(self._template.schema, name, folders).path for name in self._columns()]
+        self._paths = [lookup(self._template.schema, name, folders).path for name in self._result_columns()]
         whole = {path[0] for path in self._paths if len(path) == 1}
         fields = [(schema.field(item.name) if item.name in whole else item).with_nullable(True) for item in result]
         self._schema = pa.schema(fields, schema.metadata)
@@ -85,12 +85,12 @@ class Union(SchemaStrategy):
         key = id(file.schema), id(filter)  # files with the same schema share the object
         result = self._alike.get(key)
         if result is None:
-            result = file.schema, filter, self._request(file, filter)
+            result = file.schema, filter, self._build_request(file, filter)
             if len(self._alike) < _KEPT:
                 self._alike[key] = result
         return result[2]
 
-    def _request(self, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def _build_request(self, file: ParquetFile, filter: Expression | None) -> FileRequest:
         check_geometry_types(self._stored, file.arrow_schema, file.path)
         left, exact = None, None
         if filter is not None:
@@ -99,8 +99,9 @@ class Union(SchemaStrategy):
                 reason = f"{filter} is true for no row: the file lacks {_missing_columns(filter, file)}"
                 return ConformedRequest((), (), None, self._schema, reason)
             left = answer if isinstance(answer, Expression) else None
-            exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(push_down_not(filter))) else None
-        names = self._names(file)
+            results = [self._translate_cached_leaf(leaf, file) for leaf in _leaves(push_down_not(filter))]
+            exact = filter if any(result is _MAYBE for result in results) else None
+        names = self._names_to_read(file)
         if exact is not None and answer is not True:
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has_column(file, name))]))
         else:
@@ -115,14 +116,14 @@ class Union(SchemaStrategy):
         """Return whether a file has all inputs of a computed column, in their unified types."""
         results = [operand_column(base).path for base in bases(column.field)]
         return all(
-            (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
+            (own := self._file_type(file, path)) is not None and own == type_at(self._stored, path) for path in results
         )
 
     def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the same request as :meth:`request_file`."""
         return self.request_file(position, file, filter)
 
-    def _names(self, file: ParquetFile) -> list[str]:
+    def _names_to_read(self, file: ParquetFile) -> list[str]:
         """Return the names of the columns to read, with the deepest existing ancestor in place of a missing field."""
         result: dict[str, None] = {}
         for path in self._paths:
@@ -132,7 +133,7 @@ class Union(SchemaStrategy):
                 result[name] = None
         return list(result)
 
-    def _columns(self) -> Sequence[str]:
+    def _result_columns(self) -> Sequence[str]:
         """Return the names of file columns in the result."""
         columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
@@ -143,7 +144,7 @@ class Union(SchemaStrategy):
         Return a condition, or True, False (not true) or ``_MAYBE`` (undecided) if the result is the same for all rows.
         """
         if not isinstance(expression, And | Or):
-            return self._leaf(expression, file)
+            return self._translate_cached_leaf(expression, file)
         parts = [self._translate(operand, file) for operand in expression.operands]
         decisive = isinstance(expression, Or)
         if any(part is decisive for part in parts):
@@ -155,9 +156,9 @@ class Union(SchemaStrategy):
             return _MAYBE if _MAYBE in parts else not decisive
         return any_of(left) if decisive else all_of(left)
 
-    def _leaf(self, leaf: Expression, file: ParquetFile) -> Expression | bool | object:
+    def _translate_cached_leaf(self, leaf: Expression, file: ParquetFile) -> Expression | bool | object:
         known = self._cached_results.setdefault(leaf, {})
-        result = tuple(self._type(file, path) for path in paths(leaf))
+        result = tuple(self._file_type(file, path) for path in paths(leaf))
         if result not in known:
             known[result] = self._translate_leaf(leaf, result)
         return known[result]
@@ -177,7 +178,7 @@ class Union(SchemaStrategy):
             return leaf
         if len(types) == 1:
             stored, target = types[0], unified[0]
-            if stored is not None and target is not None and _is_sound(leaf, stored, target):
+            if stored is not None and target is not None and _has_same_result(leaf, stored, target):
                 return leaf
         return _MAYBE
 
@@ -186,7 +187,7 @@ class Union(SchemaStrategy):
         """Cached results of leaves, by the leaf and the types of its columns in a file."""
         return {}
 
-    def _type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
+    def _file_type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
         """Return the Arrow type of a column in a file; None if it is missing."""
         return type_at(file.arrow_schema, path)
 
@@ -251,7 +252,7 @@ def _without_columns(rows: int) -> pa.RecordBatch:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Return the leaves of a normalised expression, including a Not above them."""
+    """Return the leaves of a normalised expression. A negated leaf is returned with its Not."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
@@ -277,7 +278,7 @@ def _nearest_node(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None
     return node or result
 
 
-def _is_sound(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataType) -> bool:
+def _has_same_result(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataType) -> bool:
     """Return whether a leaf has the same result for a value of ``file_type`` and after the cast to ``unified_type``.
 
     Casts are checked: the result is the same number, instant or text, or an error.
@@ -287,11 +288,11 @@ def _is_sound(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataTyp
         return isinstance(inner.operand, Column)
     if not isinstance(inner, Comparison | IsIn) or not isinstance(inner.operand, Column):
         return False
-    return keeps_values(file_type, unified_type)
+    return preserves_values(file_type, unified_type)
 
 
-def keeps_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
-    """Return whether casting preserves each value or fails, so that values compare alike in both types."""
+def preserves_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
+    """Return whether casting preserves each value or fails, so that comparisons have the same result in both types."""
     types = pa.types
     file_type, unified_type = (
         item.value_type if types.is_dictionary(item) else item for item in (file_type, unified_type)

@@ -80,7 +80,7 @@ def partitions_of_target(
 def check_append(
     target: str, sources: Any, existing_files: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema in ``appended_schema`` differs from that of a folder's files.
+    """Raise ``SchemaMismatchError`` if the schema in the file ``appended_schema`` differs from the files of a folder.
 
     Files that cannot be read, such as encrypted files, are not compared.
     """
@@ -101,7 +101,7 @@ def check_append(
 
 
 def newest_file(sources: Any, existing_files: Mapping[str, Any]) -> Any:
-    """Return the path or location of the file in a folder ``sources`` that was modified last."""
+    """Return the path or location of the most recently modified file of the folder ``sources``."""
     if isinstance(sources, Location):
         listed = {file.key: file.listed.modified_ms or 0 for file in sources.files() if file.listed is not None}
         return max(existing_files.values(), key=lambda location: listed.get(location.key, 0))
@@ -120,7 +120,7 @@ def unshredded_variants(appended_schema: bytes) -> list[str]:
         return [path for path, schema in schemas_of_file(file).items() if isinstance(schema, Untyped)]
 
 
-def inherited_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
+def inherit_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
     """Return the shredding schemas, as DDL, of the shredded VARIANT columns ``paths`` of an existing file.
 
     The result is empty if the file cannot be read, for example because it is encrypted.
@@ -133,7 +133,7 @@ def inherited_shredding(location: Any, paths: Collection[str]) -> dict[str, str]
     return {path: str(schema) for path, schema in schemas.items() if path in paths and not isinstance(schema, Untyped)}
 
 
-def inherited_geometry(location: Any, schema: pa.Schema, options: Mapping[str, Any]) -> dict[str, Any]:
+def inherit_geometry(location: Any, schema: pa.Schema, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the writer's option ``geometry``, completed with the geometry columns of an existing file.
 
     Columns of plain WKB have the type and the CRS of the file's column, and geometries the covering column if the file

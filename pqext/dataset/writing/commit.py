@@ -72,7 +72,7 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
     folder = staging_folder(target, job)
     _check_success(target)
     folder.mkdir(parents=True)
-    process = _driver() if owner is None else _process(owner)
+    process = _driver_identity() if owner is None else _process_identity(owner)
     if process is not None:
         (folder / OWNER).write_text(json.dumps(process), "utf-8")
     return folder
@@ -96,7 +96,7 @@ def commit(
     """
     waiting, decided = staging_folder(target, job), target / f"{COMMIT}{job}"
     with _lock(target):
-        _tidy(target, ABANDONED_AFTER)
+        _clean_up(target, ABANDONED_AFTER)
         if is_done is not None and is_done():
             shutil.rmtree(waiting, ignore_errors=True)
             return
@@ -109,7 +109,7 @@ def commit(
         _check_partitions(target, names)
         seen = replaceable_files(target, folders) if overwrite else {}
         if overwrite and folders is None:
-            seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
+            seen |= {str(path): str(path) for path in (*ingest_records(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
         old = [ReplacedFile.from_path(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
@@ -200,7 +200,7 @@ def names_in_folders(names: Iterable[str], folders: Collection[str]) -> list[str
     return results
 
 
-def logs(target: Path) -> list[Path]:
+def ingest_records(target: Path) -> list[Path]:
     """Return the paths of the records of ingested files in ``target``."""
     return sorted(target.glob(f"{LOG}*.json"))
 
@@ -224,7 +224,7 @@ def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFT
     local_paths.check_target(path)
     target = Path(path).absolute()
     with _lock(target):
-        return _tidy(target, older_than)
+        return _clean_up(target, older_than)
 
 
 def flush(path: Path) -> None:
@@ -254,7 +254,7 @@ def _relative(path: str, target: Path) -> str:
 
 @contextmanager
 def _lock(target: Path) -> Iterator[None]:
-    """Hold the lock of all pqext saves into ``target``; it is released when the process ends.
+    """Context manager that holds the lock of all pqext saves into ``target``. It is released if the process ends.
 
     On file systems without locks, nothing is locked. Of two concurrent overwrites, one may then keep the other's rows,
     and two jobs that ingest the same file concurrently may both add its rows.
@@ -273,7 +273,7 @@ def _lock(target: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _tidy(target: Path, older_than: timedelta) -> CleanupResult:
+def _clean_up(target: Path, older_than: timedelta) -> CleanupResult:
     finished, removed = [], []
     for folder in sorted(target.iterdir()):
         if folder.name.startswith(COMMIT):
@@ -326,7 +326,7 @@ def _remove(paths: list[str]) -> None:
 def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
     try:
         owner = json.loads((folder / OWNER).read_bytes())
-        if owner["machine"] == _machine():
+        if owner["machine"] == _machine_identity():
             pid, started = int(owner["pid"]), owner["started"]
             if _start_time(pid) != started:
                 return True
@@ -339,26 +339,26 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
     return time.time() - newest > older_than.total_seconds()
 
 
-def _driver() -> dict[str, object] | None:
+def _driver_identity() -> dict[str, object] | None:
     """Return the identity of the Java process that runs the job, the nearest ancestor; None if it is unknown."""
-    machine, pid = _machine(), os.getpid()
+    machine, pid = _machine_identity(), os.getpid()
     while machine is not None and pid > 0:
-        stat = _stat(pid)
+        stat = _process_stat(pid)
         if stat is None:
             return None
         if stat[0] == "java":
-            return _process(pid)
+            return _process_identity(pid)
         pid = int(stat[2])
     return None
 
 
-def _process(pid: int) -> dict[str, object] | None:
+def _process_identity(pid: int) -> dict[str, object] | None:
     """Return a unique identity of a process on this machine; None if the system does not report it."""
-    machine = _machine()
+    machine = _machine_identity()
     return None if machine is None else {"machine": machine, "pid": pid, "started": _start_time(pid)}
 
 
-def _machine() -> str | None:
+def _machine_identity() -> str | None:
     """Return a unique identity of this boot of the machine and of the process namespace; None if it is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
@@ -369,11 +369,11 @@ def _machine() -> str | None:
 
 def _start_time(pid: int) -> str | None:
     """Return the start time of process ``pid``; None if it has exited or its ``/proc`` entry cannot be read."""
-    stat = _stat(pid)
+    stat = _process_stat(pid)
     return None if stat is None or stat[1] == "Z" else stat[20]
 
 
-def _stat(pid: int) -> list[str] | None:
+def _process_stat(pid: int) -> list[str] | None:
     """Return name, state, parent and further fields of a process from Linux's ``/proc/PID/stat``."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")

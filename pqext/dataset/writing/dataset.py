@@ -23,13 +23,13 @@ from pqext.dataset.writing.appending import (
     check_append,
     drop_columns,
     empty_file,
-    inherited_geometry,
-    inherited_shredding,
+    inherit_geometry,
+    inherit_shredding,
     newest_file,
     unshredded_variants,
 )
 from pqext.dataset.writing.part_files import Division, PartFiles, WrittenFile, check_division
-from pqext.dataset.writing.targets import check_empty, put_empty, target_at
+from pqext.dataset.writing.targets import check_empty, open_target, put_empty
 from pqext.variant.shredding.choice import residual_shares
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
@@ -114,7 +114,7 @@ def write_dataset(
     is_dynamic = mode == "overwrite" and partition_overwrite == "dynamic"
     if is_dynamic and not by:
         raise ValueError('partition_overwrite="dynamic" replaces partitions: name their columns in partition_by')
-    target = target_at(_path(folder, storage_options), storage_options)
+    target = open_target(_resolve_folder(folder, storage_options), storage_options)
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
@@ -131,11 +131,11 @@ def write_dataset(
 
     def check_existing(path: str, sources: Any, existing_files: Mapping[str, Any]) -> None:
         newest = newest_file(sources, existing_files)
-        writer["geometry"] = inherited_geometry(newest, stored, chosen.geometry)
+        writer["geometry"] = inherit_geometry(newest, stored, chosen.geometry)
         appended = empty_file(stored, writer)
         check_append(path, sources, existing_files, appended, by)
         if not chosen.shredding and "shredding" not in keywords:
-            writer["shredding"] = inherited_shredding(newest, unshredded_variants(appended))
+            writer["shredding"] = inherit_shredding(newest, unshredded_variants(appended))
 
     target.check(mode == "overwrite" and not is_dynamic, check_existing)
     job = uuid.uuid4().hex
@@ -167,7 +167,7 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
 
 
-def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
+def _resolve_folder(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
     """Return the absolute local path of a folder, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a path or a URL, not {type(folder).__name__}")
@@ -229,7 +229,7 @@ class SaveResult:
     @property
     def shredded(self) -> dict[str, tuple[str, ...]]:
         """The shredding schemas of each VARIANT, as DDL. There are several if schemas differ between files."""
-        return shreddings(self.files)
+        return collect_shredding(self.files)
 
     @property
     def residual(self) -> dict[str, float]:
@@ -245,7 +245,7 @@ class SaveResult:
         return "\n".join(lines)
 
 
-def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
+def collect_shredding(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
     """Return the distinct shredding schemas of each VARIANT in ``files``."""
     result: dict[str, dict[str, None]] = {}
     for file in files:

@@ -39,7 +39,7 @@ _ADVICE = "cast it to text, a date or a whole number first"
 
 @dataclass(frozen=True)
 class Division:
-    """How rows are divided into files: by partition values, which name folders, and by size."""
+    """Rules that divide rows into files: by partition values, which name folders, and by size."""
 
     partition_by: tuple[str, ...] = ()
     max_records_per_file: int | None = None
@@ -94,13 +94,13 @@ class PartFiles:
         if not self._by:
             self._add("", batch)
             return
-        for names, rows in split(batch, self._by):
+        for names, rows in split_by_folder(batch, self._by):
             self._add(names, rows)
 
     def close(self) -> tuple[StagedFile, ...]:
         """Finish all files and return their records. The files remain in the staging area until the commit."""
         for folder in [*self._open]:
-            self._end(folder)
+            self._close_file(folder)
         done, self._done = tuple(self._done), []
         return done
 
@@ -119,7 +119,7 @@ class PartFiles:
         for rows in self._split(folder, batch):
             if folder not in self._open:
                 if len(self._open) == _OPEN_FILES:
-                    self._end(next(iter(self._open)))
+                    self._close_file(next(iter(self._open)))
                 number = f"-{self._count}" if self._count else ""
                 name = f"{folder}{self._name}{number}.parquet"
                 self._count += 1
@@ -128,7 +128,7 @@ class PartFiles:
             file.write(rows)
             limit = self._division.target_file_bytes
             if limit is not None and file.is_full(limit):
-                self._end(folder)
+                self._close_file(folder)
         while len(self._open) > 1 and sum(file.held for file in self._open.values()) > _HELD_BYTES:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
@@ -139,13 +139,13 @@ class PartFiles:
         while start < batch.num_rows:
             there = self._open[folder].rows if folder in self._open else 0
             if limit is not None and there >= limit:
-                self._end(folder)
+                self._close_file(folder)
                 there = 0
             room = batch.num_rows if limit is None else limit - there
             yield batch.slice(start, room)
             start += room
 
-    def _end(self, folder: str) -> None:
+    def _close_file(self, folder: str) -> None:
         file = self._open.pop(folder)
         try:
             self._done.append(file.close())
@@ -252,7 +252,7 @@ def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> di
 def _children(
     prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
 ) -> list[tuple[str, pa.Field, pa.Field]]:
-    """Return each field with its path and its stored form, in reverse order."""
+    """Return the path of each field, the field and its stored field, in reverse order."""
     both = zip(fields, stored_fields, strict=True)
     return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
@@ -295,18 +295,18 @@ def _check_folder_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
         if schema.names.count(name) > 1:
             raise ValueError(f"partition_by: the data have several columns {name!r}: rename all but one")
         type = schema.field(name).type
-        if not _names_folders(type):
+        if not _can_name_folder(type):
             raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
     if columns and len(columns) == len(schema.names):
         raise ValueError("partition_by names all columns; files need at least one other column")
 
 
-def _names_folders(type: pa.DataType) -> bool:
+def _can_name_folder(type: pa.DataType) -> bool:
     is_text = pa.types.is_string(type) or pa.types.is_large_string(type)
     return bool(is_text or pa.types.is_integer(type) or pa.types.is_boolean(type) or pa.types.is_date32(type))
 
 
-def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def split_by_folder(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the path of each folder, ending in ``/``, with its rows in order, without ``columns``."""
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
@@ -319,7 +319,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     sorted_rows = rest if len(starts) == 1 else _take_rows(rest, order)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         row = int(order[start])
-        path = "".join(f"{escape(name)}={_text(name, batch.column(name)[row])}/" for name in columns)
+        path = "".join(f"{escape(name)}={_folder_text(name, batch.column(name)[row])}/" for name in columns)
         yield path, sorted_rows.slice(start, stop - start)
 
 
@@ -328,7 +328,7 @@ def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 
-def _text(name: str, scalar: pa.Scalar) -> str:
+def _folder_text(name: str, scalar: pa.Scalar) -> str:
     try:
         value = scalar.as_py()
     except UnicodeDecodeError:

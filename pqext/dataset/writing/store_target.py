@@ -41,7 +41,7 @@ from pqext.dataset.files.manifests import JOURNAL, StoreJournal
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, names_in_folders
-from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
+from pqext.dataset.writing.ingest_records import Batch, IngestRecord, parse_ingest_record
 from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.staging import Token
 
@@ -113,7 +113,7 @@ class StoreTarget:
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish a committed job that was killed, and delete hidden files that are older than ``older_than``."""
-        finished = self._finish_decided_job()
+        finished = self._finish_committed_job()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
         for item in [*self._bucket.iter_pending_files(self._inside)]:
@@ -123,13 +123,13 @@ class StoreTarget:
                 removed[ours[1]] = None
         return CleanupResult(finished, tuple(removed))
 
-    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
         result = {}
         for key in self._bucket.keys(self._inside + LOG):
             name = key[len(self._inside) :]
             if name not in exclude and name not in self._put:
                 with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
-                    result[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
+                    result[name] = parse_ingest_record(self._bucket.get(key)[0], self._bucket.url(key))
         return result
 
     def check_no_table(self) -> None:
@@ -170,7 +170,7 @@ class StoreTarget:
     def has_files(self) -> bool:
         return bool(self._visible_files())
 
-    def has(self, batch: Batch, is_foreign: bool = False) -> bool | None:
+    def has_batch(self, batch: Batch, is_foreign: bool = False) -> bool | None:
         key = self._inside + batch.name
         try:
             return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key), is_foreign)
@@ -185,7 +185,7 @@ class StoreTarget:
         pending |= {name: self._stage(name, data) for name, data in self._put.items()}
         uploads = {name: (token.upload, token.etags) for name, token in pending.items()}
         for failed in range(_ATTEMPTS):
-            finished = self._finish_decided_job()
+            finished = self._finish_committed_job()
             was_done: bool | None = self._job in finished
             if failed and not was_done:
                 was_done = self._is_published(uploads)
@@ -195,7 +195,7 @@ class StoreTarget:
                         "nor pending, so a later job has replaced them, or the store has removed its uploads: check "
                         "the rows before you save them again"
                     )
-            if was_done or (batch is not None and self.has(batch)):
+            if was_done or (batch is not None and self.has_batch(batch)):
                 self._discard_attempts()
                 return
             after = self._last_job()[0] if overwrite or check is not None else None
@@ -205,14 +205,14 @@ class StoreTarget:
             journal = StoreJournal(
                 self._job, uploads, old, after, None if batch is None else (batch.query, batch.number)
             )
-            note = journal.dump()
-            check_manifest_size(len(note), self._bucket.url(self._inside + JOURNAL))
+            journal_data = journal.dump()
+            check_manifest_size(len(journal_data), self._bucket.url(self._inside + JOURNAL))
             try:
-                version = self._bucket.claim(self._inside + JOURNAL, note)
+                version = self._bucket.claim(self._inside + JOURNAL, journal_data)
             except FileExistsError:
                 continue  # another job was faster, or this job's lost response was a success
             try:
-                is_done = self._finish(journal, note, version)
+                is_done = self._finish(journal, journal_data, version)
             except BaseException as error:
                 error.add_note(
                     f"the job is committed, and pqext reads its rows; pqext.spark.clean({self.path!r}) completes it"
@@ -224,7 +224,7 @@ class StoreTarget:
         raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
 
     def _stage(self, name: str, data: bytes) -> PendingUpload:
-        """Write a small file as a hidden file, which becomes visible only once."""
+        """Write a small file as a hidden file. A hidden file can be made visible only once."""
         file = self._bucket.create(self._inside + name)
         file.write(data)
         return file.finish()
@@ -242,7 +242,7 @@ class StoreTarget:
         return None if some and not is_pending else False
 
     def abort(self) -> None:
-        if not self._is_possibly_decided():
+        if not self._may_be_committed():
             self._discard_attempts()
 
     def _discard_attempts(self) -> None:
@@ -252,7 +252,7 @@ class StoreTarget:
                 if f"-{self._job}" in item.key:
                     self._bucket.abort(item.key, item.upload)
 
-    def _is_possibly_decided(self) -> bool:
+    def _may_be_committed(self) -> bool:
         """Return whether the journal shows that this job is committed. True if the journal cannot be read."""
         try:
             return self._is_committed(self._job)
@@ -278,10 +278,10 @@ class StoreTarget:
         names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
             return tuple(names_in_folders(names, folders))
-        notes = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
-        return (*names, *notes)
+        records = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
+        return (*names, *records)
 
-    def _finish_decided_job(self) -> tuple[str, ...]:
+    def _finish_committed_job(self) -> tuple[str, ...]:
         """Finish the committed job, if there is one, and return its identifier."""
         try:
             data, version = self._bucket.get(self._inside + JOURNAL)
@@ -305,36 +305,37 @@ class StoreTarget:
         except FileNotFoundError:
             return b"", None
 
-    def _finish(self, journal: StoreJournal, note: bytes, version: str) -> bool:
+    def _finish(self, journal: StoreJournal, journal_data: bytes, version: str) -> bool:
         """Run step 3 of a job, from any state; two processes may do so concurrently.
 
-        ``note`` and ``version`` are the content and the version of the journal. Return False if the journal is void.
+        ``journal_data`` and ``version`` are the content and version of the journal. Return False if it is void.
         """
         last, success = self._last_job()
         batch = None if journal.batch is None else Batch(*journal.batch, journal.job)
         streamed, stream = (b"", None) if batch is None else self._get_or_none(batch.name)
-        if not self._is_current(note):  # another process has ended the job, so the marks may be those of later jobs
+        # If another process has ended the job, the marks may be those of later jobs.
+        if not self._is_current(journal_data):
             return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if batch is not None and last != journal.job and streamed:
             is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), is_foreign=True)
-        if last != journal.job and not is_void and self._publish(journal, note):
+        if last != journal.job and not is_void and self._publish(journal, journal_data):
             if batch is not None:
                 self._replace(batch.name, batch.dump(), stream)
             self._replace(commit.SUCCESS, journal.job.encode(), success)
         self._bucket.release(self._inside + JOURNAL, version)
         return not is_void
 
-    def _is_current(self, note: bytes) -> bool:
+    def _is_current(self, journal_data: bytes) -> bool:
         """Return whether a journal is still the journal of the folder."""
-        return self._get_or_none(JOURNAL)[0] == note
+        return self._get_or_none(JOURNAL)[0] == journal_data
 
     def _replace(self, name: str, data: bytes, version: str | None) -> None:
         """Replace a small file, unless another process has changed it, which has then ended the job."""
         with suppress(FileExistsError, FileNotFoundError):
             self._bucket.replace(self._inside + name, data, version)
 
-    def _publish(self, journal: StoreJournal, note: bytes) -> bool:
+    def _publish(self, journal: StoreJournal, journal_data: bytes) -> bool:
         """Make the files of a job visible and delete the old files. Return False if another process has done so."""
         there = self._bucket.keys(self._inside)
 
@@ -347,7 +348,7 @@ class StoreTarget:
             try:
                 self._bucket.complete(self._inside + name, PendingUpload(upload, tuple(etags)))
             except FileNotFoundError:
-                if not self._is_current(note):
+                if not self._is_current(journal_data):
                     return
                 raise CorruptFileError(
                     f"job {journal.job} was committed but cannot be completed, because the store aborted its upload of "
@@ -356,7 +357,7 @@ class StoreTarget:
                 ) from None
 
         _call_in_parallel(complete, [*journal.uploads])
-        if not self._is_current(note):
+        if not self._is_current(journal_data):
             return False
         _call_in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
         return True

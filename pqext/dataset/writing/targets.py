@@ -19,7 +19,7 @@ from pqext.dataset.files.manifests import read_manifest
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
-from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
+from pqext.dataset.writing.ingest_records import Batch, IngestRecord, parse_ingest_record
 from pqext.dataset.writing.part_files import StagedFile, null_folder
 from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
@@ -32,7 +32,7 @@ class Target(Protocol):
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish committed jobs that were killed, and remove files of uncommitted jobs older than ``older_than``."""
 
-    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
         """Return the jobs' records of ingested files by file name, without those in ``exclude``."""
 
     def check_no_table(self) -> None:
@@ -54,7 +54,7 @@ class Target(Protocol):
     def has_files(self) -> bool:
         """Whether the folder contains Parquet files."""
 
-    def has(self, batch: Batch) -> bool | None:
+    def has_batch(self, batch: Batch) -> bool | None:
         """Return whether a batch of a stream is committed. None if its query has not committed any batch."""
 
     def commit(
@@ -84,12 +84,12 @@ class FolderTarget:
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else CleanupResult((), ())
 
-    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
         result = {}
-        for log in commit.logs(self._folder):
+        for log in commit.ingest_records(self._folder):
             if log.name not in exclude:
                 with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
-                    result[log.name] = read_ingest_note(read_manifest(str(log)), str(log))
+                    result[log.name] = parse_ingest_record(read_manifest(str(log)), str(log))
         return result
 
     def check_no_table(self) -> None:
@@ -122,9 +122,9 @@ class FolderTarget:
         with writing():
             return self._folder.is_dir() and bool(list_files(self.path))
 
-    def has(self, batch: Batch) -> bool | None:
-        note = self._folder / batch.name
-        return batch.is_in(read_manifest(str(note)), str(note)) if note.exists() else None
+    def has_batch(self, batch: Batch) -> bool | None:
+        record = self._folder / batch.name
+        return batch.is_in(read_manifest(str(record)), str(record)) if record.exists() else None
 
     def commit(
         self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
@@ -134,7 +134,7 @@ class FolderTarget:
             self.put(batch.name, batch.dump())
         commit.commit(
             self._folder, self._job, [*(file.file.name for file in files), *self._put], overwrite=overwrite,
-            folders=folders, is_done=None if batch is None else lambda: bool(self.has(batch)), check=check,
+            folders=folders, is_done=None if batch is None else lambda: bool(self.has_batch(batch)), check=check,
         )
 
     def abort(self) -> None:
@@ -181,7 +181,7 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
             compare(str(target), str(target), present)
 
 
-def target_at(path: str, storage_options: Mapping[str, Any] | None) -> Target:
+def open_target(path: str, storage_options: Mapping[str, Any] | None) -> Target:
     """Return the target at an absolute local path, or at the URL of a store.
 
     Raises ``UnsupportedError`` if the store cannot make files visible together.

@@ -15,7 +15,7 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import find_sources
-from pqext.dataset.writing.targets import Target, target_at
+from pqext.dataset.writing.targets import Target, open_target
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
@@ -87,7 +87,7 @@ def local_path(path: str) -> str:
 
 def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
     """Return the target of a save. Raises ``UnsupportedError`` for a store without support for atomic commits."""
-    return target_at(path if is_remote(path) else local_path(path), storage_options)
+    return open_target(path if is_remote(path) else local_path(path), storage_options)
 
 
 def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> list[str]:

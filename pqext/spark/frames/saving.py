@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pqext.dataset.writing import commit
-from pqext.dataset.writing.appending import inherited_shredding, newest_file
+from pqext.dataset.writing.appending import inherit_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import SaveResult, WriteMode, check_choice
 from pqext.dataset.writing.targets import Target, check_empty
@@ -138,7 +138,7 @@ def _inherited_shredding(target: Target, schema: StructType) -> dict[str, str]:
     inherited: dict[str, str] = {}
 
     def inherit(path: str, sources: Any, existing_files: Mapping[str, Any]) -> None:
-        inherited.update(inherited_shredding(newest_file(sources, existing_files), paths))
+        inherited.update(inherit_shredding(newest_file(sources, existing_files), paths))
 
     if paths:
         target.check(False, inherit)

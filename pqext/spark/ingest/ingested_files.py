@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text, with_noun
 from pqext.core.options.read_write import WriteOptions
-from pqext.dataset.writing.ingest_notes import Digest, JobInput, Note
+from pqext.dataset.writing.ingest_records import Digest, IngestRecord, JobInput
 from pqext.dataset.writing.targets import Target
 from pqext.spark.ingest.task import IngestConfig
 from pqext.spark.json.text_parts import Part, digest_of
@@ -32,14 +32,14 @@ class EarlierJobs:
     """Records of earlier jobs in a target, by name, at the time when a job listed its input."""
 
     target: Target
-    notes: Mapping[str, Note]
+    notes: Mapping[str, IngestRecord]
     used: set[str] = field(default_factory=set)
     """Names of the records that contain an input file."""
 
     @staticmethod
     def read(target: Target) -> EarlierJobs:
         """Read the records of earlier jobs in a target."""
-        return EarlierJobs(target, target.ingest_notes())
+        return EarlierJobs(target, target.ingest_records())
 
     def divide(
         self, parts: Sequence[Part], arguments: Mapping[str, str], on_changed_arguments: OnChangedArguments
@@ -75,7 +75,7 @@ class EarlierJobs:
         The result is out of date if a later record contains one of the new files, or if an overwrite removed the record
         of an ingested file. Call this method while the target is locked for the commit.
         """
-        current = self.target.ingest_notes(self.notes.keys() - self.used)
+        current = self.target.ingest_records(self.notes.keys() - self.used)
         later = [note for name, note in current.items() if name not in self.used]
         if not self.used <= current.keys() or any(
             (entry := note.get(part.name)) and _is_unchanged(part, entry) for part in parts for note in later

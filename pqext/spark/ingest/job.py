@@ -16,7 +16,7 @@ from pqext.core.base.progress import Progress
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import drop_columns, empty_file
-from pqext.dataset.writing.ingest_notes import Digest, note_of
+from pqext.dataset.writing.ingest_records import Digest, dump_ingest_record
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
 from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.files import is_remote, target_of
@@ -326,7 +326,7 @@ class Job:
             files = [
                 {"stamp": part.stamp, "digest": digests.get(part.path), **asdict(file)} for part, file in entries
             ]
-            self.target.put(f"{commit.LOG}{job}.json", note_of(files, self.arguments))
+            self.target.put(f"{commit.LOG}{job}.json", dump_ingest_record(files, self.arguments))
             earlier = self.earlier
             check = None if earlier is None else lambda: earlier.check(self.parts)
             self.target.commit(written, self.overwrite, check=check)

@@ -1,7 +1,7 @@
 """Stream Parquet files with ``format("pqext")``: reads and writes, exactly once.
 
 A written batch is a save, whose staged files are committed together. A record of the query's last batch
-(:mod:`pqext.dataset.writing.ingest_notes`) is committed with them, so that a batch that Spark repeats is ignored.
+(:mod:`pqext.dataset.writing.ingest_records`) is committed with them, so that a batch that Spark repeats is ignored.
 Spark creates separate writers for the tasks and for the commit, which receives the tasks' messages.
 """
 
@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pqext.dataset.writing.ingest_notes import Batch
+from pqext.dataset.writing.ingest_records import Batch
 from pqext.dataset.writing.part_files import StagedFile
 from pqext.dataset.writing.targets import put_empty
 from pqext.spark.base.errors import concise_errors
@@ -125,7 +125,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         target, batch = self.writer.target, Batch(lines[0].query, batchId, lines[0].job)
         target.join(batch.job)
         try:
-            if target.has(batch) is None:
+            if target.has_batch(batch) is None:
                 self.writer.check(self.overwrite)
             if not files:
                 put_empty(target, batch.job, self.writer.partition_by, self.writer.empty)

@@ -29,14 +29,14 @@ class JobInput:
     """Number of invalid documents."""
 
 
-Note = Mapping[str, JobInput]
+IngestRecord = Mapping[str, JobInput]
 """The input files of one job, by path."""
 
 
-def read_ingest_note(note: bytes, path: str) -> Note:
+def parse_ingest_record(record: bytes, path: str) -> IngestRecord:
     """Parse a job's record of ingested files. Raises ``CorruptFileError`` if it is corrupt."""
     try:
-        content = parse_json(note)
+        content = parse_json(record)
         arguments = content.get("arguments")
         if arguments is not None:
             arguments = {str(name): str(text) for name, text in arguments.items()}
@@ -52,12 +52,12 @@ def read_ingest_note(note: bytes, path: str) -> Note:
         ) from None
 
 
-def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] | None = None) -> bytes:
+def dump_ingest_record(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] | None = None) -> bytes:
     """Serialise a record of ingested files. Raises ``LimitError`` if it is too large."""
     content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
-    note = json.dumps(content).encode()
-    check_manifest_size(len(note), "the record of ingested files")
-    return note
+    record = json.dumps(content).encode()
+    check_manifest_size(len(record), "the record of ingested files")
+    return record
 
 
 def _digest(ranges: Any) -> Digest | None:
@@ -85,13 +85,13 @@ class Batch:
         """Serialise the record of the query, with this batch as its last committed batch."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
-    def is_in(self, note: bytes, path: str, is_foreign: bool = False) -> bool:
+    def is_in(self, record: bytes, path: str, is_foreign: bool = False) -> bool:
         """Return whether a record lists the batch as committed; with ``is_foreign``, as committed by another job.
 
         Raises ``CorruptFileError`` if the record is corrupt.
         """
         try:
-            result = parse_json(note)
+            result = parse_json(record)
             return parse_integer(result["batch"]) >= self.number and not (is_foreign and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
