@@ -166,12 +166,12 @@ class Union(SchemaStrategy):
     def _translate_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
         if None in types:
             names = columns(leaf)
-            position = pa.RecordBatch.from_arrays(
+            row = pa.RecordBatch.from_arrays(
                 [nulls(1, self._stored.field(name).type) for name in names],
                 schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
             )
             if len(types) == 1 or all(item is None for item in types):
-                return bool(evaluate(leaf, position)[0].as_py())
+                return bool(evaluate(leaf, row)[0].as_py())
             return _MAYBE
         unified = [type_at(self._stored, path) for path in paths(leaf)]
         if all(element == other for element, other in zip(types, unified, strict=True)):
