@@ -299,7 +299,7 @@ def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
         if on_error == "stop" and not isinstance(error, LimitError):
             if is_assumed and isinstance(error, VariantError):
                 error.message += "; --input-format csv reads CSV"
-            error.message += "; pass --on-error null or --on-error skip to continue"
+            error.message += "; pass --on-error null or skip to continue"
         raise
 
 
