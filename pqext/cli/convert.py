@@ -377,7 +377,7 @@ class _Input:
 
 
 def _geometry_options(crs: str | None, edges: str | None, check_range: str, order: str | None) -> dict[str, Any]:
-    """Return the options for geometry columns that are set, as options of the writer."""
+    """Convert the geometry options of the command line to writer options; options that are not set are omitted."""
     checks = {"reject": None, "clamp": "clamp", "keep": False}
     options = {"crs": crs, "edges": edges, "order": order, "check_range": checks[check_range]}
     return {name: value for name, value in options.items() if value is not None}

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, null_rows, strip_row_number, variant_path
+from pqext.dataset.computed_columns import (
+    ColumnRecipe,
+    Kind,
+    column_function,
+    compute_column,
+    null_rows,
+    strip_row_number,
+    variant_path,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +78,7 @@ def _add_column(
     fields = list(stream.schema)
     fields[index : index + (replaced is not None)] = [field]
     schema = pa.schema(fields, stream.schema.metadata)
-    derive = maker(column, variant)
+    derive = column_function(column, variant)
 
     def batches() -> Iterator[pa.RecordBatch]:
         row, has_values = 0, False
@@ -142,7 +150,7 @@ def _derive(
     derive: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first_row: int,
     losses: Losses,
 ) -> tuple[pa.Array, Any]:
-    """Derive a column. Rows for which ``derive`` fails raise an error if ``on_error`` is "stop", otherwise are null.
+    """Derive a column. A row that ``derive`` rejects raises an error if ``on_error`` is "stop", and is null otherwise.
 
     Return the column and a mask of the rows to retain; None to retain all rows. ``first_row`` is the number of the
     batch's first row in error messages.
@@ -156,7 +164,7 @@ def _derive(
             row = getattr(error, "row", None)
             error.message = error.message if row is None else f"row {first_row + row}: {strip_row_number(error)}"
             raise
-    array, faults = make(derive, batch)
+    array, faults = compute_column(derive, batch)
     for row, reason in faults:
         losses.add(f"row {first_row + row}: {reason}")
     if not faults or on_error == "null":

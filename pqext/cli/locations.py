@@ -114,7 +114,7 @@ def display_path(path: str | None) -> str | None:
 
 
 def display_name(dest: Place) -> str:
-    """Return a path or URL for messages, without the query of a URL and control characters."""
+    """Return a path or URL for messages. The query of a URL is omitted, and control characters are escaped."""
     from pqext.core.io.sources.store_errors import redact_uri
 
     return escape_text(redact_uri(hide_temporary_path(str(dest))))
@@ -159,7 +159,7 @@ def binary_output(content: str) -> Any:
 
 @contextmanager
 def open_output(dest: Place) -> Iterator[SinkWriter]:
-    """Open a binary file that appears at ``dest`` once it is complete, and never appears after an error."""
+    """Context manager that opens a binary file, which appears at ``dest`` on exit unless an error occurs."""
     from pqext.core.io.sink import Sink
 
     with Sink(dest) as sink, SinkWriter(sink) as file:

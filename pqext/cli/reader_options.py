@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """Reader options of a command."""
+    """Values of the options that control how a command reads Parquet files."""
 
     memory_bytes: int | None = None
     max_depth: int | None = None

@@ -43,7 +43,7 @@ def parse_order_by(text: str, fields: Names = tuple) -> tuple[list[Any], list[bo
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """Options of a command that select files and rows."""
+    """Values of the options that select the files and rows of a command."""
 
     sources: tuple[str, ...]
     where: tuple[str, ...]

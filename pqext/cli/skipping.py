@@ -168,7 +168,7 @@ def drop(store: str, index: tuple[str, ...], keys: str | None, storage: Storage)
     with usage_errors():
         (location,) = storage.locate([store])
         if not skipping.is_indexed(location):
-            raise FileNotFoundError(f"no data-skipping store in {location}")
+            raise FileNotFoundError(f"no data-skipping store in {location}; build one with pqext skipping build")
         indexes = [_parse_index(text) for text in index] or None
         skipping.drop(location, indexes, decryption=_read_keys(keys))
 

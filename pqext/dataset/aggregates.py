@@ -22,7 +22,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.statistics import is_cuttable
-from pqext.dataset.evaluation.comparison import as_arrow, extreme
+from pqext.dataset.evaluation.comparison import extreme, to_arrow_scalar
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.execution.stages import iter_matching_batches
 from pqext.dataset.expressions import Column, Value, bases, col, operand_column
@@ -316,7 +316,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     if isinstance(value, float) and (bounds.has_nan is not False or value == 0):
         return None
     try:
-        scalar = as_arrow(value, kind)
+        scalar = to_arrow_scalar(value, kind)
     except (ValueError, OverflowError):  # no value of the column's type can equal the bound
         return None
     return None if scalar is None else pa.repeat(scalar, 1)

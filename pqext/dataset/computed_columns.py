@@ -32,7 +32,7 @@ def variant_path(path: str) -> str:
     return path if path.startswith("$") else f"$.{path}"
 
 
-def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
+def column_function(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that computes the column of ``recipe`` from a batch.
 
     ``variant`` is the name of the VARIANT column to which the paths of ``recipe`` refer. If it is None, the paths are
@@ -87,15 +87,17 @@ def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
         raise GeometryError(f"column {column!r} is not a {type_}: {error}") from None
 
 
-def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """Compute a column from a batch with ``maker``. Rows for which ``maker`` raises ``ParquetError`` become null.
+def compute_column(
+    function: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch
+) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """Compute a column from a batch with ``function``. Rows for which ``function`` raises ``ParquetError`` become null.
 
     Return the column, and for each of these rows its number in the batch and the error message.
     """
     import pyarrow as pa
 
     try:
-        return maker(batch), []
+        return function(batch), []
     except ParquetError:
         pass
     faults: list[tuple[int, str]] = []
@@ -104,7 +106,7 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
     while rest:  # by bisection, so that a few faults in many rows cost little
         start, rows = rest.pop()
         try:
-            parts.append(maker(batch.slice(start, rows)))
+            parts.append(function(batch.slice(start, rows)))
         except ParquetError as error:
             if rows > 1:
                 rest += [(start + rows // 2, rows - rows // 2), (start, rows // 2)]

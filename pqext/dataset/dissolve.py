@@ -118,7 +118,7 @@ def _check_function(column: str, function: Any) -> None:
 
 
 class _Groups:
-    """Numbers of groups, in the order in which their keys appear."""
+    """Numbering of groups by their keys, in order of first appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[Key, int] = {}
@@ -127,7 +127,7 @@ class _Groups:
         return len(self._numbers)
 
     def number_rows(self, table: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
-        """Return the number of each row's group.
+        """Return the group number of each row.
 
         Raises:
             TypeError: If Arrow cannot encode a key as a dictionary, as for lists and structs.

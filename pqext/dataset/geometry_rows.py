@@ -117,7 +117,7 @@ class GeometryRows:
             yield from GeometryRows(pa.Table.from_batches([batch], self.rows.schema), self.name, self.type).tables()
 
     def geometries(self, table: pa.Table) -> GeometryColumn:
-        """Return the geometry column of a table of the rows."""
+        """Return the geometry column of ``table``, which :meth:`table` or :meth:`tables` returned."""
         chunks = binary_chunks(table[self.name])
         wkb = pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary())
         return GeometryColumn(wkb, self.type or GeospatialType())

@@ -26,7 +26,7 @@ from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.planning.certainty import split_plans
 from pqext.dataset.planning.explanation import checkable_parts, mistake_warnings
-from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_numbers
+from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_row_groups
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.skipping import EVIDENCE, TABLE_EVIDENCE, prune, stored_value_conjuncts
@@ -146,7 +146,7 @@ class ScanPlanner:
             return task
         with ErrorLocation(file):
             file_request = self.request_file(0, file)
-            check_numbers(task.kept_row_groups, file)
+            check_row_groups(task.kept_row_groups, file)
             plans = self.file_planner(file_request, file).row_groups(True, False, row_groups=task.kept_row_groups)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
@@ -261,7 +261,7 @@ class ScanPlanner:
         return self._strategy.request_count(position, file, filter)
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
-        """Return whether the footer proves that no row of a file matches. Not evaluated for a single source."""
+        """Return whether the footer proves that no row of a file matches. Always False for a single source."""
         if file_request.filter is None or len(self.request.sources) == 1 or file.options.skips_corrupt:
             return False
         file.check_rows()

@@ -79,7 +79,7 @@ class ScanRequest:
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
     def resolve(self, node: T, names: NameResolver) -> T:
-        """Return a condition or a value in which the names of the result refer to the values of its columns.
+        """Replace the names of computed result columns in a condition or a value with the values of these columns.
 
         ``names`` resolves other names. Raises ``ValueError`` or ``TypeError`` for a field that a computed column does
         not have.

@@ -117,7 +117,7 @@ REFUSED = [
     ('v:$.a = "x"', "single quotes: 'x'", 1),
     ("a = '5'::foo", "foo", None), ("a < date 'x'", "write date '2026-05-31'", 10),
     ("a < timestamp 'x'", "write timestamp '2026-05-31 23:59:59'", 15),
-    ("a < decimal 'x'", "not a decimal", None), ("a & b", "join conditions with 'and' and 'or'", 1), ("a || 'x' = 'y'", "not supported", 3),
+    ("a < decimal 'x'", "not a decimal", None), ("a & b", "'and' and 'or'", 1), ("a || 'x' = 'y'", "not supported", 3),
     ("a[1] = 2", "brackets", 1), ("(a, b) = (1, 2)", "not supported", None),
     ("1 + 'x' = a", "arithmetic requires numbers", None), ("1 % 0 > a", "is undefined", None),
     ("a + true = 1", "requires numbers", None), ("st_within(g)", "does not accept 1 argument", 1),

@@ -229,7 +229,7 @@ def has_nan(array: pa.Array) -> bool:
     return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
 
 
-def as_arrow(value: Value, type_: pa.DataType) -> pa.Scalar | None:
+def to_arrow_scalar(value: Value, type_: pa.DataType) -> pa.Scalar | None:
     """Convert a comparison value to an Arrow scalar of type ``type_``.
 
     Return None for a type without a conversion, and for a timestamp that is not a multiple of the type's unit.

@@ -70,7 +70,7 @@ class _RowGroupDecoder:
 
     @property
     def needs_memory(self) -> bool:
-        """Whether the share of memory was insufficient."""
+        """Whether the share of memory was insufficient, so that :meth:`finish` must decode the remaining batches."""
         return not self._shares
 
     def finish(self) -> Iterator[Part]:

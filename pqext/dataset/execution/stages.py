@@ -234,7 +234,7 @@ class _GroupRun:
         self._deleted = file.deleted_rows.get(plan.index)
 
     def parts(self) -> Iterator[Part]:
-        """Yield the matching rows."""
+        """Yield the matching rows, in stages if these are worth their overhead."""
         stages = self._plan.stages
         # If corrupt rows are skipped, row numbers are unknown.
         if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
@@ -266,9 +266,9 @@ class _GroupRun:
         yield from self._run_last_stage(stage, ranges if is_dense else remaining_rows, remaining_rows)
 
     def run_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
-        """Yield the matching rows.
+        """Read the row group in stages, and yield the matching rows.
 
-        The row group is read in stages while that is worthwhile, or always if the columns must be read separately.
+        Stages end once they are not worthwhile, unless the columns must be read separately.
         """
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)

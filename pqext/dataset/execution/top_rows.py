@@ -103,7 +103,7 @@ class TopRows:
             self._select()
 
     def is_below(self, key: float) -> bool:
-        """Return whether enough rows have been added whose first keys are all below ``key``."""
+        """Return whether all rows that the limit requires have been added, with first keys below ``key``."""
         if self._rows is None or self._count < self._rows:
             return False
         self._select()

@@ -75,7 +75,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Operand:
-    """A value of each row that conditions apply to."""
+    """A value of each row, to which conditions apply."""
 
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is equal for structurally equal operands."""

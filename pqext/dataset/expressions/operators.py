@@ -192,7 +192,7 @@ class Predicates(Operand):
 
 
 def as_condition(value: object) -> Expression:
-    """Return a condition unchanged, and a boolean column as the condition that it is true."""
+    """Return a condition unchanged. A boolean column becomes the condition that it is true."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, Predicates):

@@ -1,4 +1,4 @@
-"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for expand_braces, ``[^a]`` as in Hadoop.
+"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for alternatives, ``[^a]`` as in Hadoop.
 
 A pending or interrupted save is visible either completely or not at all.
 

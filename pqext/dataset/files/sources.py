@@ -41,7 +41,7 @@ def find_sources(
     """
     several = locate_sources(sources, filesystem, storage_options)
     if not several:
-        raise ValueError("the list of sources is empty")
+        raise ValueError("the list of sources is empty; pass at least one path")
     is_single, guard = len(several) == 1, None if ignore_table_format else TableGuard()
     return tuple(result for source in several for result in _find(source, is_single, guard))
 

@@ -75,7 +75,7 @@ def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
 
 def format_skipping(tasks: Sequence[Task]) -> list[str]:
-    """Describe how much data each type of evidence skips, one line each."""
+    """Return a line for each type of evidence, with the amount of data that it skips."""
     lines = []
     for evidence, numbers in count_skipped(tasks).items():
         parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]

@@ -299,7 +299,7 @@ def check_plans(
     """
     seen: set[tuple[Stage, ...]] = set()
     for plan in plans:
-        check_numbers([plan.index], file)
+        check_row_groups([plan.index], file)
         if plan.prune_reason is None and not plan.stages:
             raise ValueError(f"no stage reads row group {plan.index}: the plan is an outline; complete it first")
         if plan.stages not in seen:
@@ -309,7 +309,7 @@ def check_plans(
         yield plan
 
 
-def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
+def check_row_groups(row_groups: Iterable[int], file: ParquetFile) -> None:
     """Raise ``ValueError`` if a row group does not exist in ``file``."""
     for index in row_groups:
         if not 0 <= index < len(file.row_groups):

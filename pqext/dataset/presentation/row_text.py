@@ -85,7 +85,7 @@ class _Columns:
         if fault == Fault.FAULT_STRING_UTF8:
             return CorruptFileError(f"column {name!r}, row {row} of the batch: the text is not UTF-8")
         if fault in (Fault.FAULT_MEMORY, -1):
-            return MemoryError("the text of the rows does not fit into memory")
+            return MemoryError("the text of the rows does not fit into memory; read fewer rows at a time")
         if fault == Fault.FAULT_TIME:
             return CorruptFileError(f"column {name!r}, row {row} of the batch: a time is negative")
         if fault == Fault.FAULT_ARROW:

@@ -131,7 +131,7 @@ def _combine_endpoints(operator: str, endpoints: list[tuple[Any, Any]], in_doubl
 def to_predicates(
     leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, is_negated: bool = False
 ) -> tuple[tuple[Predicate, ...], ...]:
-    """Return alternative sets of predicates: if ``leaf`` is true of a value, all predicates of one set are true of it.
+    """Return alternative sets of predicates. If ``leaf`` is true for a value, all predicates of one set are true.
 
     The predicates are on values of ``value_type``. With ``is_negated``, they are implied by the negation of ``leaf``.
     Raises ``TypeError`` if a literal cannot be compared with the values.
@@ -156,7 +156,7 @@ def _membership_predicates(values: tuple[Value, ...], has_null: bool, is_negated
 
 
 def _prefix_predicates(leaf: e.Matches, is_negated: bool) -> tuple[tuple[Predicate, ...], ...]:
-    """Return predicates on text with a prefix: it lies between the prefix and its successor or, if negated, outside."""
+    """Convert a prefix match to ranges: from the prefix up to its successor or, if negated, outside this range."""
     prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
     above = successor(prefix)
     if is_exact(leaf.how, leaf.pattern, leaf.escape):

@@ -163,7 +163,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
 
 
 def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
-    """Return the row ranges, between page boundaries of the columns, whose bounds allow a computed condition."""
+    """Return the rows that may satisfy a condition on a computed value, by the bounds of the pages of its columns."""
     nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
     pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}
     whole = {leaf: row_group.chunk(node).bounds() for leaf, node in nodes.items() if leaf not in pages}

@@ -123,7 +123,7 @@ def write_dataset(
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
     if not schema.names:
-        raise ValueError("data without columns cannot be saved, because the number of rows would be lost")
+        raise ValueError("data without columns cannot be saved, because the number of rows would be lost; add a column")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
     stored = drop_columns(schema, by)

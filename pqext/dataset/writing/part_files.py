@@ -336,7 +336,10 @@ def _folder_text(name: str, scalar: pa.Scalar) -> str:
             "a partition value is not valid UTF-8: replace it, or partition by another column", column=name
         ) from None
     except OverflowError:
-        raise InvalidValueError("a partition value is a date outside the years 1 to 9999", column=name) from None
+        raise InvalidValueError(
+            "a partition value is a date outside the years 1 to 9999: replace it, or partition by another column",
+            column=name,
+        ) from None
     if value is None or value == "":
         return NULL
     if value == NULL:

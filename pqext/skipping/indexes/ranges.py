@@ -23,7 +23,7 @@ from pqext.core.format.predicate import Bounds, Operator, Value
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
-from pqext.dataset.evaluation.comparison import as_arrow, compare_arrays
+from pqext.dataset.evaluation.comparison import compare_arrays, to_arrow_scalar
 from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import value_type_of_arrow
@@ -148,8 +148,8 @@ def range_from_footer(file: ParquetFile, column: Column, type: pa.DataType) -> t
     if is_float and any(group.has_nan is None for group in filled):
         return None
     try:
-        low = as_arrow(min(lows), type) if lows else pa.scalar(None, type)
-        high = as_arrow(max(highs), type) if highs else pa.scalar(None, type)
+        low = to_arrow_scalar(min(lows), type) if lows else pa.scalar(None, type)
+        high = to_arrow_scalar(max(highs), type) if highs else pa.scalar(None, type)
         if is_float and any(group.has_nan for group in filled):
             high = pa.scalar(nan, type)
         return None if low is None or high is None else (pa.repeat(low, 1), pa.repeat(high, 1))

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
-from pqext.dataset.computed_columns import ColumnRecipe, make, maker, variant_path
+from pqext.dataset.computed_columns import ColumnRecipe, column_function, compute_column, variant_path
 from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile
 from pqext.dataset.writing.staging import StagingArea
 from pqext.geo.types import geometry_field
@@ -258,7 +258,7 @@ class IngestTask:
     def _batches(self, result: PartResult, parser: JsonParser, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part in batches, and count them in ``result``."""
         part, config = result.part, self.config
-        makers = [(maker(column, config.column), target) for column, target in config.geometry_columns]
+        functions = [(column_function(column, config.column), target) for column, target in config.geometry_columns]
         partitions = [(as_path(path), type) for _, path, type in config.partitions]
         bad_lines: list[bytes] = []
         preceding_lines, is_line_known, document = 0, part.start == 0, 0
@@ -284,8 +284,9 @@ class IngestTask:
                     for row, fault in zip(rows, array_faults, strict=True)
                 }
                 columns = [array]
-                for make_column, target in makers:
-                    geometries, invalid = make(make_column, pa.RecordBatch.from_arrays([array], [config.column]))
+                for make_column, target in functions:
+                    documents = pa.RecordBatch.from_arrays([array], [config.column])
+                    geometries, invalid = compute_column(make_column, documents)
                     columns.append(geometries.cast(target.type))
                     for row, reason in invalid:
                         location = f"{part.name}, document {document + row + 1} from byte {part.start}"
