@@ -285,8 +285,8 @@ class IngestTask:
                 }
                 columns = [array]
                 for make_column, target in functions:
-                    documents = pa.RecordBatch.from_arrays([array], [config.column])
-                    geometries, invalid = compute_column(make_column, documents)
+                    documents_batch = pa.RecordBatch.from_arrays([array], [config.column])
+                    geometries, invalid = compute_column(make_column, documents_batch)
                     columns.append(geometries.cast(target.type))
                     for row, reason in invalid:
                         location = f"{part.name}, document {document + row + 1} from byte {part.start}"
