@@ -218,10 +218,10 @@ def test_next_save_removes_remains_of_dead_drivers_only(
 ) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     owner = {"machine": commit._machine_identity(), "pid": process.pid, "started": commit._start_time(process.pid)}
-    monkeypatch.setattr(commit, "_driver", lambda: owner)
+    monkeypatch.setattr(commit, "_driver_identity", lambda: owner)
     remains = commit.begin(tmp_path, "b" * 32)
     put(remains / "part.parquet", 1)
-    monkeypatch.setattr(commit, "_driver", lambda: None)
+    monkeypatch.setattr(commit, "_driver_identity", lambda: None)
     unknown = commit.begin(tmp_path, "c" * 32)
     save(tmp_path, [1], overwrite=False)
     assert remains.exists()
