@@ -26,7 +26,7 @@ from pqext.dataset.expressions import Expression
 from pqext.dataset.expressions.visitors import paths
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.pruning.binding import Bound, bind
-from pqext.dataset.pruning.row_groups import proof, row_group_may_match
+from pqext.dataset.pruning.row_groups import prove_no_match, row_group_may_match
 from pqext.tables.variant_paths import PathRange, shredding_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class LogStatistics:
                 reasons.append(None)
                 continue
             stated += 1
-            found = proof(bound, facts) if stated <= _REASONS else None
+            found = prove_no_match(bound, facts) if stated <= _REASONS else None
             reasons.append(f"{filter} is true for no row" if found is None else found.reason)
         return reasons
 

@@ -43,7 +43,7 @@ def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | Non
     return leaf if made is leaf.operand else replace(leaf, operand=made)
 
 
-def reads(operand: Operand, names: Collection[str]) -> bool:
+def uses_only(operand: Operand, names: Collection[str]) -> bool:
     """Return whether an operand uses at least one column, and only columns in ``names``."""
     result = bases(operand)
     return bool(result) and all(operand_column(base).path[0] in names for base in result)
@@ -51,7 +51,7 @@ def reads(operand: Operand, names: Collection[str]) -> bool:
 
 def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
     """Replace values computed only from ``row`` with constants. Return None if the operand is null."""
-    if reads(operand, row.schema.names):
+    if uses_only(operand, row.schema.names):
         (result,) = value_of(operand, row)
         return Constant(result) if result.is_valid else None
     match operand:
