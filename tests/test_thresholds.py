@@ -201,12 +201,12 @@ def test_results_do_not_depend_on_sizes(
 def test_ordinary_files_are_decoded_by_page_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.read.small_chunks.SMALL", 1)
     reasons = []
-    go_by_page = ColumnReader._go_by_page
+    go_by_page = ColumnReader._switch_to_page_decoder
 
     def record(self: ColumnReader, pages: Any, reason: Any) -> Any:
         reasons.append(reason)
         return go_by_page(self, pages, reason)
 
-    monkeypatch.setattr(ColumnReader, "_go_by_page", record)
+    monkeypatch.setattr(ColumnReader, "_switch_to_page_decoder", record)
     check_reading()
     assert reasons == []

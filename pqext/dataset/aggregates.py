@@ -21,7 +21,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.statistics import is_cuttable
+from pqext.core.schema.statistics import is_truncatable
 from pqext.dataset.evaluation.comparison import extreme, to_arrow_scalar
 from pqext.dataset.evaluation.evaluate import stored_values, value_of
 from pqext.dataset.execution.stages import iter_matching_batches
@@ -311,7 +311,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     raw, exact = stored.min_value, stored.is_min_value_exact
     if side == "max":
         raw, exact = stored.max_value, stored.is_max_value_exact
-    if raw is None or exact is False or (is_cuttable(leaf) and not exact):
+    if raw is None or exact is False or (is_truncatable(leaf) and not exact):
         return None
     if isinstance(value, float) and (bounds.has_nan is not False or value == 0):
         return None

@@ -66,7 +66,7 @@ class GeospatialHandler(OrdersRows):
             return storage
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
-    def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
+    def type_warning(self, node: SchemaNode, options: ReadOptions) -> str | None:
         """Return the reason that a column's CRS is unknown. None if it is known or a code, or its edges are unknown."""
         try:
             return crs_.doubt(_type_of_node(node).crs, options.properties)
@@ -121,20 +121,22 @@ class GeospatialHandler(OrdersRows):
         inline = replace(stored.type, crs=crs_.inline(stored.type.crs, properties))
         return replace(stored, logical_type=inline.logical_type())
 
-    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> GeometryStorage:
-        """Return storage like :meth:`storage`, with the type of ``like``.
+    def storage_for_append(
+        self, field: pa.Field, path: str, column: StoredColumn, options: WriteOptions
+    ) -> GeometryStorage:
+        """Return storage like :meth:`storage`, with the type of ``column``.
 
         Raises:
-            ValueError: If the option or the field's metadata states a CRS or edges that differ from ``like``.
+            ValueError: If the option or the field's metadata states a CRS or edges that differ from ``column``.
         """
         option = _option(options.geometry.get(path))
-        existing = _type_of_node(like.node, like.properties)
-        properties = {**like.properties, **options.key_value_metadata}
+        existing = _type_of_node(column.node, column.properties)
+        properties = {**column.properties, **options.key_value_metadata}
         _check_same_type(field, path, option, existing, properties)
         storage = _storage(field, path, existing, option, properties)
         is_described = geoparquet.version(options) is not None and path == field.name
-        assert like.node.logical_type is not None
-        return replace(_merge_description(storage, option, path, is_described), logical_type=like.node.logical_type)
+        assert column.node.logical_type is not None
+        return replace(_merge_description(storage, option, path, is_described), logical_type=column.node.logical_type)
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
@@ -287,7 +289,7 @@ class GeospatialHandler(OrdersRows):
 def _summary(values: pa.Array, records: WriteRecords) -> Summary:
     """Return the summary of an array. It is computed unless ``records`` contains the summary of the same buffers."""
     (column,) = columns(values)
-    recorded = (note for note in records.of_type(Summary) if note.is_of(column))
+    recorded = (note for note in records.iter_type(Summary) if note.is_of(column))
     return next(recorded, None) or Summary(column)
 
 

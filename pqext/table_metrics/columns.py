@@ -21,7 +21,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.orders import is_float, to_write
+from pqext.core.schema.orders import is_float, written_order
 from pqext.core.schema.shape import LeafShape
 
 
@@ -112,7 +112,7 @@ def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> Column
     pages, ``EncryptionError`` for a column whose key is missing and ``LimitError`` for pages that exceed the limits of
     the file.
     """
-    order, parts = to_write(leaf.node.leaf_type), list[ColumnSummary]()
+    order, parts = written_order(leaf.node.leaf_type), list[ColumnSummary]()
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:

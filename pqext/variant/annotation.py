@@ -105,21 +105,23 @@ class VariantHandler:
             raise
         return _create_storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
-    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
-        """Return the storage struct of ``like``, with the shredding of the file.
+    def storage_for_append(
+        self, field: pa.Field, path: str, column: StoredColumn, options: WriteOptions
+    ) -> VariantStorage:
+        """Return the storage struct of ``column``, with the shredding of the file.
 
         Raises ``ValueError`` if the ``shredding`` option has a different schema; ``"infer"`` is allowed.
         """
         _require_variant_type(field, path, options)
         chosen = _select_shredding(path, options)
-        schema = schema_of_storage(like.field.type)
+        schema = schema_of_storage(column.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
             raise ValueError(
                 f"option 'shredding': column {path!r} is shredded as {schema} in the file; "
                 "remove the option, or rewrite the file with pqext.variant.reshred_file"
             )
-        assert like.node.logical_type is not None
-        return _create_storage(field, schema, like.node.logical_type, chosen)
+        assert column.node.logical_type is not None
+        return _create_storage(field, schema, column.node.logical_type, chosen)
 
     def inspects_data(self, choice: Any) -> bool:
         """Return whether the shredding schema must be inferred from data."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.data_frames import with_arrow_types
+from pqext.core.schema.data_frames import to_arrow_types
 from pqext.variant.binary_value import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
@@ -32,7 +32,7 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
     if isinstance(values, str | bytes | bytearray | memoryview):
         hint = "; pqext.variant.read_json reads files" if _is_file_name(values) else ""
         raise TypeError(f"expected {name}, not one {type(values).__name__}; put it into a list{hint}")
-    values = with_arrow_types(values)
+    values = to_arrow_types(values)
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
             return check_array(pa.chunked_array(values))

@@ -28,7 +28,7 @@ from pqext.core.read.damage import count_lost_rows
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
-from pqext.core.write.file_layout import options_of
+from pqext.core.write.file_layout import infer_options
 from pqext.core.write.writer import ParquetWriter
 from pqext.variant.rewrite_report import LossError, Rewritten
 from pqext.variant.shredding.choice import Shredding, parse_shredding
@@ -236,7 +236,7 @@ def _rewrite(
         fields = [job.convert_field(field, field.name) for field in file.arrow_schema]
         new_schema = pa.schema(fields, file.arrow_schema.metadata)
         plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
-        preserved = options_of(file, storage.to_schema(plan))
+        preserved = infer_options(file, storage.to_schema(plan))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows, groups, room = 0, 0, max(budget.room, 64)

@@ -22,10 +22,10 @@ from pqext.core.format.predicate import Bounds, Value
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.read.leaf_runs import Contents, contents, has_empty, is_byte_array_decimal, runs, span_of
+from pqext.core.read.leaf_runs import Contents, contents, has_empty_value, is_byte_array_decimal, runs, span_of
 from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
-from pqext.core.schema.orders import BoundOrder, declared_order, to_write
+from pqext.core.schema.orders import BoundOrder, declared_order, written_order
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.verification import metadata_checks
 from pqext.verification.chunk_selection import ChunkSelection
@@ -159,7 +159,8 @@ class _ChunkCheck:
             if stated != [(page.offset, page.size) for page in pages]:
                 self._fault("page-index.offsets", "the offset index does not match the page offsets")
                 indexed = None
-        measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # the order of the deprecated fields
+        # Without a declared order, the deprecated fields have the order of the type.
+        measured = order if order.is_defined else written_order(chunk.node.leaf_type)
         bounds, filter = chunk.bounds(), self._bloom_filter(chunk)
         nulls = nans = entries = 0
         sizes: list[metadata_checks.Sizes] = []
@@ -187,7 +188,7 @@ class _ChunkCheck:
             self._fault("bloom.check", "the Bloom filter excludes a value of the chunk")
         self._check_counts(chunk, order, entries, nulls, nans)
         self._report(metadata_checks.check_levels(chunk.metadata, sizes))
-        if is_byte_array_decimal(chunk.node) and has_empty(self._file, self._group, self._leaf, chunk):
+        if is_byte_array_decimal(chunk.node) and has_empty_value(self._file, self._group, self._leaf, chunk):
             self._fault("logical.decimal.byte-array", "a decimal value has no bytes")
         if not outside:
             low, high = _extreme(min, lows), _extreme(max, highs)

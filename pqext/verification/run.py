@@ -22,7 +22,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.stored_schema import KEY as ARROW_SCHEMA
-from pqext.core.schema.arrow_schema.stored_schema import Unreadable, parse
+from pqext.core.schema.arrow_schema.stored_schema import UnreadableSchemaError, parse
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.chunk_selection import ChunkSelection
@@ -323,7 +323,7 @@ def _check_annotations(file: ParquetFile, findings: Findings) -> None:
         if pair.key == ARROW_SCHEMA:
             try:
                 parse(pair.value or "")
-            except Unreadable as error:
+            except UnreadableSchemaError as error:
                 message = f"the metadata entry {ARROW_SCHEMA} cannot be read: {error}"
                 findings.add(Fault("layout.file-metadata", message, offset=file.footer.offset))
     for element in file.metadata.schema:

@@ -12,7 +12,7 @@ from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.layout import SortKey
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema import shape as shapes
-from pqext.core.schema.orders import declared_order, to_write
+from pqext.core.schema.orders import declared_order, written_order
 from pqext.core.schema.shape import Shape
 from pqext.core.write import row_order
 from pqext.core.write.disassemble import DenseColumn, disassemble
@@ -51,7 +51,7 @@ def _keys(
             return
         leaf = leaves[column.column_idx]
         top = next((top for top in tops if top.node.name == leaf.path[0]), None)
-        if top is None or leaf.max_repetition_level or not to_write(leaf.leaf_type).is_defined:
+        if top is None or leaf.max_repetition_level or not written_order(leaf.leaf_type).is_defined:
             return
         yield SortKey(leaf.dotted_path, bool(column.descending), bool(column.nulls_first)), top
 

@@ -25,7 +25,7 @@ import pqext
 from pqext import col
 from pqext.core.base.errors import AnnotationWarning, ParquetError
 from pqext.core.kernels.flatbuffers.ipc_schema import from_base64
-from pqext.core.schema.arrow_schema.stored_schema import Unreadable, parse, serialise
+from pqext.core.schema.arrow_schema.stored_schema import UnreadableSchemaError, parse, serialise
 from reference import values
 from reference.effort import share
 
@@ -521,7 +521,7 @@ def test_single_schema_fields_equal_those_of_the_full_schema(metadata: bool, cho
 
 @pytest.mark.parametrize("positions", [[400], [-1], [3, 3], [4, 2], [1 << 40]])
 def test_missing_schema_fields_are_rejected(positions: list[int]) -> None:
-    with pytest.raises(Unreadable, match="too few fields"):
+    with pytest.raises(UnreadableSchemaError, match="too few fields"):
         parse(wide_text(False), positions)
 
 
@@ -529,7 +529,7 @@ def test_missing_schema_fields_are_rejected(positions: list[int]) -> None:
 def test_single_fields_of_a_corrupt_schema_are_read_or_rejected(chosen: set[int], place: int, byte: int) -> None:
     message = bytearray(base64.b64decode(wide_text(True)))
     message[place % len(message)] = byte
-    with suppress(Unreadable):
+    with suppress(UnreadableSchemaError):
         assert len(parse(base64.b64encode(message).decode(), sorted(chosen))) == len(chosen)
 
 

@@ -135,13 +135,13 @@ def test_types_of_another_file_stay_with_the_file_that_uses_them() -> None:
     bare = written(TABLE, arrow_schema=False)
     first, second = opened(raw), opened(bare)
     shown = second.arrow_schema
-    second.take_types(first.stored_schema)
+    second.set_stored_types(first.stored_schema)
     assert second.read() == TABLE
     assert opened(bare).arrow_schema is shown
     views = pa.schema([pa.field("b", pa.large_string())])
     third = opened(bare)
     plain = third.read(["b"])
-    third.take_types(opened(written(TABLE.select(["b"]).cast(views))).stored_schema)
+    third.set_stored_types(opened(written(TABLE.select(["b"]).cast(views))).stored_schema)
     assert third.read(["b"]).schema.field("b").type == pa.large_string()
     assert opened(bare).read(["b"]) == plain
 

@@ -95,7 +95,7 @@ def test_float_bounds_are_valid_in_both_orders(leaf: LeafType, data: st.DataObje
     physical = pa.Array.from_buffers(pa.binary(width), len(raws), [None, pa.py_buffer(b"".join(raws))])
     starts = np.cumsum([0, *map(len, pages)])
     for kind in ("type", "ieee754"):
-        order = orders.to_write(leaf, kind)  # type: ignore[arg-type]
+        order = orders.written_order(leaf, kind)  # type: ignore[arg-type]
         found = statistics.page_extremes(order, physical, starts)
         for page, low, high, nans in zip(pages, found.minima, found.maxima, found.nan_counts or (), strict=True):
             numbers = [raw for raw in page if not is_nan(raw)]
@@ -123,7 +123,7 @@ def test_float_bounds_are_valid_in_both_orders(leaf: LeafType, data: st.DataObje
 @given(data=st.data())
 def test_total_order_keys_sort_every_bit_pattern(leaf: LeafType, data: st.DataObject) -> None:
     raws = data.draw(st.lists(patterns(leaf.width or 0), max_size=8))
-    order = orders.to_write(leaf, "ieee754")
+    order = orders.written_order(leaf, "ieee754")
     assert sorted(raws, key=order.key) == sorted(raws, key=total)
 
 
@@ -253,7 +253,7 @@ def test_every_bound_applies_to_every_value(name: str, data: st.DataObject) -> N
     column = pa.array(data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=12)), kind)
     found = chunk(column, page_rows=data.draw(st.integers(1, 5)), bound_bytes=data.draw(st.integers(1, 9)))
     leaf, present = found.node.leaf_type, column.drop_null()
-    order = orders.to_write(leaf)
+    order = orders.written_order(leaf)
     raws = leaves.to_physical(present.cast(pa.string()) if pa.types.is_large_string(kind) else present, leaf)
     width = leaf.width or 0
     plain = [_plain(value, raws.type, width) for value in raws.to_pylist()]

@@ -260,13 +260,13 @@ def test_skipped_rows_of_a_page_are_decoded_65536_at_a_time(first: int, monkeypa
 def test_rows_within_65536_are_decoded_together(stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"n": range(100_000)}), out, page_rows=1 << 20, page_bytes=1 << 30)
-    read, groups = ColumnReader._read_near, []
+    read, groups = ColumnReader._read_covering_range, []
 
     def read_near(self: ColumnReader, ranges: list[tuple[int, int]]) -> Any:
         groups.append(len(ranges))
         return read(self, ranges)
 
-    monkeypatch.setattr(ColumnReader, "_read_near", read_near)
+    monkeypatch.setattr(ColumnReader, "_read_covering_range", read_near)
     rows = [range(1), range(7, 9), range(stop - 1, stop)]
     assert pqext.open(out).read(rows={0: rows})["n"].to_pylist() == [0, 7, 8, stop - 1]
     assert groups == ([3] if stop <= 65_536 else [2, 1])

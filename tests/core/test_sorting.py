@@ -163,9 +163,9 @@ def test_column_is_selected_by_name_or_path_through_structs() -> None:
     inner = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int32())]))
     table = pa.table({"s": pa.StructArray.from_arrays([inner], ["t"]), "s.t": [7, 8, 9]})
     for name, expected in (("s.t", [7, 8, 9]), ("s.t.x", [1, None, None]), ("s", inner.to_pylist())):
-        field, values = row_order.pick(table, name)
+        field, values = row_order.find_column(table, name)
         found = values.to_pylist()
         assert (field.type, found) == (values.type, [{"t": one} for one in expected] if name == "s" else expected)
     for missing in ("s.x", "s.t.x.y", "t"):
         with pytest.raises(KeyError, match="no column"):
-            row_order.pick(table, missing)
+            row_order.find_column(table, missing)

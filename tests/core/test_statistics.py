@@ -152,7 +152,7 @@ def test_truncated_bounds_are_marked_inexact() -> None:
 
 def test_unordered_types_have_no_bounds() -> None:
     leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(GEOMETRY=GeometryType()))
-    order = orders.to_write(leaf)
+    order = orders.written_order(leaf)
     pages = statistics.page_extremes(order, pa.array([b"a", b"b"]), np.array([0, 2]))
     assert statistics.chunk_statistics(order, pages, 0) == Statistics(null_count=0)
     found = statistics.to_bounds(leaf, Statistics(min_value=b"a", max_value=b"b", null_count=0), 2, ORDERED)

@@ -275,7 +275,7 @@ def test_ordinary_pages_are_never_fully_decoded_for_some_rows(name: str, monkeyp
     def fail(*arguments: object) -> None:
         raise AssertionError("a page was decoded whole")
 
-    monkeypatch.setattr(ColumnReader, "_go_by_page", fail)
+    monkeypatch.setattr(ColumnReader, "_switch_to_page_decoder", fail)
     monkeypatch.setattr(ColumnReader, "read", fail)
     with pqext.open(FILES[name]) as file:
         numbers = np.arange(5, 3000, 40)

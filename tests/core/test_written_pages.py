@@ -42,7 +42,7 @@ from pqext.core.kernels.encodings import levels as levels_kernel
 from pqext.core.kernels.encodings import rle_encode
 from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.schema import statistics
-from pqext.core.schema.orders import to_write
+from pqext.core.schema.orders import written_order
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.write import chunk_writer
 from pqext.core.write.chunk_writer import PageWriter
@@ -319,11 +319,11 @@ def test_bounds_of_page_tables_match_those_of_pages(kind: str, page: int, start:
     flags = np.array([one is not None for one in values], np.int16)
     dense = pa.array([one for one in values if one is not None], arrow)
     physical = pa.concat_arrays([pa.array([dense[0].as_py()] * start, arrow), dense])[start:] if len(dense) else dense
-    order = to_write(leaf)
+    order = written_order(leaf)
     cuts = split_pages(len(values), page, None, len(values), None, flags, 1, len(dense))
-    found = statistics.boundary_extremes(order, statistics.kernel_of(order), physical, cuts)
+    found = statistics.boundary_extremes(order, statistics.bounds_kernel(order), physical, cuts)
     expected = statistics.page_extremes(order, physical, cuts.starts("values"))
-    assert statistics.kernel_of(order) is not None
+    assert statistics.bounds_kernel(order) is not None
     assert list(found.minima) == list(expected.minima)
     assert list(found.maxima) == list(expected.maxima)
     assert found.nan_counts == expected.nan_counts

@@ -54,8 +54,8 @@ def test_every_source_is_divided_by_cells(grid: Any, resolution: int, kind: str,
     geo.write_dataset(source, tmp_path / "out", grid, resolution=resolution, compression="zstd")
     table = pqext.read_table(tmp_path / "out").sort_by("id")
     cells = geo.cells(POINTS["at"], grid, resolution).to_pylist()
-    kind_of = type(table[grid][0].as_py())  # of names of folders that are all numbers int
-    assert table[grid].to_pylist() == [*map(kind_of, cells)]
+    type_category = type(table[grid][0].as_py())  # of names of folders that are all numbers int
+    assert table[grid].to_pylist() == [*map(type_category, cells)]
     assert geo.to_iso_wkb(table["at"]).equals(geo.to_iso_wkb(POINTS["at"]))
 
 

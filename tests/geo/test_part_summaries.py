@@ -155,6 +155,6 @@ def test_summary_is_recorded_only_for_values_written_unchanged() -> None:
         field = geo.geometry_field("g").with_type(array.type)
         notes = WriteRecords()
         stored = HANDLER.to_storage(field, HANDLER.storage(field, "g", None, options), array, options, notes)
-        summed = list(notes.of_type(Summary))
+        summed = list(notes.iter_type(Summary))
         assert len(summed) == noted
         assert all(note.is_of(*columns(stored)) for note in summed)

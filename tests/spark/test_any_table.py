@@ -249,7 +249,7 @@ def check_chunk(leaf: Leaf, chunk: dict[str, Any], rows: range, chosen: pqext.Wr
     expected = leaf.statistics(rows)
     assert (chunk["path"], chunk["values"]) == (leaf.path, expected.entries)
     assert chunk["codec"].lower() == chosen.compression_of(leaf.path)
-    wanted, indexed = chosen.statistics_of(leaf.path), chosen.page_index_of(leaf.path)
+    wanted, indexed = chosen.statistics_of(leaf.path), chosen.has_page_index(leaf.path)
     # parquet-java does not know the total order, and looks at no bounds in an order that it does not know.
     ordered = not is_.is_floating(leaf.type) or chosen.float_order == "type"
     assert chunk["nulls"] == (expected.nulls if wanted else None)

@@ -253,7 +253,7 @@ def test_bounds_cover_instants_reordered_by_the_calendar() -> None:
             for length in (0, day // 3, day, 2 * day):
                 micros = np.arange(start // 1000, (start + length) // 1000 + 1, day // 12000, np.int64)
                 read = calendar.instants(micros, 10**6)
-                low, high = calendar.instant_bounds(int(micros[0]) * 1000, int(micros[-1]) * 1000)
+                low, high = calendar.convert_instant_bounds(int(micros[0]) * 1000, int(micros[-1]) * 1000)
                 assert low is None or low <= int(read.min()) * 1000
                 assert high is None or high >= int(read.max()) * 1000
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.core.options.layout import as_checkpoint, parse_checkpoint
+from pqext.core.options.layout import parse_checkpoint, to_checkpoint
 from pqext.spark.options.save import as_text, write_options
 from pqext.spark.writing.sink import Sink
 
@@ -122,7 +122,7 @@ def test_options_forbidden_by_the_profile_are_rejected_with_a_remedy() -> None:
     "checkpoint", [pqext.Checkpoint(row_groups=2, seconds=60), pqext.Checkpoint(bytes=64_000_000), 16, "30s"]
 )
 def test_checkpoint_option_round_trips_as_text(checkpoint: Any) -> None:
-    expected = as_checkpoint(parse_checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+    expected = to_checkpoint(parse_checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint)
     assert write_options({"checkpoint": as_text(checkpoint)})["checkpoint"] == expected
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.format.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.write.writer import write_table
 from pqext.variant.access.path import Path
 from pqext.variant.monotone import monotone_cast
@@ -52,7 +52,7 @@ def match(file: ParquetFile, path: str, type: str, predicate: Predicate) -> list
     node = file.schema.find("v")
     assert node is not None
     question = VariantPredicate(path, type, predicate)
-    annotation = for_logical("VARIANT")
+    annotation = find_by_logical_type("VARIANT")
     assert annotation is not None
     answers = [may_match(node, group, question) for group in file.row_groups]
     assert answers == [annotation.load().may_match(node, group, question) for group in file.row_groups]
@@ -190,7 +190,7 @@ def test_nonmonotone_casts_are_read(leaf: str, value: bytes, type: str, literal:
 def test_column_nulls_decide_null_conditions() -> None:
     file = written([[None, None], [fields(), None], [fields(), b"\0"]], "a BIGINT")
     node = file.schema.find("v")
-    handler = for_logical("VARIANT").load()  # type: ignore[union-attr]
+    handler = find_by_logical_type("VARIANT").load()  # type: ignore[union-attr]
     assert [handler.may_match(node, group, IsNull()) for group in file.row_groups] == [True, True, False]
     assert [handler.may_match(node, group, IsNotNull()) for group in file.row_groups] == [False, True, True]
     assert all(handler.may_match(node, group, Comparison("==", 1)) for group in file.row_groups)

@@ -19,7 +19,7 @@ import pqext
 from pqext import col, variant
 from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import rows_that_may_match
 from pqext.variant.pruning import VariantPredicate, _narrow_bounds, may_match
@@ -51,7 +51,7 @@ def written(values: list[bytes | None], schema: str, **options: Any) -> ParquetF
 def rows_of(file: ParquetFile, type: str, predicate: Predicate, path: str = "$.a") -> list[int]:
     """The rows of the only row group that are not left out."""
     node = file.schema.find("v")
-    annotation = for_logical("VARIANT")
+    annotation = find_by_logical_type("VARIANT")
     assert node is not None
     assert annotation is not None
     (group,) = file.row_groups

@@ -18,9 +18,9 @@ from pqext.core.format.metadata import (
     SchemaElement,
     Type,
 )
-from pqext.core.schema.arrow_schema.stored_schema import KEY, same_types, with_pairs
+from pqext.core.schema.arrow_schema.stored_schema import KEY, has_same_types, replace_metadata
 from pqext.core.schema.difference import difference
-from pqext.core.schema.key_value_types import describer, legacy_leaves
+from pqext.core.schema.key_value_types import find_handler, legacy_leaves
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
@@ -83,7 +83,7 @@ class FooterMerge:
             if self._policy == "merge":
                 self._pairs = {**pairs, **self._pairs}
         if _has_values(metadata) and not isinstance(self._policy, Mapping):
-            self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
+            self._described.append({key: pair.value for key, pair in pairs.items() if find_handler(key) is not None})
         self._noted.append(pairs[KEY].value if KEY in pairs else None)
         self._writers.append(metadata.created_by)
         if metadata.created_by is not None and not has_valid_byte_array_bounds(metadata.created_by):
@@ -146,8 +146,8 @@ class FooterMerge:
         pairs = {pair.key: self._combine_pair(pair) for pair in self._pairs.values()}
         if KEY in pairs and not isinstance(self._policy, Mapping):
             first_noted, *others = self._noted
-            agreed = self._policy == "first" or all(same_types(first_noted, other) for other in others)
-            noted = with_pairs(first_noted, {key: pair.value for key, pair in pairs.items()}) if agreed else None
+            agreed = self._policy == "first" or all(has_same_types(first_noted, other) for other in others)
+            noted = replace_metadata(first_noted, {key: pair.value for key, pair in pairs.items()}) if agreed else None
             del pairs[KEY]
             if noted is not None:
                 pairs = {KEY: KeyValue(key=KEY, value=noted), **pairs}
@@ -170,7 +170,7 @@ class FooterMerge:
     def _combine_pair(self, pair: KeyValue) -> KeyValue:
         """Return ``pair`` with a value that is valid for the rows of all files."""
         values = [result.get(pair.key) for result in self._described]
-        handler = describer(pair.key) if any(values) else None
+        handler = find_handler(pair.key) if any(values) else None
         if handler is None:
             return pair
         return KeyValue(key=pair.key, value=handler.merge_values(values))

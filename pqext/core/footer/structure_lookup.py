@@ -225,7 +225,7 @@ def bounds_at(
 
     Return None if the serialised metadata has an unusual layout.
     """
-    result = read_statistics(*location, leaves, leaf.stored_place, Statistics.plan)
+    result = read_statistics(*location, leaves, leaf.lookup_key, Statistics.plan)
     if result is None:
         return None
     rows, values, stored = result
@@ -235,7 +235,7 @@ def bounds_at(
 
 def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
     """Return the total size of the pages of ``leaves``; None if the serialised metadata has an unusual layout."""
-    return chunk_bytes(*location, leaf_count, [leaf.stored_place for leaf in leaves])
+    return chunk_bytes(*location, leaf_count, [leaf.lookup_key for leaf in leaves])
 
 
 def trusted_bounds(

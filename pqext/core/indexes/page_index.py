@@ -28,7 +28,7 @@ from pqext.core.schema.statistics import (
     PageExtremes,
     bounds_of,
     bounds_of_values,
-    is_cuttable,
+    is_truncatable,
     plausible_null_count,
     truncate_lower,
     truncate_upper,
@@ -62,7 +62,7 @@ def column_index(
                     return None
                 minima[page] = maxima[page] = b""
     lows, highs = cast("list[bytes]", minima), cast("list[bytes]", maxima)
-    if is_cuttable(order.leaf):
+    if is_truncatable(order.leaf):
         lows = [low if len(low) <= bound_bytes else truncate_lower(order.leaf, low, bound_bytes)[0] for low in lows]
         highs = [
             high if len(high) <= bound_bytes else truncate_upper(order.leaf, high, bound_bytes)[0] for high in highs

@@ -32,7 +32,7 @@ from pqext.core.io.external_files import read_many
 from pqext.core.io.source import Range, Source
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.orders import declared_order
-from pqext.core.schema.statistics import is_cuttable
+from pqext.core.schema.statistics import is_truncatable
 
 IndexRanges = list[tuple[Source, Range]]
 
@@ -350,7 +350,7 @@ def _are_bounds_exact(chunk: IndexedChunk) -> tuple[bool, bool]:
 
     Bounds that may be truncated count as exact only if the statistics declare it.
     """
-    about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
+    about, cuttable = chunk.metadata.statistics, is_truncatable(chunk.node.leaf_type)
     if about is None or chunk.node.calendar is not None:
         return False, False
     low, high = about.is_min_value_exact, about.is_max_value_exact

@@ -75,7 +75,7 @@ def check_new_file(path: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Context that rewords ``TableFormatError`` for writers."""
+    """Context that rewords :class:`TableFormatError` for a caller that writes to the folder instead of reading it."""
     try:
         yield
     except TableFormatError as error:

@@ -174,7 +174,7 @@ def _column_key(path: Any, key: bytes | ColumnKey | None) -> ColumnKey:
 
 
 def key_for(path: str, keys: Mapping[str, Any]) -> Any:
-    """Return the entry of ``keys`` for a leaf or its nearest enclosing group; None if there is no entry."""
+    """Return the entry of ``keys`` for the leaf at ``path`` or its nearest enclosing group; None if there is none."""
     while path not in keys:
         path, dot, _ = path.rpartition(".")
         if not dot:

@@ -28,7 +28,7 @@ _BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
 def check_flags(options: Any, *flags: str) -> None:
-    """Raise an error for flags that are not bools, and for an invalid number of ``threads``."""
+    """Raise ``TypeError`` if one of the option ``flags`` is not a bool, and an error if ``threads`` is invalid."""
     for name in flags:
         if not isinstance(getattr(options, name), bool):
             raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
@@ -71,7 +71,7 @@ def check_profile(options: Any) -> None:
         )
 
 
-def check_pairs(pairs: Mapping[Any, Any]) -> None:
+def check_key_values(pairs: Mapping[Any, Any]) -> None:
     """Raise an error if keys or values of key-value metadata are not text."""
     for text in (part for pair in pairs.items() for part in pair):
         if not isinstance(text, str):
@@ -109,7 +109,7 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
         raise ValueError(f"compression {codec!r} has levels {allowed[0]} to {allowed[1]}, not {level}")
 
 
-def with_field_docs(cls: type[T]) -> type[T]:
+def append_field_docs(cls: type[T]) -> type[T]:
     """Append the fields of a dataclass to its docstring, with their defaults and docstrings.
 
     The fields are read from the source when the docstring is accessed, so that importing the module stays fast.

@@ -90,8 +90,10 @@ def parse_checkpoint(text: str) -> Checkpoint:
     raise ValueError(f"checkpoint must be a number of row groups (16), bytes (64MB) or seconds (30s), not {text!r}")
 
 
-def as_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
-    """Return the option as a :class:`Checkpoint`; None for None. Raises ``ValueError`` if it is invalid."""
+def to_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
+    """Convert the option ``checkpoint`` to a :class:`Checkpoint`, or None to None. Raises ``ValueError`` if it is
+    invalid.
+    """
     return choice if choice is None or isinstance(choice, Checkpoint) else Checkpoint(row_groups=choice)
 
 
@@ -113,7 +115,9 @@ class BloomFilterChoice:
 
 
 def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
-    """Return the settings for a column's option, a bool or a mapping with ``fpp`` and ``ndv``; None for False."""
+    """Convert a column's option to filter settings. It is a bool, or a mapping with ``fpp`` and ``ndv``; False becomes
+    None.
+    """
     if isinstance(value, bool):
         return BloomFilterChoice() if value else None
     if isinstance(value, BloomFilterChoice):
@@ -136,7 +140,7 @@ class SortKey:
 
 
 def _parse_sort_key(text: str) -> SortKey:
-    """Parse ``text`` from its end, since a path may contain spaces and the keywords."""
+    """Parse a sort key from its end, because the path may contain spaces and the words ``desc`` and ``nulls`` too."""
     path, nulls, direction = text.strip(), "", ""
     parts = path.rsplit(None, 2)
     if len(parts) == 3 and parts[1].lower() == "nulls" and parts[2].lower() in ("first", "last"):
@@ -148,8 +152,8 @@ def _parse_sort_key(text: str) -> SortKey:
 
 
 def sort_keys(columns: Iterable[Any]) -> tuple[SortKey, ...]:
-    """Return sort keys for :class:`SortKey` objects or text such as ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls
-    first"``.
+    """Convert elements of the option ``sorting`` to sort keys: :class:`SortKey`, ``"a.b"``, ``"a.b desc"`` or ``"a.b
+    desc nulls first"``.
     """
     if isinstance(columns, (str, SortKey)) or not isinstance(columns, Iterable):
         raise TypeError(f"sorting must be a list of columns, as text or SortKey, not {columns!r}")

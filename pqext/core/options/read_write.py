@@ -13,24 +13,24 @@ from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
 from pqext.core.options.fields import (
+    append_field_docs,
     check_flags,
     check_geoparquet,
+    check_key_values,
     check_level,
-    check_pairs,
     check_profile,
     check_write_types,
-    with_field_docs,
 )
 from pqext.core.options.layout import (
     BloomFilterChoice,
     Checkpoint,
     FooterFormat,
     SortKey,
-    as_checkpoint,
     bloom_filter_choice,
     check_combination,
     check_index_options,
     sort_keys,
+    to_checkpoint,
 )
 
 Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
@@ -46,7 +46,7 @@ RebaseMode = Literal["corrected", "legacy", "exception"]
 InvalidUtf8 = Literal["raise", "replace", "binary"]
 
 
-@with_field_docs
+@append_field_docs
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Options for reading. Every function that reads accepts these fields as keywords, or an object as ``options=``."""
@@ -129,8 +129,8 @@ class ReadOptions:
         return self.on_corrupt == "skip"
 
     @property
-    def may_leave_unread(self) -> bool:
-        """Whether a filter may leave values unread, because neither faults nor corrupt rows must be detected."""
+    def may_skip_values(self) -> bool:
+        """Whether a filter may leave values unread. False if invalid values or corrupt rows must be reported."""
         return not self.strict and not self.skips_corrupt
 
     def report_corrupt(self, error: ParquetError) -> None:
@@ -162,7 +162,7 @@ _READ_CHOICES = {
 }
 
 
-@with_field_docs
+@append_field_docs
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options for writing. Every function that writes accepts these fields as keywords, or an object as ``options=``.
@@ -279,7 +279,7 @@ class WriteOptions:
         check_flags(self, "checksums", "arrow_schema", "durable")
         if self.checkpoint is not None and self.encryption is not None:
             raise ValueError("a checkpoint would expose encrypted data: omit checkpoint or encryption")
-        as_checkpoint(self.checkpoint)
+        to_checkpoint(self.checkpoint)
         check_write_types(self)
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
         if not all(isinstance(choice, bool) for choice in flags):
@@ -300,7 +300,7 @@ class WriteOptions:
                 raise ValueError(f"second_encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
         if self.second_encodings and self.encryption is not None:
             raise ValueError("second_encodings cannot be encrypted: omit encryption or second_encodings")
-        check_pairs(self.key_value_metadata)
+        check_key_values(self.key_value_metadata)
         check_geoparquet(self)
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
             if encoding not in ENCODINGS:
@@ -356,7 +356,7 @@ class WriteOptions:
         """Return whether the leaf at dotted ``path`` gets statistics."""
         return self.statistics if isinstance(self.statistics, bool) else self.statistics.get(path, True)
 
-    def page_index_of(self, path: str) -> bool:
+    def has_page_index(self, path: str) -> bool:
         """Return whether the leaf at dotted ``path`` gets a page index."""
         return self.page_index if isinstance(self.page_index, bool) else self.page_index.get(path, True)
 
@@ -375,7 +375,7 @@ class WriteOptions:
         payload = self.extensions.get(path) if path != extension_paths.FILE else None
         return None if payload is None else extension_paths.serialise_payload(payload)
 
-    def for_second_copy(self, path: str) -> WriteOptions | None:
+    def second_copy_options(self, path: str) -> WriteOptions | None:
         """Return the options for the second copy of the leaf at dotted ``path``; None if it has no second copy."""
         encoding = self.second_encodings.get(path)
         return None if encoding is None else replace(
@@ -383,8 +383,8 @@ class WriteOptions:
             bloom_filters=False, second_encodings={}, extensions={},
         )
 
-    def dictionary_of(self, path: str) -> bool:
-        """Return whether the leaf at dotted ``path`` may be dictionary-encoded."""
+    def allows_dictionary(self, path: str) -> bool:
+        """Return whether the option ``dictionary`` allows dictionary encoding for the leaf at dotted ``path``."""
         named = not isinstance(self.encodings, str) and self.encodings.get(path, "auto") != "auto"
         if isinstance(self.dictionary, bool):
             return self.dictionary and not named

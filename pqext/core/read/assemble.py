@@ -13,7 +13,7 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.kernels.encodings import levels
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.schema.arrow_schema.arrays import elements_of_null, plain_container, restore_type
+from pqext.core.schema.arrow_schema.arrays import null_list_length, plain_container, restore_type
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
 
@@ -25,19 +25,20 @@ _FLAT = np.empty(0, np.int16)
 def assemble(
     shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None = None
 ) -> pa.Array:
-    """Assemble the Arrow array of ``shape`` from its leaf columns by column index. All columns must have the same rows.
+    """Assemble the Arrow array of ``shape`` from ``columns``, its leaf columns by column index, which have the same
+    rows.
 
     ``arrow_type`` is the type of the shape's Arrow field, if it is known. Types are then built once per column instead
     of once per level.
     """
     if shape.annotation is None and shape.original is None:
-        return _storage(shape, columns, options, shape.storage_field(options).type if arrow_type is None else
+        return _assemble_storage(shape, columns, options, shape.storage_field(options).type if arrow_type is None else
         arrow_type)
     if shape.annotation is None:
         container = shape.storage_field(options).type if arrow_type is None else plain_container(arrow_type)
-        return _restore_type(shape, _storage(shape, columns, options, container))
+        return _restore_type(shape, _assemble_storage(shape, columns, options, container))
     stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
-    return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
+    return shape.annotation.load().from_storage(shape.node, _assemble_storage(shape, columns, options, stored), options)
 
 
 def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
@@ -64,13 +65,13 @@ def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
         definition = columns[shape.first_leaf].definition
         if shape.original is not None and definition is not None:
             nulls = int(np.count_nonzero(definition < shape.value_level))
-            size += nulls * elements_of_null(shape.original.type) * _FILLED
+            size += nulls * null_list_length(shape.original.type) * _FILLED
     if shape.annotation is not None:
         size += 2 * sum(columns[leaf.node.leaf_start].nbytes for leaf in shape.leaves())
     return size
 
 
-def _storage(
+def _assemble_storage(
     shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None
 ) -> pa.Array:
     if isinstance(shape, LeafShape):
@@ -80,12 +81,12 @@ def _storage(
             error.locate(column=shape.node.dotted_path)
             raise
     if isinstance(shape, GroupShape):
-        return _group(shape, columns, options, arrow_type)
+        return _assemble_group(shape, columns, options, arrow_type)
     assert isinstance(shape, ListShape)
-    return _list(shape, columns, options, arrow_type)
+    return _assemble_list(shape, columns, options, arrow_type)
 
 
-def _group(
+def _assemble_group(
     shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.StructType
 ) -> pa.Array:
     children = [
@@ -104,13 +105,13 @@ def _group(
         )
         _check_count(shape, count, slots)
         if valid < slots:
-            validity = _bitmap(present[:slots])
+            validity = _pack_bits(present[:slots])
     for child in children:
         _check_count(shape, len(child), slots)
     return pa.Array.from_buffers(arrow_type, slots, [validity], children=children)
 
 
-def _list(
+def _assemble_list(
     shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType
 ) -> pa.Array:
     first = columns[shape.first_leaf]
@@ -128,7 +129,7 @@ def _list(
     pairs_type = pa.struct([arrow_type.key_field, arrow_type.item_field]) if is_map else None
     element = assemble(shape.element, columns, options, pairs_type if is_map else arrow_type.value_type)
     _check_count(shape, len(element), elements)
-    validity = _bitmap(present[:slots]) if not present[:slots].all() else None
+    validity = _pack_bits(present[:slots]) if not present[:slots].all() else None
     buffers = [validity, pa.py_buffer(trim(offsets, slots + 1))]
     if is_map:
         if element.null_count or element.field(0).null_count:
@@ -146,5 +147,5 @@ def _check_count(shape: Shape, count: int, expected: int) -> None:
         )
 
 
-def _bitmap(flags: NDArray[np.uint8]) -> pa.Buffer:
+def _pack_bits(flags: NDArray[np.uint8]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

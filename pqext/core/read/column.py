@@ -113,11 +113,11 @@ class ColumnReader:
 
     @property
     def work(self) -> int:
-        """Estimated work of decoding the chunk, in bytes moved."""
+        """Estimated cost of decoding the chunk, as a number of bytes that are copied."""
         return self.size + (2 if self._shape.node.leaf_type.width else 5) * self._metadata.num_values
 
     @property
-    def pages_rows(self) -> int:
+    def selected_page_rows(self) -> int:
         """Number of rows in the selected pages."""
         return self._rows
 
@@ -141,7 +141,7 @@ class ColumnReader:
         parts = []
         try:
             for ranges in group_nearby(self._page_ranges(rows), _PASSED_ROWS):
-                parts.append(self._read_near(ranges))
+                parts.append(self._read_covering_range(ranges))
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
                     self._update_account(self._gathered_bytes)  # the rows are about to be copied
@@ -163,7 +163,7 @@ class ColumnReader:
             except ArrayLimitError as error:
                 raise self._locate_error(error) from None
             except (FallbackRequired, ParquetError) as reason:
-                pages = self._go_by_page(pages, reason)
+                pages = self._switch_to_page_decoder(pages, reason)
                 break
             finally:
                 self._taken_rows = self._pages.decoded_rows
@@ -191,7 +191,7 @@ class ColumnReader:
         self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + growth)
 
     def release_rows(self) -> None:
-        """Stop accounting for the memory of the rows read so far, which the caller accounts for from now on."""
+        """Stop counting the memory of the rows that were read, because the caller counts it from now on."""
         self._gathered_bytes = 0
         self._update_account()
 
@@ -203,8 +203,8 @@ class ColumnReader:
             before = self._passed_rows - self._known_rows[0].start
             yield item.start + before, item.stop + before
 
-    def _read_near(self, ranges: list[tuple[int, int]]) -> LeafColumn:
-        """Return the rows within ``ranges``. The rows between the ranges are decoded too."""
+    def _read_covering_range(self, ranges: list[tuple[int, int]]) -> LeafColumn:
+        """Decode the range that covers all ``ranges``, which are close together, and return the rows within them."""
         while (unwanted := ranges[0][0] - self._taken_rows) > 0:
             if not self._pass_page(unwanted) and not self._skip_rows(min(unwanted, self._passed_at_once)):
                 break
@@ -237,11 +237,11 @@ class ColumnReader:
             except (ArrayLimitError, ExpansionError):
                 raise
             except (FallbackRequired, ParquetError) as reason:
-                self._go_by_page(pages, reason)
+                self._switch_to_page_decoder(pages, reason)
         return step(self._pages)
 
-    def _go_by_page(self, pages: TableDecoder, reason: Exception) -> PageDecoder:
-        """Continue page by page from the position of the table decoder; return the new decoder."""
+    def _switch_to_page_decoder(self, pages: TableDecoder, reason: Exception) -> PageDecoder:
+        """Replace the table decoder by a page-by-page decoder at the current position; return the new decoder."""
         column, offset = self._shape.node.dotted_path, self._place.offset
         why = str(reason) or "unusual pages"
         _logger.debug("column %s: decoding the chunk at %d page by page: %s", column, offset, why)
@@ -271,7 +271,7 @@ class ColumnReader:
         held = sum(piece.rows for piece in pieces)
         # A row is complete when the next row starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
-            entries = self._entries_of(rows - held)
+            entries = self._estimate_entries(rows - held)
             needed = None if not self._lean else 1 if is_skipping else entries
             piece = self._run_step(partial(_decode_next, entries=entries, required_entries=needed))
             if piece is None:
@@ -279,7 +279,7 @@ class ColumnReader:
             pieces.append(piece)
             held += piece.rows
         if held < rows:
-            pieces += self._missing()
+            pieces += self._replace_missing_rows()
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
             # The last piece is not copied: if joined, the pieces might exceed the size of one array.
             self._account.reserve(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
@@ -299,11 +299,11 @@ class ColumnReader:
         self._taken_rows += result.rows
         return result
 
-    def _missing(self) -> list[LeafColumn]:
-        """Return columns that replace rows missing from the chunk. There are none, so the chunk ends early."""
+    def _replace_missing_rows(self) -> list[LeafColumn]:
+        """Return placeholders for rows that the chunk lacks: none, so that the column ends early."""
         return []
 
-    def _entries_of(self, rows: int) -> int:
+    def _estimate_entries(self, rows: int) -> int:
         """Estimate the number of entries in ``rows`` rows, at least 1. The result is exact without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)

@@ -73,7 +73,7 @@ def is_byte_array_decimal(leaf: SchemaNode) -> bool:
     return leaf.leaf_type.member == "DECIMAL" and leaf.physical_type == Type.BYTE_ARRAY
 
 
-def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
+def has_empty_value(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
     """Return whether a chunk of byte arrays contains an empty value."""
     stored = replace(leaf, node=replace(leaf.node, logical_type=None))
     return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
@@ -86,7 +86,7 @@ def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Summary of a run of rows.
+    """Counts and extremes of a run of rows.
 
     ``entries`` includes nulls and empty lists. The extremes are None if there are no values or no order. ``nans`` is
     None if values cannot be NaN. ``physical`` contains the stored values, or is None if they have no order.
@@ -101,7 +101,7 @@ class Contents:
 
 
 def contents(column: LeafColumn, order: BoundOrder) -> Contents:
-    """Summarise a run: return its counts and the extremes of its values in ``order``."""
+    """Return the counts of a run of rows, and the extremes of its values in ``order``."""
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = column.entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):

@@ -32,7 +32,7 @@ Lose = Callable[[int, int, ParquetError], None]
 
 
 class LenientReader(ColumnReader):
-    """Reader of all pages of a chunk. It calls ``lose`` for rows that are lost because of corruption."""
+    """Reader of all pages of a chunk, which continues after corrupt pages and calls ``lose`` for their rows."""
 
     _by_table = False
 
@@ -58,13 +58,13 @@ class LenientReader(ColumnReader):
     def check_end(self) -> None:
         """Do nothing, since surplus rows were reported when they were detected."""
 
-    def _missing(self) -> list[LeafColumn]:
+    def _replace_missing_rows(self) -> list[LeafColumn]:
         assert isinstance(self._pages, LenientDecoder)
         return [self._pages.lose_rest(CorruptFileError("a column chunk has fewer rows than its row group"))]
 
 
-class _Headers(NamedTuple):
-    """Whether the page headers declare the same number of values, and of rows, as the chunk has in total.
+class _HeaderTotals(NamedTuple):
+    """Whether the value counts and the row counts in all page headers add up to the totals of the chunk.
 
     If not, it is unknown which count is wrong.
 
@@ -78,7 +78,7 @@ class _Headers(NamedTuple):
 
 
 class LenientDecoder(PageDecoder):
-    """Decoder of all pages of a chunk. It calls ``lose`` for the rows of pages that cannot be decoded."""
+    """Decoder of all pages of a chunk, which continues after corrupt pages and calls ``lose`` for their rows."""
 
     def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -116,7 +116,7 @@ class LenientDecoder(PageDecoder):
         rows = max(self._rows - self.decoded_rows, 0)
         return self._record_loss(rows, error, is_torn=self._shape.node.max_repetition_level > 0)
 
-    def _believes_header(self, raw: RawPage) -> bool:
+    def _trusts_header(self, raw: RawPage) -> bool:
         """Return whether to trust a header whose row count contradicts the levels.
 
         A header is trusted if the row counts of all headers add up and no checksum confirms the levels.
@@ -124,7 +124,7 @@ class LenientDecoder(PageDecoder):
         return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
     @cached_property
-    def _headers(self) -> _Headers:
+    def _headers(self) -> _HeaderTotals:
         """Totals of all page headers, which are read before any page is decoded."""
         values = rows = 0
         is_data = True
@@ -140,9 +140,9 @@ class LenientDecoder(PageDecoder):
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
                     is_data = False
         except CorruptFileError:  # the rows after a corrupt header are reported when they are read
-            return _Headers(True, rows <= self._rows)
+            return _HeaderTotals(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        return _Headers(values_add_up, rows == self._rows, excess_encodings(self._metadata, encodings))
+        return _HeaderTotals(values_add_up, rows == self._rows, excess_encodings(self._metadata, encodings))
 
     def _decode_run(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
         if len(run) > 1:

@@ -46,7 +46,7 @@ from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_r
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.stored_schema import KEY, StoredSchema
-from pqext.core.schema.arrow_schema.strings import has_dictionary_in, strings_as
+from pqext.core.schema.arrow_schema.strings import apply_string_option, has_dictionary_in
 from pqext.core.schema.key_value_types import iter_valid_pairs
 from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
@@ -93,12 +93,12 @@ class ParquetFile(SuggestionMixin):
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 key = self._key = schema_cache.key_of(self._footer)
-                known = self._known = None if key is None else schema_cache.recall(key, self.options, limits)
+                known = self._known = None if key is None else schema_cache.cached_schema(key, self.options, limits)
                 self.schema: Schema
                 if known is not None:
                     self.schema, self.options, every = known.schema, known.options, known.every
                     self.shapes, self.arrow_schema = every.shapes, every.arrow_schema
-                    self._ignored_annotations = every.passed_over
+                    self._ignored_annotations = every.ignored_annotations
                     return
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
                 self.options = options_to_read(self.options, pairs)
@@ -190,7 +190,7 @@ class ParquetFile(SuggestionMixin):
 
     def _apply_types(self, top: Shape, index: int | None = None) -> Shape:
         """Return a top-level column with the types of the stored Arrow schema and of the options."""
-        return strings_as(self.stored_schema.apply(top, index), self.options.strings)
+        return apply_string_option(self.stored_schema.apply(top, index), self.options.strings)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -205,8 +205,10 @@ class ParquetFile(SuggestionMixin):
             schema_cache.keep(self._key, self._given, self.limits, self._known)
         return made
 
-    def take_types(self, stored_schema: StoredSchema) -> StoredSchema:
-        """Apply another file's stored Arrow types to this file where they match; return the previous types."""
+    def set_stored_types(self, stored_schema: StoredSchema) -> StoredSchema:
+        """Use the stored Arrow types of another file for this file, where they match its columns; return the previous
+        types.
+        """
         own, self.stored_schema, self._key = self.stored_schema, stored_schema, None
         for name in ("shapes", "arrow_schema", "_ignored_annotations"):
             with suppress(AttributeError):  # may not be computed yet
@@ -216,7 +218,7 @@ class ParquetFile(SuggestionMixin):
     def rename_columns(self, schema: Schema) -> None:
         """Read the file under the names of ``schema``, a renamed copy of its schema."""
         self.schema, self._known = schema, None
-        self.take_types(StoredSchema((), self.path))
+        self.set_stored_types(StoredSchema((), self.path))
 
     def delete_rows(self, positions: NDArray[np.int64]) -> None:
         """Exclude the rows with the ascending numbers ``positions`` from scans."""
@@ -310,7 +312,7 @@ class ParquetFile(SuggestionMixin):
             shapes = self.select(columns)
             if dictionary_columns:
                 shapes = tuple(
-                    strings_as(top, "dictionary", is_encoded) if top.node.name in dictionary_columns else top
+                    apply_string_option(top, "dictionary", is_encoded) if top.node.name in dictionary_columns else top
                     for top in shapes
                 )
             named = (columns or ()) if dictionary_columns else columns
@@ -326,14 +328,15 @@ class ParquetFile(SuggestionMixin):
         """Return the Arrow schema of the selected columns. Warn about annotations that are ignored."""
         known = None if columns is None else self._known_columns(columns)
         if known is not None and known.shapes is shapes:
-            passed_over, arrow_schema = known.passed_over, known.arrow_schema
+            ignored_annotations, arrow_schema = known.ignored_annotations, known.arrow_schema
         elif columns is None:
-            passed_over, arrow_schema = self._ignored_annotations, self.arrow_schema
+            ignored_annotations, arrow_schema = self._ignored_annotations, self.arrow_schema
         else:
-            passed_over, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
+            ignored_annotations, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
             if are_shared and self._known is not None and self._key is not None:
-                self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small_leaves(shapes)))
-        for message in passed_over:
+                entry = KnownColumns(shapes, arrow_schema, ignored_annotations, self._small_leaves(shapes))
+                self._known.keep(columns, entry)
+        for message in ignored_annotations:
             warn_about_file(self.path, message, AnnotationWarning)
         return arrow_schema
 
@@ -342,7 +345,7 @@ class ParquetFile(SuggestionMixin):
         budget: Budget, output_account: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
-            small = (None if self._known is None else self._known.small_of(shapes)) or self._small_leaves(shapes)
+            small = (None if self._known is None else self._known.small_leaves_of(shapes)) or self._small_leaves(shapes)
             groups = self.row_groups.iter_within(selection, small.shapes, budget, lambda: self.num_rows)
             about = self.options, self.damage, budget, output_account, self.row_groups.places
             for group, rows, fetched in small.iter_chunks(groups, batch_rows):
@@ -367,7 +370,7 @@ class ParquetFile(SuggestionMixin):
         """
         bare = shape.strip_annotations(top)
         if as_dictionaries:
-            bare = strings_as(bare, "dictionary", has_dictionary_in(self.row_groups[row_group]))
+            bare = apply_string_option(bare, "dictionary", has_dictionary_in(self.row_groups[row_group]))
         shapes = (bare,)
         with self._errors_name_path():
             arrow_schema = self._arrow_schema(shapes)

@@ -279,7 +279,7 @@ class ColumnChunk:
         return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, file_source: Source) -> tuple[int, int]:
-        """Return :attr:`byte_range`, extended by bytes that the metadata may not count."""
+        """Return :attr:`byte_range`, extended by the dictionary header that old writers do not count."""
         start, length = self.byte_range
         if self.uncounted:
             length += min(self.uncounted, max(self.source(file_source).size - start - length, 0))
@@ -400,7 +400,7 @@ class RowGroup:
         is_trusted = self.trust_statistics and not (self.replaces_text and is_text(node))
         result = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
-            self.resolver, self.num_rows, self._count_error, is_trusted,
+            self.resolver, self.num_rows, self._max_uncounted_bytes, is_trusted,
             not (self.reads_invalid_as_null and may_be_invalid(node)),
         )
         return result
@@ -414,11 +414,13 @@ class RowGroup:
 
     @property
     def may_undercount_bytes(self) -> bool:
-        """Whether chunks may have more bytes than their metadata counts."""
-        return self._count_error > 0
+        """Whether the metadata may state fewer bytes than chunks have, because an old writer did not count dictionary
+        headers.
+        """
+        return self._max_uncounted_bytes > 0
 
     @cached_property
-    def _count_error(self) -> int:
+    def _max_uncounted_bytes(self) -> int:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
 
     def file_property(self, key: str) -> str | None:

@@ -43,7 +43,7 @@ from pqext.core.read.value_slots import is_viewable, viewed_bytes
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types.invalid_values import convert_values, may_be_invalid, strip_type, unannotated_leaves
-from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.physical_types import canonical_type
 
 _FEW_ROWS = 1024
 """Minimum number of rows per batch, independently of the sizes in the metadata. Only decoded rows prove a size."""
@@ -118,15 +118,17 @@ class RowGroupReader:
             decoded = {index: LeafColumn(None, None, array) for index, array in small.items()}
         is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
         if self._options.invalid_values == "null" or is_replaced:
-            self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(decoded))
-        readers = self._readers(selection, decoded)
+            leaves = {leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)}
+            self._defer_conversion(leaves - set(decoded))
+        readers = self._open_readers(selection, decoded)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
         at_once = most if batch_rows is None else min(most, max(self._budget.max_rows(claimed), _FEW_ROWS))
         if decoded and at_once < most:
             decoded, readers = {}, self._page_by_page_readers(selection)
         sizes = {
-            index: reader.size * reader.pages_rows // max(self._group.num_rows, 1) * at_once // max(_count(rows), 1)
+            index: reader.size * reader.selected_page_rows // max(self._group.num_rows, 1)
+            * at_once // max(_count(rows), 1)
             for index, reader in readers.items()
         }
         below = [_bytes_to_assemble(top, sizes) for top in self._shapes]
@@ -147,7 +149,8 @@ class RowGroupReader:
                     self._assembling.reserve(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except InvalidValueError as error:
                     leaf = error.leaf
-                    if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
+                    is_final = self._lost is not None or leaf is None or leaf in self._typed
+                    if is_final or leaf is None or not self._defer_conversion({leaf}):
                         raise
                     queue.push_back(part)
                     decoded, readers = {}, self._reopen_columns(readers, workers, selection)
@@ -248,7 +251,7 @@ class RowGroupReader:
         """Return whether the pages of a leaf may be dictionary-encoded."""
         return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
 
-    def _defer(self, leaves: Collection[int]) -> bool:
+    def _defer_conversion(self, leaves: Collection[int]) -> bool:
         """Convert the values of ``leaves`` per batch from now on.
 
         Return whether any of these leaves needs conversion.
@@ -286,7 +289,7 @@ class RowGroupReader:
         if size > buffers.ARRAY_BYTES:
             raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
         self._assembling.reserve(size + 4 * len(column.array))
-        return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
+        return LeafColumn(column.repetition, column.definition, column.array.cast(canonical_type(column.array.type)))
 
     def _drop_lost_rows(
         self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
@@ -328,9 +331,9 @@ class RowGroupReader:
     def _page_by_page_readers(self, selection: _Rows | None) -> dict[int, ColumnReader]:
         """Reopen all columns so that they are decoded page by page."""
         self._gathered.resize(0)
-        return self._readers(selection, ())
+        return self._open_readers(selection, ())
 
-    def _readers(self, selection: _Rows | None, excluded_leaves: Collection[int]) -> dict[int, ColumnReader]:
+    def _open_readers(self, selection: _Rows | None, excluded_leaves: Collection[int]) -> dict[int, ColumnReader]:
         """Open the columns at their first row, except ``excluded_leaves``; return the readers by column index."""
         group, lost = self._group, self._lost
         assert group.source is not None
@@ -343,7 +346,7 @@ class RowGroupReader:
         pages: dict[int, PageSelection] = {}
         # Skipping corruption requires decoding all pages, so that all damage is detected.
         if selection is not None and lost is None:
-            pages = self._chosen_pages(chunks, selection)
+            pages = self._select_pages(chunks, selection)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
         ranges = [(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete]
         parts = [part for part in pages.values() if isinstance(part, SelectedPages)]
@@ -370,7 +373,7 @@ class RowGroupReader:
         lost = self._lost
         return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted_path))
 
-    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
+    def _select_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
         """Return, for each leaf with an offset index, the pages that contain any of ``rows``."""
         group = self._group
         assert group.source is not None

@@ -20,11 +20,11 @@ from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
-from pqext.core.schema.key_value_types import apply_key_value_types, with_calendars
+from pqext.core.schema.key_value_types import apply_calendars, apply_key_value_types
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96
-from pqext.core.schema.types.utf8 import with_binary_text
+from pqext.core.schema.types.utf8 import text_as_binary
 
 _KEPT = 16
 _KEPT_ELEMENTS = 256
@@ -37,17 +37,18 @@ Key = tuple[int, bytes, tuple[tuple[str, str | None], ...]]
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """Columns that are read together. ``passed_over`` lists warnings about their ignored annotations."""
+    """Columns that are read together. ``ignored_annotations`` lists warnings about annotations that are ignored."""
 
     shapes: tuple[Shape, ...]
     arrow_schema: pa.Schema
-    passed_over: list[str]
+    ignored_annotations: list[str]
     small: SmallLeaves
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """Columns of a file as read with some options: ``every`` column, and recent selections of columns.
+    """Schema of a file as read with some options. ``every`` contains all columns; recent selections of columns are
+    cached.
 
     ``options`` are the caller's options, completed with those that the file determines.
     """
@@ -68,8 +69,8 @@ class KnownSchema:
         """Cache ``entry`` for ``columns``."""
         self._chosen.put(tuple(columns), entry)
 
-    def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
-        """Return the decoder of small chunks of ``shapes``; None if the shapes are not from this cache."""
+    def small_leaves_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
+        """Return the cached decoder of small chunks for ``shapes``; None if the shapes are not from this cache."""
         for entry in (self.every, *self._chosen.values()):
             if entry.shapes is shapes:
                 return entry.small
@@ -91,7 +92,7 @@ def key_of(footer: Footer) -> Key | None:
     return latest[0][0] if latest and latest[0][0] == key else key  # one schema is common to many files
 
 
-def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
+def cached_schema(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
     """Return the cached schema for ``key``, ``options`` and ``limits``; None if it is not cached."""
     for known_key, known_options, known_limits, entry in _recent:
         if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
@@ -102,7 +103,7 @@ def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None
 def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> None:
     """Cache ``entry`` for further files that are read with ``options``."""
     global _recent
-    if recall(key, options, limits) is None:
+    if cached_schema(key, options, limits) is None:
         _recent = [(key, options, limits, entry), *_recent[: _KEPT - 1]]
 
 
@@ -117,11 +118,11 @@ def schema_to_read(
     if pairs and options.geoparquet:
         schema, has_warned = apply_key_value_types(schema, pairs, path)
     if pairs:
-        schema = with_calendars(schema, pairs, options)
+        schema = apply_calendars(schema, pairs, options)
     step = int96.nanoseconds_of(options.int96_unit)
     if (options.int96_utc or step != 1) and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
         schema = Schema.from_root(_with_int96(schema.root, options.int96_utc, step))
-    return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema, has_warned
+    return text_as_binary(schema) if options.invalid_utf8 == "binary" else schema, has_warned
 
 
 def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:

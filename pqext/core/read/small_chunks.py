@@ -96,7 +96,7 @@ class SmallLeaves:
             self._limits, kind.width or 0, kind.physical == Type.BOOLEAN, node.max_definition_level == 1, _ROOM,
             exact=self._are_exact,
         )  # fmt: skip
-        return _Leaf(node.stored_place, chunks, convert)
+        return _Leaf(node.lookup_key, chunks, convert)
 
     @cached_property
     def _requests(self) -> list[tuple[int, int, bytes]]:
@@ -105,7 +105,7 @@ class SmallLeaves:
     @cached_property
     def is_conversion_free(self) -> bool:
         """Whether all leaves are top-level columns whose decoded arrays need no conversion."""
-        return len(self._leaves) == len(self.tops) and all(map(_is_shown, self.tops))
+        return len(self._leaves) == len(self.tops) and all(map(_needs_no_conversion, self.tops))
 
     def iter_chunks(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
@@ -245,6 +245,6 @@ def _fetch(
         at += len(codecs)
 
 
-def _is_shown(top: Shape) -> bool:
+def _needs_no_conversion(top: Shape) -> bool:
     plain = isinstance(top, LeafShape) and top.annotation is None and top.original is None
     return plain and top.node.physical_type != Type.INT96

@@ -67,7 +67,7 @@ class WriteRecords:
         """Add ``record``, whose type is defined by its handler."""
         self._records.append(record)
 
-    def of_type(self, record_type: type[Record]) -> Iterator[Record]:
+    def iter_type(self, record_type: type[Record]) -> Iterator[Record]:
         """Return an iterator over the records of type ``record_type``."""
         return (record for record in self._records if isinstance(record, record_type))
 
@@ -130,8 +130,8 @@ class DerivedColumn:
 
 
 @runtime_checkable
-class DerivesColumns(Protocol):
-    """Optional interface of a handler: columns derived from columns of its type."""
+class DerivedColumnHandler(Protocol):
+    """Optional interface of a handler that derives columns, such as bounding boxes, from columns of its type."""
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
         """Return the column derived from top-level ``field`` of ``schema``; None if there is none."""
@@ -158,7 +158,7 @@ class AssignedTypes:
 
 @runtime_checkable
 class KeyValueMetadataHandler(Protocol):
-    """Optional interface of a handler: key-value metadata of a file that describes columns of its type."""
+    """Optional interface of a handler that describes columns of its type in the key-value metadata of a file."""
 
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
@@ -206,35 +206,35 @@ class StoredColumn:
 
 
 @runtime_checkable
-class StoresAlike(Protocol):
-    """Optional interface of a handler: storage that matches an existing file when rows are appended to it."""
+class AppendStorageHandler(Protocol):
+    """Optional interface of a handler that can store appended rows like the existing column of a file."""
 
-    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> Storage:
-        """Return the storage of ``field`` at dotted ``path`` that matches the column ``like`` of the handler's type.
+    def storage_for_append(self, field: pa.Field, path: str, column: StoredColumn, options: WriteOptions) -> Storage:
+        """Return the storage of ``field`` at dotted ``path`` that matches ``column``, a column of the handler's type.
 
         Raises ``ValueError`` if the field or ``options`` contradict the column.
         """
 
 
 @runtime_checkable
-class DoubtsTypes(Protocol):
-    """Optional interface of a handler: warnings about the types that files declare."""
+class TypeWarningHandler(Protocol):
+    """Optional interface of a handler that warns about implausible types in files."""
 
-    def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
+    def type_warning(self, node: SchemaNode, options: ReadOptions) -> str | None:
         """Return a warning for readers about the type of column ``node``; None if the type is plausible."""
 
 
 @runtime_checkable
-class SeenInSpark(Protocol):
-    """Optional interface of a handler: a different Arrow type for Spark."""
+class SparkTypeHandler(Protocol):
+    """Optional interface of a handler whose columns have a different Arrow type in Spark."""
 
     def spark_type(self, field: pa.Field) -> pa.DataType:
         """Return the Arrow type to which arrays of ``field`` are cast for Spark."""
 
 
 @runtime_checkable
-class ArrangesRows(Protocol):
-    """Optional interface of a handler: a row layout of the file that a column determines."""
+class RowLayoutHandler(Protocol):
+    """Optional interface of a handler that lets a column determine the order of rows, row groups and pages."""
 
     def orders_rows(self, storage: Storage) -> bool:
         """Return whether a column with this storage determines the order of rows."""
@@ -331,12 +331,12 @@ def register(annotation: Annotation) -> None:
     _generation += 1
 
 
-def for_logical(name: str) -> Annotation | None:
+def find_by_logical_type(name: str) -> Annotation | None:
     """Return the annotation of the LogicalType member ``name``; None if there is none."""
     return _REGISTRY.get(name)
 
 
-def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
+def configured_annotations(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
     """Return the annotations that the writer's options configure, with their options by column.
 
     Raises ``ValueError`` if ``options.annotations`` has a key that is not the option of a registered annotation.
@@ -348,17 +348,17 @@ def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, A
     return [(a, chosen) for a in _REGISTRY.values() if (chosen := a.choices(options))]
 
 
-def for_mark(field: pa.Field) -> Annotation | None:
+def find_by_mark(field: pa.Field) -> Annotation | None:
     """Return the annotation that an Arrow field is marked with; None if there is none."""
     return next((a for a in _REGISTRY.values() if a.marks(field)), None)
 
 
-def for_property(key: str) -> Annotation | None:
+def find_by_property(key: str) -> Annotation | None:
     """Return the annotation whose columns the key-value metadata ``key`` describes; None if there is none."""
     return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
 
 
-def serves_extension(name: str) -> bool:
+def supports_extension(name: str) -> bool:
     """Return whether a handler supports fields of the Arrow extension type ``name``."""
     return any(name in annotation.extension_names for annotation in _REGISTRY.values())
 

@@ -227,12 +227,12 @@ def _layout(type_: pa.DataType) -> pa.DataType:
     return same if any(map(pa.types.is_null, leaves)) else map_types(type_, _simplify_type)
 
 
-def _simplify_type(arrow: pa.DataType) -> pa.DataType:
+def _simplify_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return a type with the same buffers that Arrow validates faster."""
     for is_kind, bare in _BARE:
-        if is_kind(arrow):
+        if is_kind(arrow_type):
             return bare
-    return pa.binary(arrow.byte_width) if pa.types.is_decimal(arrow) else arrow
+    return pa.binary(arrow_type.byte_width) if pa.types.is_decimal(arrow_type) else arrow_type
 
 
 _BARE = (

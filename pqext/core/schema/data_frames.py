@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
-from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, serves_extension
+from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, supports_extension
 
 KEY = "pqext:fields"
 """Key in ``DataFrame.attrs``. Its value maps columns to extension names and metadata as text, so that it can be
@@ -27,23 +27,22 @@ PANDAS_FAULTS = (pa.ArrowException, ValueError)
 Frame = TypeVar("Frame")
 
 
-def remember(frame: Any, schema: pa.Schema) -> None:
+def store_extension_types(frame: Any, schema: pa.Schema) -> None:
     """Store the extension types of the columns of ``schema`` in the attributes of ``frame``."""
     marks = {}
     for field in schema:
         metadata = field.metadata or {}
         name = metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace")
-        if serves_extension(name) and len(schema.get_all_field_indices(field.name)) == 1:
+        if supports_extension(name) and len(schema.get_all_field_indices(field.name)) == 1:
             marks[field.name] = [name, metadata.get(EXTENSION_METADATA, b"").decode("utf-8", "replace")]
     if marks:
         frame.attrs[KEY] = marks
 
 
-def restore(table: pa.Table, attributes: Any) -> pa.Table:
-    """Return ``table`` with the extension types that :func:`remember` stored in ``attributes``, for columns that still
-    match.
+def restore_extension_types(table: pa.Table, attributes: Any) -> pa.Table:
+    """Return ``table`` with the extension types that are stored in the ``attributes`` of a frame.
 
-    A column of bytes matches a geometry, a struct of bytes a variant, and a column of nulls both.
+    Columns whose types no longer match are unchanged. See :func:`store_extension_types`.
     """
     marks = attributes.get(KEY) if isinstance(attributes, dict) else None
     if not isinstance(marks, dict):
@@ -55,7 +54,7 @@ def restore(table: pa.Table, attributes: Any) -> pa.Table:
         column, is_variant = table.column(place), "variant" in mark[0]
         if pa.types.is_null(field.type):
             column = column.cast(_VARIANT if is_variant else pa.binary())
-        if not _suits(column.type, is_variant):
+        if not _is_compatible(column.type, is_variant):
             continue
         metadata = {EXTENSION_NAME: mark[0].encode(), EXTENSION_METADATA: mark[1].encode()}
         table = table.set_column(place, pa.field(field.name, column.type, field.nullable, metadata), column)
@@ -78,13 +77,13 @@ def drop_row_ranges(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes
 _VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 
 
-def _suits(type: pa.DataType, is_variant: bool) -> bool:
+def _is_compatible(type: pa.DataType, is_variant: bool) -> bool:
     if is_variant:
         return pa.types.is_struct(type) and {"metadata", "value"} == {child.name for child in type}
     return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type))
 
 
-def with_arrow_types(data: Any) -> Any:
+def to_arrow_types(data: Any) -> Any:
     """Return a polars DataFrame or Series with types that Arrow supports. Other data is returned unchanged.
 
     Int128 and UInt128 become ``Decimal(38, 0)``, including those within lists, arrays and structs.

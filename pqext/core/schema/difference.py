@@ -125,7 +125,7 @@ def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
     integer = None if result is None else result.INTEGER
     if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):
         result = None
-    return result, node.leaf_type.physical_arrow() if result is None else None
+    return result, node.leaf_type.physical_arrow_type() if result is None else None
 
 
 _WIDTHS: dict[Type | None, int] = {Type.INT32: 32, Type.INT64: 64}

@@ -15,7 +15,7 @@ from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_f
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, KeyValue, LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
-from pqext.core.schema.annotations import KeyValueMetadataHandler, for_property
+from pqext.core.schema.annotations import KeyValueMetadataHandler, find_by_property
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar, UnknownCalendar
@@ -34,7 +34,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
     logical_types: dict[str, LogicalType] = {}
     has_warned = False
     for pair in pairs:
-        handler = describer(pair.key) if pair.value else None
+        handler = find_handler(pair.key) if pair.value else None
         if handler is not None and pair.value:
             try:
                 properties = {other.key: other.value or "" for other in pairs}
@@ -56,7 +56,7 @@ def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: b
     """
     result = dict(pairs)
     for key, value in pairs.items():
-        handler = describer(key)
+        handler = find_handler(key)
         if handler is not None:
             retained = handler.retain_valid(value, schema.find, is_subset=is_subset)
             if retained is None:
@@ -66,9 +66,9 @@ def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: b
     return result
 
 
-def describer(key: str) -> KeyValueMetadataHandler | None:
+def find_handler(key: str) -> KeyValueMetadataHandler | None:
     """Return the handler whose columns the key-value metadata ``key`` describes; None if there is none."""
-    annotation = for_property(key)
+    annotation = find_by_property(key)
     if annotation is None:
         return None
     handler = annotation.load()
@@ -176,21 +176,21 @@ def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterato
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 
 
-def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
+def apply_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
     """Return ``schema`` with the calendar of each leaf whose values are converted according to ``options``."""
     if options.legacy_calendar == "stored":
         return schema
     calendars = calendars_of(pairs, options)
     if calendars == GREGORIAN or not any(calendars.calendar_of(leaf) for leaf in schema.leaves):
         return schema
-    return Schema.from_root(_with_calendars(schema.root, calendars))
+    return Schema.from_root(_apply_calendars(schema.root, calendars))
 
 
-def _with_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
+def _apply_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
     if node.is_leaf:
         calendar = calendars.calendar_of(node)
         return node if calendar is None else replace(node, calendar=calendar)
-    return replace(node, children=tuple(_with_calendars(child, calendars) for child in node.children))
+    return replace(node, children=tuple(_apply_calendars(child, calendars) for child in node.children))
 
 
 def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:

@@ -79,8 +79,8 @@ class SchemaNode:
         )
 
     @cached_property
-    def stored_place(self) -> tuple[int, int, bytes]:
-        """Leaf in the layout with which kernels search a footer: column index, physical type, length-prefixed names."""
+    def lookup_key(self) -> tuple[int, int, bytes]:
+        """Key of a leaf for kernels that search a footer: column index, physical type, length-prefixed names."""
         names = [name.encode("utf-8", "surrogateescape") for name in self.path_in_file]
         path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
         return self.leaf_start, int(self.leaf_type.physical), path

@@ -118,7 +118,7 @@ def _total_key(bits: int, mask: int) -> int:
     return bits ^ mask if bits < 0 else bits
 
 
-def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
+def written_order(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
     """Return the order of bounds that are written for ``leaf``. ``float_order`` applies to floating-point columns."""
     if is_float(leaf):
         return BoundOrder(leaf, "total" if float_order == "ieee754" else "type")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import FieldRepetitionType
 from pqext.core.options.read_write import ReadOptions
-from pqext.core.schema.annotations import Annotation, DoubtsTypes, for_logical
+from pqext.core.schema.annotations import Annotation, TypeWarningHandler, find_by_logical_type
 from pqext.core.schema.arrow_schema.types import metadata_of, type_of
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types import marks
@@ -76,11 +76,11 @@ class Shape:
         """Yield the nodes at or below this shape whose annotation is ignored, with the reason."""
         logical = self.node.logical_type
         is_read = self.node.is_leaf or self.node.is_adopted
-        if logical is not None and not is_read and not self._heeds(logical.member):
+        if logical is not None and not is_read and not self._uses_annotation(logical.member):
             what = f"{logical.member} does not match the group" if logical.member else "its logical type is unknown"
             yield self.node, f"{what}; it is read as a struct"
 
-    def _heeds(self, member: str | None) -> bool:
+    def _uses_annotation(self, member: str | None) -> bool:
         # Do not use ``annotation``: columns of an annotated group may be read as its storage on request.
         return _group_annotation(self.node) is not None
 
@@ -120,7 +120,7 @@ class LeafShape(Shape):
             result = marks.logical_marks(leaf.logical, leaf.member)
         except ParquetError as error:
             # Other columns can be read; ``check`` raises the error if this column is requested.
-            arrow, result = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
+            arrow, result = leaf.physical_arrow_type(), {marks.UNREADABLE: error.message.encode()}
         # Arrow's null type is always nullable.
         return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=result or None)
 
@@ -135,7 +135,7 @@ class LeafShape(Shape):
 
 @dataclass(frozen=True)
 class GroupShape(Shape):
-    """Struct."""
+    """Shape of a struct, with the shapes of its fields as ``children``."""
 
     children: tuple[Shape, ...]
 
@@ -157,11 +157,11 @@ class GroupShape(Shape):
         for child in self.children:
             yield from child.iter_ignored_annotations()
 
-    def _heeds(self, member: str | None) -> bool:
+    def _uses_annotation(self, member: str | None) -> bool:
         if member == "FILE":
             return find_fault(self._struct(ReadOptions())) is None
         # parquet-mr also annotates the entries of a map.
-        return super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
+        return super()._uses_annotation(member) or self.node.repetition == FieldRepetitionType.REPEATED
 
     def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
         children = tuple(retained for child in self.children if (retained := child.select(predicate)) is not None)
@@ -218,7 +218,7 @@ def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNod
     """Yield each column at or below ``top`` for which its handler reports a type warning, with the warning."""
     for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
         handler = None if shape.annotation is None else shape.annotation.load()
-        reason = handler.doubt(shape.node, options) if isinstance(handler, DoubtsTypes) else None
+        reason = handler.type_warning(shape.node, options) if isinstance(handler, TypeWarningHandler) else None
         if reason is not None:
             yield shape.node, reason
 
@@ -244,7 +244,7 @@ def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
         return _leaf(node, levels)
     if node.is_adopted:
         declared = from_node(replace(node, logical_type=node.declared_type, is_adopted=False), levels)
-        return replace(declared, node=node, annotation=for_logical(node.logical_name))
+        return replace(declared, node=node, annotation=find_by_logical_type(node.logical_name))
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:
@@ -266,12 +266,12 @@ def _slot_level(levels: tuple[int, ...]) -> int:
 
 def _leaf(node: SchemaNode, levels: tuple[int, ...]) -> LeafShape:
     level, repetition = node.max_definition_level, node.max_repetition_level
-    annotation = for_logical(node.leaf_type.member)
+    annotation = find_by_logical_type(node.leaf_type.member)
     return LeafShape(node, _slot_level(levels), level, repetition, annotation, element_levels=levels)
 
 
 def _group_annotation(node: SchemaNode) -> Annotation | None:
-    return for_logical(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
+    return find_by_logical_type(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
 
 
 def _list(

@@ -62,7 +62,7 @@ def page_extremes(order: BoundOrder, physical: pa.Array, starts: Starts) -> Page
     if order.is_float:
         return _float_extremes(order, _fixed_width_bytes(physical, leaf.width or 0), starts)
     if leaf.physical == Type.INT96:
-        return _chronological(_fixed_width_bytes(physical, 12), starts)
+        return _int96_extremes(_fixed_width_bytes(physical, 12), starts)
     if leaf.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
         return _byte_extremes(leaf, physical, starts)
     if leaf.physical == Type.BOOLEAN:
@@ -82,7 +82,7 @@ _CODES: dict[tuple[Type, str], str] = {
 }
 
 
-def kernel_of(order: BoundOrder) -> str | None:
+def bounds_kernel(order: BoundOrder) -> str | None:
     """Return the kernel that computes page bounds: a numeric type code or "bytes"; None if there is none."""
     leaf = order.leaf
     if order.kind != "type":
@@ -95,7 +95,7 @@ def kernel_of(order: BoundOrder) -> str | None:
 def boundary_extremes(
     order: BoundOrder, kernel: str | None, physical: pa.Array, boundaries: PageBoundaries
 ) -> PageExtremes:
-    """Return the extremes of pages that are being written. ``kernel`` is the result of :func:`kernel_of`."""
+    """Return the extremes of pages that are being written. ``kernel`` is the result of :func:`bounds_kernel`."""
     if kernel == "bytes":
         _, offsets, data = physical.buffers()
         signed = order.leaf.order == "signed"
@@ -181,7 +181,7 @@ def _masked_extremes(keys: NDArray[Any], mask: NDArray[np.bool_], starts: Starts
     return low, high
 
 
-def _chronological(raw: Bytes, starts: Starts) -> PageExtremes:
+def _int96_extremes(raw: Bytes, starts: Starts) -> PageExtremes:
     values = raw.view([("nanoseconds", "<i8"), ("day", "<i4")])
     bounds: tuple[list[_Bound], list[_Bound]] = ([], [])
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -254,7 +254,7 @@ def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., 
 
 def truncate_lower(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
     """Truncate a lower bound to ``size`` bytes if the type allows it; return the bound and whether it is exact."""
-    if len(bound) <= size or not is_cuttable(leaf):
+    if len(bound) <= size or not is_truncatable(leaf):
         return bound, True
     end = size
     while leaf.member in _TEXT and end and bound[end] & 0xC0 == 0x80:
@@ -267,27 +267,27 @@ def truncate_upper(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool
     head, exact = truncate_lower(leaf, bound, size)
     if exact:
         return bound, True
-    raised = _raise_text(head) if leaf.member in _TEXT else _raise_bytes(head)
+    raised = _increment_text(head) if leaf.member in _TEXT else _increment_bytes(head)
     return (bound, True) if raised is None else (raised, False)
 
 
-def is_cuttable(leaf: LeafType) -> bool:
+def is_truncatable(leaf: LeafType) -> bool:
     """Return whether bounds of the leaf may be truncated."""
     return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
 
 
-def _raise_bytes(head: bytes) -> bytes | None:
+def _increment_bytes(head: bytes) -> bytes | None:
     """Return the shortest bytes that exceed all bytes with prefix ``head``; None if this is impossible."""
     stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
-def _raise_text(head: bytes) -> bytes | None:
+def _increment_text(head: bytes) -> bytes | None:
     """Return the shortest UTF-8 text above all text with prefix ``head``; None if there is none."""
     try:
         characters = head.decode()
     except UnicodeDecodeError:
-        return _raise_bytes(head)  # readers do not validate the text of ENUM and JSON
+        return _increment_bytes(head)  # readers do not validate the text of ENUM and JSON
     for end in range(len(characters), 0, -1):
         code = ord(characters[end - 1]) + 1
         code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
@@ -349,7 +349,7 @@ def bounds_of_values(
         known = nan_count is not None and nan_count >= 0 and (room is None or nan_count <= room)
         has_nan = nan_count > 0 if known and nan_count is not None else None
     if order.leaf.calendar is not None or order.leaf.int96_step != 1:
-        minimum, maximum = order.leaf.bounds_read(minimum, maximum)
+        minimum, maximum = order.leaf.convert_bounds(minimum, maximum)
     if minimum != minimum or maximum != maximum or (
         minimum is not None and maximum is not None and COMPARE[">"](minimum, maximum)
     ):

@@ -29,10 +29,10 @@ from pqext.core.io.sources.locations import open_source
 from pqext.core.options.layout import Checkpoint, check_combination
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.stored_schema import KEY, Unreadable, parse, widen_indices
+from pqext.core.schema.arrow_schema.stored_schema import KEY, UnreadableSchemaError, parse, widen_indices
 from pqext.core.schema.key_value_types import legacy_leaves
 from pqext.core.schema.types import logical
-from pqext.core.write.file_layout import FileLayout, options_of
+from pqext.core.write.file_layout import FileLayout, infer_options
 
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
 """Options that are inferred from the file. Sorting is not, since new rows need not be sorted like existing rows."""
@@ -180,30 +180,32 @@ def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]
     """
     file = ParquetFile(source)
     try:
-        result = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
+        result = {name: choice for name, choice in infer_options(file, file.schema).items() if name in _KEPT}
     except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
     result["dictionary"] = {at: True for at, has_one in result.get("dictionary", {}).items() if has_one}
     if options.get("profile") == "spark":
-        result = {name: _for_spark(choice) for name, choice in result.items()}
+        result = {name: _drop_values_unknown_to_spark(choice) for name, choice in result.items()}
     # A column with an explicit encoding has no dictionary, unless the dictionary is requested explicitly too.
     for item, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
         choice: Any = options.get(item)
-        if _maps(choice, result.get(other)):
+        if _are_mappings(choice, result.get(other)):
             result[other] = {at: retained for at, retained in result[other].items() if not choice.get(at)}
         elif choice is True:
             result.pop(other, None)
-    merged = {name: {**result[name], **choice} for name, choice in options.items() if _maps(result.get(name), choice)}
+    merged = {
+        name: {**result[name], **choice} for name, choice in options.items() if _are_mappings(result.get(name), choice)
+    }
     return {name: choice for name, choice in result.items() if name not in options} | merged
 
 
-def _maps(*choices: object) -> bool:
+def _are_mappings(*choices: object) -> bool:
     return all(isinstance(choice, Mapping) for choice in choices)
 
 
-def _for_spark(choice: Any) -> Any:
-    """Return the option without values that Spark's reader does not support."""
-    return {at: item for at, item in choice.items() if item not in _NOT_FOR_SPARK} if _maps(choice) else choice
+def _drop_values_unknown_to_spark(choice: Any) -> Any:
+    """Return an option without encodings and codecs that Spark's reader does not support."""
+    return {at: item for at, item in choice.items() if item not in _NOT_FOR_SPARK} if _are_mappings(choice) else choice
 
 
 def _leaves(footer: FileMetaData) -> list[SchemaElement]:
@@ -219,7 +221,7 @@ def _describe_type_difference(mine: str | None, theirs: str | None) -> str | Non
     """Describe the first column with different Arrow types but the same Parquet type; None if there is none."""
     try:
         pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
-    except Unreadable:
+    except UnreadableSchemaError:
         return None  # readers ignore an invalid schema
     for old, new in pairs:
         if old.name == new.name and list(_arrow_properties(old.type)) != list(_arrow_properties(new.type)):

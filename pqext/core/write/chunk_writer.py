@@ -43,7 +43,7 @@ from pqext.core.kernels.encode.page_boundaries import PageBoundaries, split_page
 from pqext.core.kernels.encode.pages import EncodedPages, Levels, PageValues, encode_pages
 from pqext.core.read.second_copy import SECOND_COPY, shift_offsets
 from pqext.core.schema.types import leaf, spark_profile
-from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.physical_types import canonical_type
 from pqext.core.write import chunk_statistics as chunk_index
 from pqext.core.write import dictionary_builder
 from pqext.core.write.chunk_statistics import ChunkIndexes
@@ -230,7 +230,7 @@ def encode_chunk(
     indexed = indexed if chosen.keep_dictionary else None
     if options.profile == "spark":
         spark_profile.check_values(column.values, recipe.dotted)
-        indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
+        indexed = dictionary_builder.add_missing_zero(indexed) if indexed is not None else None
     # Count one byte per entry for levels, since many short or empty lists have many entries but few values.
     size += column.entries * recipe.level_bytes
     boundaries = _split_pages(
@@ -253,7 +253,7 @@ def encode_chunk(
     else:
         writer = PageWriter(recipe.codec, options.checksums, options.page_version, encryptor, recipe.level)
         pages = writer.write_pages(boundaries, levels, values, entries)
-    metadata = _metadata(recipe, column, boundaries, pages, chosen.encoding, entries is not None)
+    metadata = _build_metadata(recipe, column, boundaries, pages, chosen.encoding, entries is not None)
     chunk = EncodedChunk(metadata, pages.pieces)
     if recipe.extension is not None:
         set_extension(metadata, recipe.extension)
@@ -274,7 +274,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
     if encoded is not None and pa.types.is_binary(physical.type):
         result = None
         if not encoded.dictionary.null_count:
-            entries = encoded.dictionary.cast(normal(encoded.type.value_type))
+            entries = encoded.dictionary.cast(canonical_type(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
             result = dictionary_builder.from_entries(physical, entries, is_ordered=encoded.type.ordered)
         if result is not None:
@@ -335,7 +335,7 @@ def _page_edges(
     return np.array(requested, np.int64) if not is_encrypted or len(requested) <= ORDINAL_MAX else None
 
 
-def _metadata(
+def _build_metadata(
     recipe: LeafRecipe, column: DenseColumn, boundaries: PageBoundaries, pages: EncodedPages | WrittenPages,
     encoding: Encoding, has_index: bool,
 ) -> ColumnMetaData:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import DerivedColumn, DerivesColumns, annotation_for_field
+from pqext.core.schema.annotations import DerivedColumn, DerivedColumnHandler, annotation_for_field
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     for index, field in enumerate(schema):
         annotation = annotation_for_field(field, field.name, options)
         handler = None if annotation is None else annotation.load()
-        column = handler.derive_column(field, schema, options) if isinstance(handler, DerivesColumns) else None
+        column = handler.derive_column(field, schema, options) if isinstance(handler, DerivedColumnHandler) else None
         if column is not None:
             derived[index] = column
     updated = {column.field.name for column in derived.values() if column.is_update}

@@ -27,8 +27,8 @@ _WORTHWHILE = 0.7
 
 
 class IndexedValues:
-    """Indices of the first values of a chunk into the dictionary ``entries``: all values, or as many as fit the
-    dictionary.
+    """Dictionary ``entries`` of a chunk and the indices of its values, or of the first values if the dictionary is
+    full.
 
     If ``has_user_entries`` is true, the entries come from the user, and some may be unused.
     """
@@ -123,7 +123,7 @@ def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
     return indexed if count and stored < taken else None
 
 
-def with_both_zeros(indexed_values: IndexedValues) -> IndexedValues:
+def add_missing_zero(indexed_values: IndexedValues) -> IndexedValues:
     """Add the missing zero to a dictionary of floats that contains only one of the two zeros."""
     if not pa.types.is_floating(indexed_values.entries.type):
         return indexed_values

@@ -90,15 +90,15 @@ def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
 _NO_NOTES = WriteRecords()
 
 
-def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
-    """Return the leaf column of a top-level ``array`` without nulls. Its leaf must not be stored by a handler."""
+def leaf_without_nulls(shape: Shape, array: pa.Array) -> DenseColumn:
+    """Return the leaf column of a top-level ``array`` without nulls, whose values need no conversion by a handler."""
     assert isinstance(shape, LeafShape)
     return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
 
 
 def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
     if shape.nullable:
-        entries = _nullable(array, entries)
+        entries = _descend_optional(array, entries)
     elif array.null_count and _reaches_null(array, entries):
         name = shape.node.dotted_path
         advice = "declare the field nullable, or replace its nulls"
@@ -113,7 +113,7 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
         yield from _list(shape, array, entries)
 
 
-def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
+def _descend_optional(array: pa.Array, entries: _Entries) -> _Entries:
     if entries.slot is not None:
         if not array.null_count:
             return replace(entries, definition=entries.definition + (entries.slot >= 0).astype(np.int16))
@@ -208,7 +208,7 @@ class DenseColumns:
         try:
             array = self._combine_chunks(field, column)
             if field.is_stored_unchanged and not array.null_count:
-                return [full_leaf(top, array)]
+                return [leaf_without_nulls(top, array)]
             notes = WriteRecords()
             leaves = list(disassemble(top, self._to_storage(field, array, notes)))
             if isinstance(array, pa.Array):

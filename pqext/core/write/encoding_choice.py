@@ -74,8 +74,8 @@ _LONG_VALUE = 64 << 10
 
 
 @dataclass(slots=True)
-class Choice:
-    """Encoding of a chunk. If ``keep_dictionary`` is true, the first values use the dictionary, if there is one."""
+class EncodingChoice:
+    """Encoding of a chunk. With ``keep_dictionary``, values use the dictionary, if there is one, until it is full."""
 
     encoding: Encoding
     keep_dictionary: bool = True
@@ -98,23 +98,23 @@ def check(name: str, node: SchemaNode) -> None:
 def choose(
     name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed_values: IndexedValues | None,
     *, split: bool = True,
-) -> Choice:
+) -> EncodingChoice:
     """Choose the encoding of a chunk's dense ``values``, and whether to use the dictionary ``indexed_values``.
 
     ``split`` allows the automatic choice of BYTE_STREAM_SPLIT.
     """
     if name != "auto":
-        return Choice(NAMES[name])
+        return EncodingChoice(NAMES[name])
     candidates = _CANDIDATES.get(physical_type, (Encoding.PLAIN,))
     if not split:
         candidates = tuple(encoding for encoding in candidates if encoding != Encoding.BYTE_STREAM_SPLIT)
     if len(candidates) == 1 or not len(values) or values.nbytes // len(values) > _LONG_VALUE:
-        return Choice(Encoding.PLAIN)
+        return EncodingChoice(Encoding.PLAIN)
     runs = _sample(values)
     sizes = {encoding: [_size(encoding, values[run], codec) for run in runs] for encoding in candidates}
     best = min(candidates, key=lambda encoding: sum(sizes[encoding]))
     if indexed_values is None:
-        return Choice(best)
+        return EncodingChoice(best)
     # Only runs that the dictionary covers can be compared. Each sampled value is charged its share of the entries.
     held = [at for at, run in enumerate(runs) if run.stop <= len(indexed_values.indices)]
     share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed_values.indices)
@@ -122,7 +122,7 @@ def choose(
     for at in held:
         encoded = dictionary.encode(indexed_values.indices[runs[at]], len(indexed_values.entries))
         stored += len(compress(codec, encoded))
-    return Choice(best, bool(held) and stored * _DICTIONARY_FACTOR <= sum(sizes[best][at] for at in held))
+    return EncodingChoice(best, bool(held) and stored * _DICTIONARY_FACTOR <= sum(sizes[best][at] for at in held))
 
 
 def _size(encoding: Encoding, values: pa.Array, codec: CompressionCodec) -> float:

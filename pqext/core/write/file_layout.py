@@ -48,8 +48,8 @@ _ENCODINGS = {
 
 
 @dataclass(frozen=True)
-class LikeColumn:
-    """Existing column, or a child of one, whose storage a field follows.
+class TemplateColumn:
+    """Existing column, or a child of a column, that determines how a field is stored.
 
     ``properties`` is the file's key-value metadata.
     """
@@ -67,11 +67,11 @@ class LikeColumn:
         field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
         return StoredColumn(self.node, field, self.properties)
 
-    def child(self, name: str) -> LikeColumn | None:
+    def child(self, name: str) -> TemplateColumn | None:
         """Return the field ``name`` of a struct; None if there is none."""
         return next((self._child(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
-    def elements(self, count: int) -> Sequence[LikeColumn | None]:
+    def elements(self, count: int) -> Sequence[TemplateColumn | None]:
         """Return the element of a list (``count`` is 1), or the key and the value of a map (``count`` is 2).
 
         They are None if the column is of another type.
@@ -81,8 +81,8 @@ class LikeColumn:
             result = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
         return [self._child(item) for item in result] if len(result) == count else [None] * count
 
-    def _child(self, shape: Shape) -> LikeColumn:
-        return LikeColumn(shape, self.properties)
+    def _child(self, shape: Shape) -> TemplateColumn:
+        return TemplateColumn(shape, self.properties)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class FileLayout:
         schema, _ = apply_key_value_types(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
-    def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
+    def columns(self, names: Sequence[str]) -> list[TemplateColumn | None]:
         """Return the top-level columns with these names. The result is None for each missing column."""
         root = self.schema.root
         same = list(names) == list(root.child_names)  # several columns may have the same name
         nodes = root.children if same else map(root.child, names)
-        return [None if node is None else LikeColumn(shape.from_node(node), self.properties) for node in nodes]
+        return [None if node is None else TemplateColumn(shape.from_node(node), self.properties) for node in nodes]
 
     def reorder_columns(self, schema: pa.Schema) -> pa.Schema:
         """Return ``schema`` with its columns in the order of the file. Columns that the file lacks come last.
@@ -126,7 +126,7 @@ class FileLayout:
         return self.schema
 
 
-def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
+def infer_options(file: ParquetFile, schema: Schema) -> dict[str, Any]:
     """Infer options for writing the columns of ``file`` again with ``schema``, from its first row group with rows.
 
     Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf. A leaf that is

@@ -30,7 +30,7 @@ from pqext.core.schema.arrow_schema.types import strip_extension_metadata
 from pqext.core.schema.nodes import Schema
 from pqext.core.schema.types import marks
 from pqext.core.schema.types.arrow_compute import map_types
-from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.physical_types import canonical_type
 from pqext.core.write.storage import StoredField, child_names, has_annotated_field
 
 _MAKERS = (
@@ -48,11 +48,11 @@ def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded_pa
     )
 
 
-def _widen_types(arrow: pa.DataType) -> pa.DataType:
+def _widen_types(arrow_type: pa.DataType) -> pa.DataType:
     def widen_leaf(leaf: pa.DataType) -> pa.DataType:
         return pa.dictionary(pa.int32(), leaf.value_type, leaf.ordered) if pa.types.is_dictionary(leaf) else leaf
 
-    return map_types(arrow, widen_leaf)
+    return map_types(arrow_type, widen_leaf)
 
 
 def _field(stored_field: StoredField, path: str, options: WriteOptions) -> pa.Field:
@@ -68,40 +68,41 @@ def _field(stored_field: StoredField, path: str, options: WriteOptions) -> pa.Fi
     return strip_extension_metadata(field) if is_marked else field
 
 
-def _type(field: StoredField, arrow: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
+def _type(field: StoredField, arrow_type: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
     types = pa.types
-    if isinstance(arrow, pa.BaseExtensionType):
-        return _type(field, arrow.storage_type, path, options) if has_annotated_field(field) else arrow
-    if types.is_run_end_encoded(arrow):
-        return _type(field, arrow.value_type, path, options)
-    if types.is_dictionary(arrow):
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _type(field, arrow_type.storage_type, path, options) if has_annotated_field(field) else arrow_type
+    if types.is_run_end_encoded(arrow_type):
+        return _type(field, arrow_type.value_type, path, options)
+    if types.is_dictionary(arrow_type):
         # Arrow's reader fails for dictionaries of extension types and in DELTA encodings, and supports only text.
-        is_read = _is_text(arrow.value_type) and options.encoding_of(path) in ("plain", "auto")
-        return arrow if is_read else _type(field, arrow.value_type, path, options)
+        is_read = _is_text(arrow_type.value_type) and options.encoding_of(path) in ("plain", "auto")
+        return arrow_type if is_read else _type(field, arrow_type.value_type, path, options)
     if not field.children:
-        return arrow
+        return arrow_type
     names = child_names(field)
     children = [_field(c, f"{path}.{name}", options) for c, name in zip(field.children, names, strict=True)]
-    if types.is_struct(arrow):
+    if types.is_struct(arrow_type):
         return pa.struct(children)
-    if types.is_map(arrow):
-        return pa.map_(*children, keys_sorted=arrow.keys_sorted)
-    if types.is_fixed_size_list(arrow):
-        return pa.list_(children[0], arrow.list_size)
-    return next((make(children[0]) for is_kind, make in _MAKERS if is_kind(arrow)), pa.list_(children[0]))
+    if types.is_map(arrow_type):
+        return pa.map_(*children, keys_sorted=arrow_type.keys_sorted)
+    if types.is_fixed_size_list(arrow_type):
+        return pa.list_(children[0], arrow_type.list_size)
+    return next((make(children[0]) for is_kind, make in _MAKERS if is_kind(arrow_type)), pa.list_(children[0]))
 
 
-def _is_text(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string(normal(arrow)) or pa.types.is_binary(normal(arrow)))
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(canonical_type(arrow_type)) or pa.types.is_binary(canonical_type(arrow_type)))
 
 
-def _strip_field_metadata(arrow: pa.DataType) -> pa.DataType:
+def _strip_field_metadata(arrow_type: pa.DataType) -> pa.DataType:
     """Return a stored type without the metadata of its fields."""
-    if pa.types.is_struct(arrow):
-        return pa.struct([pa.field(f.name, _strip_field_metadata(f.type), f.nullable) for f in arrow])
-    if pa.types.is_list(arrow):
-        return pa.list_(pa.field("element", _strip_field_metadata(arrow.value_type), arrow.value_field.nullable))
-    return arrow
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([pa.field(f.name, _strip_field_metadata(f.type), f.nullable) for f in arrow_type])
+    if pa.types.is_list(arrow_type):
+        element = _strip_field_metadata(arrow_type.value_type)
+        return pa.list_(pa.field("element", element, arrow_type.value_field.nullable))
+    return arrow_type
 
 
 def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:

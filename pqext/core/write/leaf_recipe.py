@@ -17,9 +17,9 @@ from pqext.core.options.layout import BloomFilterChoice
 from pqext.core.options.read_write import EncodingName, WriteOptions
 from pqext.core.schema.annotations import AnnotationHandler
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.orders import BoundOrder, to_write
+from pqext.core.schema.orders import BoundOrder, written_order
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.statistics import kernel_of
+from pqext.core.schema.statistics import bounds_kernel
 from pqext.core.schema.types.logical import LeafType
 
 
@@ -32,7 +32,7 @@ class LeafRecipe:
     leaf_type: LeafType
     order: BoundOrder
     bounds: str | None
-    """Kernel for page bounds (:func:`pqext.core.schema.statistics.kernel_of`)."""
+    """Kernel for page bounds (:func:`pqext.core.schema.statistics.bounds_kernel`)."""
     options: WriteOptions
     codec: CompressionCodec
     level: int | None
@@ -73,7 +73,7 @@ class LeafRecipe:
         """Return the encoder of small chunks of a top-level leaf for arrays of ``arrow_type``; None if not possible."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
-        if not ordinary or form is None or not _is_as_stored(arrow_type, self.leaf_type):
+        if not ordinary or form is None or not _has_stored_layout(arrow_type, self.leaf_type):
             return None
         if any(item is not None for item in (self.bloom_filter, self.extension, self.second, self.handler)):
             return None
@@ -95,7 +95,7 @@ _AS_STORED = (
 )
 
 
-def _is_as_stored(arrow_type: pa.DataType, leaf: LeafType) -> bool:
+def _has_stored_layout(arrow_type: pa.DataType, leaf: LeafType) -> bool:
     """Return whether arrays of ``arrow_type`` consist of stored values, all of which are valid."""
     if pa.types.is_timestamp(arrow_type):
         shown = leaf.arrow_type()
@@ -110,22 +110,22 @@ def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
     """Build the recipe for all chunks of the leaf of ``shape``."""
     node = shape.node
     path, leaf_type = node.dotted_path, node.leaf_type
-    order = to_write(leaf_type, options.float_order)
-    again = options.for_second_copy(path)
+    order = written_order(leaf_type, options.float_order)
+    again = options.second_copy_options(path)
     repeated = node.max_repetition_level > 0
     return LeafRecipe(
         node=node,
         dotted=path,
         leaf_type=leaf_type,
         order=order,
-        bounds=kernel_of(order),
+        bounds=bounds_kernel(order),
         options=options,
         codec=WRITABLE[options.compression_of(path)],
         level=options.level_of(path),
-        dictionary=options.dictionary_of(path),
+        dictionary=options.allows_dictionary(path),
         encoding=options.encoding_of(path),
         statistics=options.statistics_of(path),
-        page_index=options.page_index_of(path),
+        page_index=options.has_page_index(path),
         bloom_filter=options.bloom_filter_of(path),
         extension=options.extension_of(path),
         second=None if again is None else recipe(shape, again),

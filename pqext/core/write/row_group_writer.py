@@ -178,8 +178,8 @@ def _seal(raw: bytes | None, encryptor: ChunkEncryptor, module: Module) -> bytes
 
 
 @dataclass(frozen=True, slots=True)
-class BegunRowGroup:
-    """Row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
+class PendingRowGroup:
+    """Row group of ``rows`` rows whose chunks are being encoded by ``workers``, before it is written."""
 
     rows: int
     encryptors: Sequence[ChunkEncryptor | None]
@@ -190,7 +190,7 @@ class BegunRowGroup:
 def begin(
     plan: WritePlan, dense: DenseColumns, table: pa.Table, rows: int, size: int,
     page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
-) -> BegunRowGroup:
+) -> PendingRowGroup:
     """Start encoding ``table``, which has ``size`` bytes, as row group ``ordinal``."""
     columns = len(encryptors)
     workers = Workers(plan.options.threads, columns if size > _SMALL * columns else 1)
@@ -218,7 +218,7 @@ def begin(
     except BaseException:
         workers.abandon()
         raise
-    return BegunRowGroup(rows, encryptors, chunks, workers)
+    return PendingRowGroup(rows, encryptors, chunks, workers)
 
 
 def _encode_serially(
@@ -251,7 +251,7 @@ class WrittenChunks:
     extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]]
 
 
-def write(row_group: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
+def write(row_group: PendingRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
     """Write the chunks as soon as they are encoded, after their second copies."""
     encoded = row_group.chunks
     if options.second_encodings:

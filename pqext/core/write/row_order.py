@@ -1,9 +1,9 @@
 """Order of rows: as the handler of a column requires, and as declared by sort keys, which are checked first.
 
-Handlers that implement :class:`pqext.core.schema.annotations.ArrangesRows` order rows, and split them into row groups
-and pages. Only one column of a file may order its rows. Sort keys implement ``RowGroup.sorting_columns``. Values are
-sorted in the order of their column's bounds. Nulls come first or last, according to the key. NaN is greater than all
-numbers, and both zeros are equal unless floats have the total order.
+Handlers that implement :class:`pqext.core.schema.annotations.RowLayoutHandler` order rows, and split them into row
+groups and pages. Only one column of a file may order its rows. Sort keys implement ``RowGroup.sorting_columns``. Values
+are sorted in the order of their column's bounds. Nulls come first or last, according to the key. NaN is greater than
+all numbers, and both zeros are equal unless floats have the total order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.layout import SortKey
-from pqext.core.schema.annotations import ArrangesRows, Storage
+from pqext.core.schema.annotations import RowLayoutHandler, Storage
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.core.schema.orders import FloatOrder, is_float, to_write
+from pqext.core.schema.orders import FloatOrder, is_float, written_order
 from pqext.core.schema.types import arrow_compute
 from pqext.core.write.disassemble import DenseColumn
 from pqext.core.write.storage import StoredField, child_names
@@ -37,7 +37,7 @@ class RowOrder:
     """Row order of the column at ``path``, which is its top-level position, followed by positions of struct fields."""
 
     path: tuple[int, ...]
-    handler: ArrangesRows
+    handler: RowLayoutHandler
     storage: Storage
 
     def row_groups(self, table: pa.Table, max_count: int) -> Iterator[pa.Table]:
@@ -64,7 +64,7 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
     for name, path, field in queue:
         if field.annotation is not None and field.storage is not None:
             handler = field.annotation.load()
-            if isinstance(handler, ArrangesRows) and handler.orders_rows(field.storage):
+            if isinstance(handler, RowLayoutHandler) and handler.orders_rows(field.storage):
                 found.append((name, None if path is None else RowOrder(path, handler, field.storage)))
             continue
         is_struct = pa.types.is_struct(field.plain.type)
@@ -86,7 +86,7 @@ def _values(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
-def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
+def find_column(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
     """Return the field and the values of a column, given its name or its dotted path through structs.
 
     Raises ``KeyError`` if the column does not exist or is ambiguous.
@@ -143,7 +143,7 @@ def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
         node = _leaf(key, schema)
         if node.max_repetition_level:
             raise ValueError(f"rows cannot be sorted by {key.path!r}, which has several values per row")
-        if not to_write(node.leaf_type).is_defined:
+        if not written_order(node.leaf_type).is_defined:
             raise ValueError(f"rows cannot be sorted by {key.path!r}, whose values have no order")
         columns.append(
             SortingColumn(column_idx=node.leaf_start, descending=key.descending, nulls_first=key.nulls_first)
@@ -196,7 +196,7 @@ def find_misplaced_row(
 
 def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:
     """Return for each row after the first whether it sorts after, and whether it sorts before, the preceding row."""
-    values = _comparable(column, float_order)
+    values = _comparison_values(column, float_order)
     if isinstance(column.definition, int):
         valid = np.full(column.entries, bool(len(values)), np.bool_)
     else:
@@ -222,7 +222,7 @@ def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tupl
     )
 
 
-def _comparable(column: DenseColumn, float_order: FloatOrder) -> Any:
+def _comparison_values(column: DenseColumn, float_order: FloatOrder) -> Any:
     """Return the values in a representation that compares in the column's order."""
     leaf, values = column.shape.node.leaf_type, column.values
     if is_float(leaf):

@@ -21,23 +21,23 @@ from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, 
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import (
     Annotation,
+    AppendStorageHandler,
     Storage,
-    StoresAlike,
     WriteRecords,
     annotation_for_field,
-    for_logical,
-    with_choices,
+    configured_annotations,
+    find_by_logical_type,
 )
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends, is_view, select_flagged
 from pqext.core.schema.types.file_reference import check_file
-from pqext.core.schema.types.leaf_conversion import stored_like
+from pqext.core.schema.types.leaf_conversion import choose_storage
 from pqext.core.schema.types.logical import LeafType
-from pqext.core.schema.types.physical_types import from_arrow, normal
+from pqext.core.schema.types.physical_types import canonical_type, from_arrow
 
 if TYPE_CHECKING:
-    from pqext.core.write.file_layout import FileLayout, LikeColumn
+    from pqext.core.write.file_layout import FileLayout, TemplateColumn
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offs
 """Messages of Arrow's errors for byte arrays that exceed 32-bit offsets."""
 
 
-def _to_large_type(arrow: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(arrow):
+def _to_large_type(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(arrow_type):
         return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary(arrow) else arrow
+    return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
 
 
 def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
@@ -166,7 +166,9 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 
 def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataType) -> pa.ListArray:
-    """Return a list array of ``array``'s values with these ``offsets``."""
+    """Build a list array of type ``arrow_type`` from ``offsets`` and the elements and nulls of the list array
+    ``array``.
+    """
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid(_TOO_LARGE[0])
     mask = array.is_null() if array.null_count else None
@@ -215,15 +217,15 @@ def plan(
     exist.
     """
     names = set(schema.names)
-    for annotation, choices in with_choices(options):
+    for annotation, choices in configured_annotations(options):
         for path in choices:
             if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
-                raise _no_column(annotation.option, path, schema.names)
+                raise _unknown_column_error(annotation.option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
     likes = [None] * len(schema) if layout is None else layout.columns(schema.names)
     fields = tuple(
         _plan_field(
-            field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, like=likes[i]
+            field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, template=likes[i]
         )
         for i, field in enumerate(schema)
     )
@@ -243,7 +245,7 @@ def child_names(field: StoredField) -> list[str]:
 
 def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) -> None:
     """Raise ``ValueError`` if an option names a column that does not exist or that another annotation has claimed."""
-    chosen = with_choices(options)
+    chosen = configured_annotations(options)
     if not chosen:
         return
     result: dict[str, StoredField] = {}
@@ -255,7 +257,7 @@ def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) 
     for requested, choices in chosen:
         for path in choices:
             if path not in result:
-                raise _no_column(requested.option, path, result)
+                raise _unknown_column_error(requested.option, path, result)
             annotation = result[path].annotation
             if annotation is not None and annotation.option != requested.option:
                 raise ValueError(
@@ -264,7 +266,7 @@ def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) 
                 )
 
 
-def _no_column(option: str | None, path: object, names: Iterable[str]) -> ValueError:
+def _unknown_column_error(option: str | None, path: object, names: Iterable[str]) -> ValueError:
     names = list(names)
     meant = did_you_mean(path, names) if isinstance(path, str) else ""
     there = f"{meant} The columns are " if meant else "; the columns are "
@@ -279,18 +281,19 @@ def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
 
 def _plan_field(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False,
-    like: LikeColumn | None = None,
+    template: TemplateColumn | None = None,
 ) -> StoredField:
-    there = None if like is None else for_logical(like.node.logical_name)
+    there = None if template is None else find_by_logical_type(template.node.logical_name)
     annotation = annotation_for_field(field, path, options) or there
     if annotation is None:
-        return _plan_plain_field(field, path, sample, options, None, exact, like)
+        return _plan_plain_field(field, path, sample, options, None, exact, template)
     handler = annotation.load()
-    if like is not None and there is not None and there.load() is handler and isinstance(handler, StoresAlike):
-        storage = handler.storage_like(field, path, like.stored_column(), options)
+    is_same = template is not None and there is not None and there.load() is handler
+    if template is not None and is_same and isinstance(handler, AppendStorageHandler):
+        storage = handler.storage_for_append(field, path, template.stored_column(), options)
     else:
         storage = handler.storage(field, path, sample, options)
-    inner = _plan_plain_field(storage.field, path, None, options, storage.logical_type, True, like)
+    inner = _plan_plain_field(storage.field, path, None, options, storage.logical_type, True, template)
     return StoredField(
         field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
     )
@@ -298,13 +301,13 @@ def _plan_field(
 
 def _plan_plain_field(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotation: LogicalType | None,
-    exact: bool, like: LikeColumn | None,
+    exact: bool, template: TemplateColumn | None,
 ) -> StoredField:
     """Plan a field by the type tables.
 
     With ``exact``, the field is below an annotation, and a profile must not change types.
     """
-    nullable = field.nullable if like is None else like.shape.nullable
+    nullable = field.nullable if template is None else template.shape.nullable
     arrow, types = field.type, pa.types
     metadata = dict(field.metadata or {})
     while True:
@@ -317,11 +320,11 @@ def _plan_plain_field(
             break
     sample = _decode_layout(sample) if sample is not None else None
 
-    def plan_child(child: pa.Field, array: pa.Array | None, name: str, like: LikeColumn | None) -> StoredField:
+    def plan_child(child: pa.Field, array: pa.Array | None, name: str, template: TemplateColumn | None) -> StoredField:
         inner = f"{path}.{name}"
         if annotation is not None:
-            return _plan_plain_field(child, inner, array, options, None, exact, like)
-        return _plan_field(child, inner, array, options, exact=exact, like=like)
+            return _plan_plain_field(child, inner, array, options, None, exact, template)
+        return _plan_field(child, inner, array, options, exact=exact, template=template)
 
     def build_field(
         arrow_type: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None
@@ -334,7 +337,9 @@ def _plan_plain_field(
             raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
-            plan_child(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
+            plan_child(
+                child, seen[i] if seen is not None else None, child.name, template and template.child(child.name)
+            )
             for i, child in enumerate(arrow)
         )
         if annotation is None and _logical_name(metadata, path) == "FILE":
@@ -344,13 +349,13 @@ def _plan_plain_field(
     if types.is_map(arrow):
         if types.is_null(arrow.key_type):
             raise TypeError(f"column {path!r} is a map with keys of the null type, which cannot be stored")
-        likes = (None, None) if like is None else like.elements(2)
+        likes = (None, None) if template is None else template.elements(2)
         key = plan_child(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
         key = replace(key, plain=key.plain.with_nullable(False))  # Arrow requires it
         item = plan_child(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
         return build_field(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
-        (inner,) = (None,) if like is None else like.elements(1)
+        (inner,) = (None,) if template is None else template.elements(1)
         element = plan_child(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT, inner)
         return build_field(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
     if options.profile is not None:
@@ -361,18 +366,18 @@ def _plan_plain_field(
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
         raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot store")
-    arrow_type = normal(arrow)
-    if like is not None and like.node.is_leaf:
-        leaf, arrow_type = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
+    arrow_type = canonical_type(arrow)
+    if template is not None and template.node.is_leaf:
+        leaf, arrow_type = choose_storage(leaf, arrow, template.node.leaf_type, int96.unit_for(template.properties))
     plain = pa.field(field.name, arrow_type, nullable, metadata)
     return StoredField(field, plain, (), leaf, annotation or leaf.logical, None, None)
 
 
-def _is_list(arrow: pa.DataType) -> bool:
+def _is_list(arrow_type: pa.DataType) -> bool:
     types = pa.types
     return bool(
-        types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
-        or types.is_list_view(arrow) or types.is_large_list_view(arrow)
+        types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type)
+        or types.is_list_view(arrow_type) or types.is_large_list_view(arrow_type)
     )
 
 

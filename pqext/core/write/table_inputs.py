@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.schema.data_frames import restore, with_arrow_types
+from pqext.core.schema.data_frames import restore_extension_types, to_arrow_types
 
 _FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL)
 """Pattern of the second argument of pyarrow's errors about pandas columns."""
@@ -39,10 +39,10 @@ def as_table(data: Any) -> Any:
         if isinstance(getattr(data, "schema", None), pa.Schema) and isinstance(data, Iterable):
             return data
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return restore(_table_from_pandas(data), data.attrs)
+            return restore_extension_types(_table_from_pandas(data), data.attrs)
         if isinstance(data, Mapping):
             return _table_of(data)
-        data = with_arrow_types(data)
+        data = to_arrow_types(data)
         if _is_array(data):
             raise TypeError(f"expected a table, not {kind}{_ARRAYS}")
         if hasattr(data, "__arrow_c_stream__"):
@@ -101,7 +101,7 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
 
 def _column(name: str, values: Any) -> Any:
     """Convert the values of a mapping to an array, since ``pyarrow.table`` does not read nested polars Series."""
-    values = with_arrow_types(values)
+    values = to_arrow_types(values)
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if values is None or isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):

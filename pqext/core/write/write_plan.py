@@ -14,7 +14,7 @@ from pqext.core.format.metadata import ColumnOrder, SchemaElement, SortingColumn
 from pqext.core.kernels.encode.small_chunk import SmallLeaf
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema import shape
-from pqext.core.schema.annotations import StoresAlike, generation, with_choices
+from pqext.core.schema.annotations import AppendStorageHandler, configured_annotations, generation
 from pqext.core.schema.arrow_schema.stored_schema import serialise
 from pqext.core.schema.nodes import Schema, to_elements
 from pqext.core.schema.shape import LeafShape, Shape
@@ -149,7 +149,7 @@ def key_of(options: WriteOptions) -> _Key | None:
     return tuple(values)
 
 
-def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
+def cached_plan(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     """Return the cached plan for files with ``schema`` and equivalent options; None if there is none."""
     key = None
     for cached_options, known, seen, prepared in _recent:
@@ -173,7 +173,7 @@ def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
 
 def inspects_data(options: WriteOptions, is_appended: bool) -> bool:
     """Return whether the first rows determine how a column is stored. If rows are appended, the file determines it."""
-    chosen = with_choices(options)
+    chosen = configured_annotations(options)
     if is_appended:
-        chosen = [item for item in chosen if not isinstance(item[0].load(), StoresAlike)]
+        chosen = [item for item in chosen if not isinstance(item[0].load(), AppendStorageHandler)]
     return any(a.load().inspects_data(choice) for a, choices in chosen for choice in choices.values())

@@ -24,7 +24,7 @@ from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, R
 from pqext.core.io.sink import Sink, is_in_store
 from pqext.core.io.table_formats import check_new_file
 from pqext.core.options.keywords import WriteKeywords
-from pqext.core.options.layout import as_checkpoint
+from pqext.core.options.layout import to_checkpoint
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.stored_schema import KEY
@@ -32,9 +32,9 @@ from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.core.schema.key_value_types import retain_valid_pairs
 from pqext.core.write import derived_columns, key_value_metadata, row_group_writer
 from pqext.core.write.disassemble import DenseColumns
-from pqext.core.write.row_group_writer import BegunRowGroup, IndexWriter
+from pqext.core.write.row_group_writer import IndexWriter, PendingRowGroup
 from pqext.core.write.table_inputs import as_table, conform
-from pqext.core.write.write_plan import WritePlan, inspects_data, keep, prepare, recall
+from pqext.core.write.write_plan import WritePlan, cached_plan, inspects_data, keep, prepare
 
 if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
@@ -87,11 +87,11 @@ class ParquetWriter(SuggestionMixin):
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._in_order = False
         self._encryptor: FileEncryptor | None = None
-        self._begun: BegunRowGroup | None = None
+        self._begun: PendingRowGroup | None = None
         self._closed = False
         self._method_lock = threading.RLock()
         self._ignores_tables = ignore_table_format
-        self._checkpoints = None if (every := as_checkpoint(self.options.checkpoint)) is None else Checkpoints(every)
+        self._checkpoints = None if (every := to_checkpoint(self.options.checkpoint)) is None else Checkpoints(every)
         # An existing file is read before columns are resolved; a new file is created afterwards.
         sink = self._open_sink(dest, filesystem, storage_options, append) if append else None
         try:
@@ -280,7 +280,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _prepare(self, sample: pa.Table | None) -> None:
         layout = None if self._appended is None else self._appended.layout
-        prepared = recall(self.arrow_schema, self.options) if layout is None else None
+        prepared = cached_plan(self.arrow_schema, self.options) if layout is None else None
         if prepared is None:
             derived = derived_columns.find(self.arrow_schema, self.options)
             prepared = prepare(derived, self.options, sample, layout)
@@ -333,7 +333,7 @@ class ParquetWriter(SuggestionMixin):
         begun, self._begun = self._begun, None
         self._finish(begun)
 
-    def _finish(self, row_group: BegunRowGroup | None) -> None:
+    def _finish(self, row_group: PendingRowGroup | None) -> None:
         if row_group is not None:
             try:
                 with row_group.workers:
@@ -342,7 +342,7 @@ class ParquetWriter(SuggestionMixin):
                 self._give_up(error)
                 raise
 
-    def _write_row_group(self, row_group: BegunRowGroup) -> None:
+    def _write_row_group(self, row_group: PendingRowGroup) -> None:
         self._start()
         written = row_group_writer.write(row_group, self._sink, self.options)
         self._extensions += written.extensions

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pqext.core.base.suggestions import excerpt
 from pqext.core.format.predicate import Value
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions import iso_text
 
@@ -301,7 +301,7 @@ def value_type_of_node(node: SchemaNode) -> ValueType | None:
 
     It is the category of the column's Arrow type, so that conditions on statistics and on values are evaluated alike.
     """
-    if not node.is_leaf or for_logical(node.logical_name) is not None:
+    if not node.is_leaf or find_by_logical_type(node.logical_name) is not None:
         return None
     return value_type_of_arrow(node.leaf_type.arrow_type())
 

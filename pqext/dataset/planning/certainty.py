@@ -50,7 +50,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 def can_be_certain(file: ParquetFile) -> bool:
     """Return whether statistics may replace values: they are trusted, and no option requires all data to be read."""
     options = file.options
-    return options.may_leave_unread and options.trust_statistics
+    return options.may_skip_values and options.trust_statistics
 
 
 def split_plans(

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.pages.page_selection import pages_of
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.facts import FileFacts, LeafFacts, RowGroupFacts
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
@@ -218,7 +218,7 @@ class FilePlanner:
 
         Columns computed from the top-level columns ``excluded_columns`` are omitted.
         """
-        if not self.computed or not self.options.may_leave_unread:
+        if not self.computed or not self.options.may_skip_values:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks all of a variant
         result = leaves_of(group, self.computed, excluded_columns)
         return {column.name: leaf.leaf_start for column, leaf in result.items()}
@@ -267,7 +267,7 @@ class FilePlanner:
     def _conjuncts(self) -> list[Conjunct]:
         """The conjuncts of the filter; none if the file must be read in one stage."""
         options = self.options
-        if self.filter is None or not options.may_leave_unread:
+        if self.filter is None or not options.may_skip_values:
             return []
         grouped: list[tuple[set[str], list[Expression]]] = []
         for part in conjuncts_of(self.filter):
@@ -398,7 +398,7 @@ def _bytes(group: RowGroupFacts, leaves: frozenset[int]) -> int:
 
 
 def _is_plain_group(node: SchemaNode) -> bool:
-    return not node.is_leaf and for_logical(node.logical_name) is None
+    return not node.is_leaf and find_by_logical_type(node.logical_name) is None
 
 
 def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:

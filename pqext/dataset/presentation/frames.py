@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.suggestions import join_names
-from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table, remember
+from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table, store_extension_types
 from pqext.dataset.presentation.columns import Formats, is_geometry, is_variant, map_to_list, plain_layout
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     made = _object_columns(table, formats)
     shown = formats.arrow_formats().convert_table(_clear_columns(table, made))
     frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
-    remember(frame, shown.schema)
+    store_extension_types(frame, shown.schema)
     seen: dict[str, int] = {}
     for place, field in enumerate(table.schema):
         nth = seen.setdefault(field.name, 0)

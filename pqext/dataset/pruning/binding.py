@@ -18,7 +18,7 @@ from pqext.core.base.text import escape_text
 from pqext.core.format import predicate as core
 from pqext.core.format.metadata import Type
 from pqext.core.schema import shape
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.evaluation.comparison import COMPARABLE, check_comparable
 from pqext.dataset.evaluation.operand_values import type_of
@@ -236,7 +236,7 @@ def _flat_column(base: Base, schema: Schema) -> SchemaNode | None:
     """Return the leaf column of ``base`` if it has one value per row and no annotation, otherwise None."""
     node = find(schema, operand_column(base))
     is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
-    return node if is_plain and for_logical(node.logical_name) is None else None
+    return node if is_plain and find_by_logical_type(node.logical_name) is None else None
 
 
 def _column_predicates(
@@ -298,7 +298,7 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
     if column.dotted > 1:
         column = column.resolve_name(node)
     for depth, name in enumerate(column.path):
-        if depth and for_logical(node.logical_name) is not None:
+        if depth and find_by_logical_type(node.logical_name) is not None:
             inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"
             message = mistakes.value_hint(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
@@ -381,7 +381,7 @@ def _column_type(base: Base, schema: Schema) -> pa.DataType:
     if isinstance(base, VariantField):
         _check_variant(base, node)
         return target_type(base.type)
-    if for_logical(node.logical_name) is not None:
+    if find_by_logical_type(node.logical_name) is not None:
         return pa.struct([])
     if isinstance(shape.from_node(node), shape.ListShape):
         return pa.list_(pa.null())

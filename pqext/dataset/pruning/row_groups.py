@@ -24,7 +24,7 @@ from pqext.core.format.predicate import (
     restrict_to_bounds,
 )
 from pqext.core.indexes.page_index import matching_rows
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.row_ranges import RowRanges, intersection, merge_ranges, union
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, ComputedLeaf, Leaf, Question
@@ -80,7 +80,7 @@ def prove_no_match(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
     if isinstance(bound, ComputedLeaf):
         return Proof(f"{bound.expression} is true for no row, by the bounds of its columns", _STATISTICS)
     node = bound.node
-    if for_logical(node.logical_name) is not None:
+    if find_by_logical_type(node.logical_name) is not None:
         evidence = "variant leaf" if node.logical_name == "VARIANT" else "box"
         return Proof(f"{bound.text} is true for no row{_bounds_text(bound, row_group)}", (evidence,))
     if not node.is_leaf:
@@ -102,7 +102,7 @@ def _may_match_all(leaf: Leaf, bounds: Bounds) -> bool:
 def _predicate_may_match(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
     if isinstance(question, IsNull | IsNotNull):
         return _null_test_may_match(node, row_group, question)
-    annotation = for_logical(node.logical_name)
+    annotation = find_by_logical_type(node.logical_name)
     if annotation is not None:
         return annotation.load().may_match(node, row_group, question)
     if not isinstance(question, Comparison | IsIn):
@@ -197,7 +197,7 @@ def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, question: Questi
     """Return the rows that may satisfy a predicate on ``node``; None if no page can be skipped."""
     if isinstance(question, IsNull | IsNotNull):
         return _rows_by_nulls(node, row_group, question)
-    annotation = for_logical(node.logical_name)
+    annotation = find_by_logical_type(node.logical_name)
     if annotation is not None:
         return annotation.load().matching_rows(node, row_group, question)
     if node.max_repetition_level or not node.is_leaf or not isinstance(question, Comparison | IsIn):

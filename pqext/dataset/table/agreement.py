@@ -81,15 +81,15 @@ class Agreement(SchemaStrategy):
 
     def _match_schema(self, position: int, file: ParquetFile) -> pa.Schema:
         if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.has_narrow_indices:
-            file.take_types(file.stored_schema.widen_indices())
+            file.set_stored_types(file.stored_schema.widen_indices())
         schema = plain = self._schema_of(position, file)
         if self._schema is not None and self._is_known(schema) and file.stored_schema.has_same_text(self._types):
             return self._schema
         sources = self.table_request.sources
         if len(sources) > 1 and not file.stored_schema.is_empty:
-            own = file.take_types(StoredSchema())
+            own = file.set_stored_types(StoredSchema())
             plain = self.table_request.schema_of(file)
-            file.take_types(own)
+            file.set_stored_types(own)
         if self._schema is None or self._plain is None:
             self._schema, self._plain, self._types = schema, plain, file.stored_schema
             self._first = source_name(sources[position])
@@ -103,7 +103,7 @@ class Agreement(SchemaStrategy):
                         f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
                         + _SEPARATELY
                     )
-            file.take_types(self._types)
+            file.set_stored_types(self._types)
         return self._schema
 
     def _schema_of(self, position: int, file: ParquetFile) -> pa.Schema:

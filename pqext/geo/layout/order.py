@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pqext.core.schema.arrow_check import check_array, check_table
 from pqext.core.schema.data_frames import drop_row_ranges
-from pqext.core.write.row_order import pick, take_positions
+from pqext.core.write.row_order import find_column, take_positions
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
 from pqext.geo.kernels.cutting import cheapest_cuts
@@ -103,7 +103,7 @@ def sort(
         raise TypeError(f"sort requires a pyarrow Table, not {type(table).__name__}")
     check_curve(curve)
     check_table(table)
-    field, values = pick(table, column)
+    field, values = find_column(table, column)
     marked = type_of(field)
     order = curve_order(row_boxes(values), bounds, curve, marked is None or marked.planar)
     metadata = drop_row_ranges(table.schema.metadata)
@@ -194,7 +194,7 @@ def _typical_size(blocks: NDArray[np.float64], limit: int) -> tuple[float, float
 
 
 class OrdersRows:
-    """Row ordering for the handler; see :class:`pqext.core.schema.annotations.ArrangesRows`."""
+    """Row ordering for the handler; see :class:`pqext.core.schema.annotations.RowLayoutHandler`."""
 
     def orders_rows(self, storage: Storage) -> bool:
         """Return whether the column's option names a curve."""

@@ -22,7 +22,7 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.format.metadata import FieldRepetitionType, SchemaElement, Type
 from pqext.core.io.source import Source
-from pqext.core.read.leaf_runs import has_empty, is_byte_array_decimal
+from pqext.core.read.leaf_runs import has_empty_value, is_byte_array_decimal
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.lazy_tree import from_elements
@@ -341,7 +341,7 @@ def largest_magnitude(
 def _has_empty_decimals(file: ParquetFile) -> bool:
     """Return whether a decimal column contains empty values, which are valid as strings but not as decimals."""
     return any(
-        has_empty(file, group, leaf, group.chunk(leaf.node))
+        has_empty_value(file, group, leaf, group.chunk(leaf.node))
         for group in file.row_groups
         for top in file.shapes
         for leaf in top.leaves()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pqext.core.format import predicate as core
 from pqext.core.format.predicate import Bounds, Operator, Value
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.evaluation.comparison import compare_arrays, to_arrow_scalar
 from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
@@ -116,7 +116,7 @@ def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
         node = find(file.schema, column)
     except (TypeError, ValueError):
         return None
-    is_plain = node.is_leaf and not node.max_repetition_level and for_logical(node.logical_name) is None
+    is_plain = node.is_leaf and not node.max_repetition_level and find_by_logical_type(node.logical_name) is None
     return node if is_plain else None
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.schema.annotations import SeenInSpark, for_mark
+from pqext.core.schema.annotations import SparkTypeHandler, find_by_mark
 from pqext.core.schema.types.spark_profile import SPARK_NANOSECONDS
 from pqext.geo import crs as geo_crs
 from pqext.geo import types as geo
@@ -81,9 +81,9 @@ def _spark_field(field: pa.Field, path: str) -> T.StructField:
         type = _spatial_type(field)
         metadata = _marks(field) if isinstance(type, T.BinaryType) else {}
         return T.StructField(field.name, type, True, metadata)
-    annotation = for_mark(field)
+    annotation = find_by_mark(field)
     handler = annotation.load() if annotation is not None else None
-    seen = handler.spark_type(field) if isinstance(handler, SeenInSpark) else field.type
+    seen = handler.spark_type(field) if isinstance(handler, SparkTypeHandler) else field.type
     return T.StructField(field.name, spark_type(seen, path, is_marked=is_marked(field)), True)
 
 

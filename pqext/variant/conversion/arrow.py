@@ -12,7 +12,7 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.core.base.text import escape_text
 from pqext.core.schema.arrow_check import check_table
-from pqext.core.schema.data_frames import with_arrow_types
+from pqext.core.schema.data_frames import to_arrow_types
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.variant.binary_value import EMPTY_METADATA
 from pqext.variant.coercion import as_arrow
@@ -109,7 +109,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     if nulls not in ("absent", "null"):
         raise ValueError(f"nulls must be 'absent' or 'null', not {nulls!r}")
     keep = nulls == "null"
-    data = with_arrow_types(data)
+    data = to_arrow_types(data)
     if isinstance(data, pa.RecordBatch):
         check_table(pa.Table.from_batches([data]))
         return _convert_rows(_to_struct(data), keep, 0)

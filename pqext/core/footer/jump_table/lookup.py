@@ -3,10 +3,6 @@
 A few blocks of a 100 MB footer are read, and each is verified with a CRC in the table. If the table does not match the
 footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if a
 large part of it is accessed.
-
-Of a footer of 100 MB, a few blocks are read. Each is verified with a CRC in the table. If the table does not match the
-footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if
-a large part of it is accessed.
 """
 
 from __future__ import annotations

@@ -124,9 +124,9 @@ def raw_pages(
         if decryptor is None:
             if base + len(held) < at + _HEADER_BYTES:
                 held, base = chunk.peek(at, _HEADER_BYTES), at
-            header, length = _header(chunk, at, limits, held, at - base)
+            header, length = _read_header(chunk, at, limits, held, at - base)
         else:
-            header, length = _encrypted_header(chunk, at, limits, decryptor, number)
+            header, length = _decrypt_header(chunk, at, limits, decryptor, number)
         start = at + length
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         if stored < 0 or size < 0 or stored > chunk.size - start:
@@ -139,7 +139,7 @@ def raw_pages(
             raise LimitError(
                 f"{message}; raise the limit with limits=Limits(page_bytes=...)", offset=chunk.offset + at
             )
-        count = _count(header)
+        count = _entry_count(header)
         if count is None:
             raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
         if count < 0:
@@ -154,7 +154,7 @@ def raw_pages(
         number = ordinal if number is None else number + 1
 
 
-def _count(header: PageHeader) -> int | None:
+def _entry_count(header: PageHeader) -> int | None:
     """Return the number of entries or values in a page header; None for a data page without the header of its type."""
     if header.type == _V1:
         return None if header.data_page_header is None else header.data_page_header.num_values
@@ -164,7 +164,7 @@ def _count(header: PageHeader) -> int | None:
     return 0 if dictionary is None else dictionary.num_values
 
 
-def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
+def _read_header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
     """Return the page header at ``offset`` and its length. ``body`` contains the header from ``held_from`` on."""
     try:
         header, end = decode(PageHeader, body, held_from, limits)
@@ -184,7 +184,7 @@ def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: in
         raise
 
 
-def _encrypted_header(
+def _decrypt_header(
     chunk: Span, offset: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
 ) -> tuple[PageHeader, int]:
     """Decrypt the page header at ``offset``. Return the header and its encrypted length.

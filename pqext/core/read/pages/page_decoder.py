@@ -151,7 +151,7 @@ class PageDecoder:
             error.locate(offset=raw.offset)
             raise
 
-    def _believes_header(self, raw: RawPage) -> bool:
+    def _trusts_header(self, raw: RawPage) -> bool:
         """Return whether to trust a header whose row count contradicts the levels."""
         return False
 
@@ -169,7 +169,7 @@ class PageDecoder:
         except ParquetError:
             self._account.resize(before)
             raise
-        check_rows(run, column.repetition, believes_header=self._believes_header)
+        check_rows(run, column.repetition, trusts_header=self._trusts_header)
         self._account.count_pages(len(run))
         return column
 

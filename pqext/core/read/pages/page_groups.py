@@ -31,15 +31,15 @@ SPLIT_BYTES = 256
 
 
 def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
-    """Return the temporary memory in bytes for decoding the pages of a group, like :func:`scratch_of`."""
+    """Return the temporary memory in bytes for decoding the pages of a group, like :func:`estimate_scratch_bytes`."""
     unpacked = values = 0
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
         values += raw.num_values
-    return scratch_of(unpacked, values, group[0].layout[1], width)
+    return estimate_scratch_bytes(unpacked, values, group[0].layout[1], width)
 
 
-def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | None) -> int:
+def estimate_scratch_bytes(unpacked_bytes: int, values: int, encoding: int, width: int | None) -> int:
     """Return the temporary memory for decoding pages: their bytes, a flag per value, indices, lengths and joined
     values.
 
@@ -51,13 +51,13 @@ def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | Non
 
 
 def check_rows(
-    run: Sequence[RawPage], repetition: Levels | None, *, believes_header: Callable[[RawPage], bool]
+    run: Sequence[RawPage], repetition: Levels | None, *, trusts_header: Callable[[RawPage], bool]
 ) -> None:
     """Raise an error if a page does not have the declared number of rows.
 
     If the offset index was read, ``OffsetIndexError`` is raised if the row count differs from the index or the page
     begins within a row. Otherwise, ``CorruptFileError`` is raised if the row count of a page of lists differs from its
-    header and ``believes_header`` returns true for the page: if corruption is skipped, a wrong count would shift all
+    header and ``trusts_header`` returns true for the page: if corruption is skipped, a wrong count would shift all
     following rows.
     """
     at = 0
@@ -71,7 +71,7 @@ def check_rows(
         rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
         # Some old writers split rows between pages of version 2.
         is_torn = is_indexed and levels is not None and len(levels) and levels[0]
-        if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
+        if (rows != expected and (is_indexed or trusts_header(raw))) or is_torn:
             source = "the offset index" if is_indexed else "its header"
             kind = OffsetIndexError if is_indexed else CorruptFileError
             raise kind(f"a page has {rows} rows, but {source} declares {expected}", offset=raw.offset)
@@ -102,11 +102,11 @@ def split_page(page: RawPage, entries: int, codec: int, highest: tuple[int, int]
     if page.header.uncompressed_page_size > SPLIT_BYTES or page.indexed_rows is not None:
         return None
     try:
-        repetition, definition, encoding, values = _parts(page, codec, highest)
+        repetition, definition, encoding, values = _split_body(page, codec, highest)
         if sum(count for count, _ in definition) < page.num_values:
             return None
         defined = sum(count for count, level in definition if level == highest[1])
-        width, runs = _values(encoding, values, defined)
+        width, runs = _value_runs(encoding, values, defined)
     except (ValueError, IndexError):
         return None
     parts = []
@@ -118,8 +118,9 @@ def split_page(page: RawPage, entries: int, codec: int, highest: tuple[int, int]
     return parts[0], parts[1]
 
 
-def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
-    """Return repetition levels, definition levels, encoding and values.
+def _split_body(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
+    """Return the repetition levels and the definition levels of a page as runs, and the encoding and bytes of its
+    values.
 
     Raises ``ValueError`` for an unsupported layout.
     """
@@ -132,7 +133,7 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
         for length, most in zip(
             (second.repetition_levels_byte_length, second.definition_levels_byte_length), highest, strict=True
         ):
-            levels.append(_hybrid(body[:length], most.bit_length(), count) if most else [(count, 0)])
+            levels.append(_parse_hybrid_runs(body[:length], most.bit_length(), count) if most else [(count, 0)])
             body = body[length:]
             size -= length
         if second.is_compressed is not False and size:
@@ -148,13 +149,13 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
         if level_encoding != Encoding.RLE:
             raise ValueError("the levels are not RLE-encoded")
         length = int.from_bytes(body[:4], "little")
-        levels.append(_hybrid(body[4 : 4 + length], most.bit_length(), count))
+        levels.append(_parse_hybrid_runs(body[4 : 4 + length], most.bit_length(), count))
         body = body[4 + length :]
     return levels[0], levels[1], first.encoding, body
 
 
-def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
-    """Return the bit width and the runs of the values.
+def _value_runs(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
+    """Return the bit width and the runs of run-length encoded values, such as dictionary indices.
 
     Raises ``ValueError`` if the values are not run-length encoded.
     """
@@ -164,14 +165,14 @@ def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
         width = int(values[0])
         if len(values) == 1 and not width:
             return 0, [(count, 0)]
-        return width, _hybrid(values[1:], width, count)
+        return width, _parse_hybrid_runs(values[1:], width, count)
     if encoding == Encoding.RLE:
-        return 1, _hybrid(values[4 : 4 + int.from_bytes(values[:4], "little")], 1, count)
+        return 1, _parse_hybrid_runs(values[4 : 4 + int.from_bytes(values[:4], "little")], 1, count)
     raise ValueError("the values are not RLE-encoded")
 
 
-def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
-    """Return the runs of the first ``count`` values of run-length data.
+def _parse_hybrid_runs(data: Bytes, width: int, count: int) -> _Runs:
+    """Parse the first ``count`` values of the RLE/bit-packing hybrid into runs.
 
     Raises ``ValueError`` if there are fewer values.
     """

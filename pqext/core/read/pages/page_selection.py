@@ -123,7 +123,7 @@ class SelectedPages:
         return [(self._source, (run.offset, run.length)) for run in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
-        """Use ``spans``, which contain the bytes of :attr:`ranges`, instead of reading them from the source."""
+        """Read the pages from ``spans``, which contain the bytes of :attr:`ranges`, instead of from the source."""
         self._held = {span.offset: span for span in spans}
 
     def _spans(self, group: Sequence[_Run]) -> list[Span]:
@@ -179,7 +179,9 @@ class SelectedPages:
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """Yield the pages of a span. Raises ``OffsetIndexError`` if the span does not start with a page."""
+        """Yield the pages that start at an offset in the index. Raises ``OffsetIndexError`` if there is no page at this
+        offset.
+        """
         try:
             first = next(pages, None)
         except (CorruptFileError, LimitError) as error:

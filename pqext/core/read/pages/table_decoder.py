@@ -24,7 +24,7 @@ from pqext.core.kernels.decode.page_table import PageTable
 from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
 from pqext.core.read.pages.page import OpenedPages
-from pqext.core.read.pages.page_groups import GROUP_BYTES, LONG_PAGE, SPLIT_BYTES, scratch_of
+from pqext.core.read.pages.page_groups import GROUP_BYTES, LONG_PAGE, SPLIT_BYTES, estimate_scratch_bytes
 from pqext.core.read.pages.page_selection import PageSelection, PageSpan
 from pqext.core.schema.shape import LeafShape
 
@@ -152,7 +152,7 @@ class TableDecoder:
         stop = len(row_ends)
         table, node = self._table, self._shape.node
         encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
-        scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
+        scratch = estimate_scratch_bytes(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
         self._account.reserve(scratch)
         if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
             raise FallbackRequired
@@ -272,7 +272,7 @@ class TableDecoder:
         while at < stop:
             end = table.group(at, stop, GROUP_BYTES)
             encoding, entries = table.encoding(at), table.count(at, end)
-            scratch = scratch_of(table.unpacked(at, end), entries, encoding, width)
+            scratch = estimate_scratch_bytes(table.unpacked(at, end), entries, encoding, width)
             self._account.reserve(scratch)
             if self._checksums and not table.verify(at, end, isal_zlib.crc32):
                 raise FallbackRequired

@@ -26,7 +26,7 @@ def restore_type(array: pa.Array, original: pa.DataType) -> pa.Array:
     :func:`type_of` chooses the type. Raises ``CorruptFileError`` if this type cannot represent a value.
     """
     requested = type_of(_value_type(array.type), original)
-    return array if array.type == requested else _as(array, requested)
+    return array if array.type == requested else _convert_array(array, requested)
 
 
 def plain_container(target: pa.DataType) -> pa.DataType:
@@ -40,24 +40,25 @@ def plain_container(target: pa.DataType) -> pa.DataType:
     return pa.list_(target.value_field) if any(is_kind(target) for is_kind in is_other) else target
 
 
-def elements_of_null(original: pa.DataType) -> int:
-    """Return the number of elements that a null list has in arrays of :func:`restore_type`."""
+def null_list_length(original: pa.DataType) -> int:
+    """Return the number of elements that a null list has in arrays of type ``original``: the size of fixed-size lists.
+    """
     while isinstance(original, pa.BaseExtensionType):
         original = original.storage_type
     return int(original.list_size) if pa.types.is_fixed_size_list(original) else 0
 
 
-def _value_type(arrow: pa.DataType) -> pa.DataType:
-    return arrow.value_type if pa.types.is_dictionary(arrow) else arrow
+def _value_type(arrow_type: pa.DataType) -> pa.DataType:
+    return arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
 
 
-def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     types = pa.types
     if isinstance(target, pa.BaseExtensionType):
         storage = target.storage_type
-        return target.wrap_array(array if array.type == storage else _as(array, storage))
+        return target.wrap_array(array if array.type == storage else _convert_array(array, storage))
     if types.is_dictionary(target):
-        return _dictionary(array, target)
+        return _to_dictionary(array, target)
     if types.is_timestamp(target) or types.is_duration(target):
         return array.view(target)
     if types.is_map(target):
@@ -66,7 +67,7 @@ def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
         entries = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, items])
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
     if types.is_fixed_size_list(target):
-        return _fixed_size(array, target)
+        return _to_fixed_size_list(array, target)
     if types.is_list_view(target) or types.is_large_list_view(target) or types.is_large_list(target):
         return _to_list(array, target)
     try:
@@ -75,7 +76,7 @@ def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
         raise CorruptFileError(f"{error}{_ADVICE}") from None
 
 
-def _dictionary(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _to_dictionary(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     indices = array.indices
@@ -102,7 +103,7 @@ def _to_list(array: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(array), buffers, children=[array.values])
 
 
-def _fixed_size(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _to_fixed_size_list(array: pa.Array, target: pa.DataType) -> pa.Array:
     size, count = target.list_size, len(array)
     offsets = array.offsets.to_numpy()
     present = array.is_valid().to_numpy(zero_copy_only=False)

@@ -18,9 +18,9 @@ import pyarrow as pa
 from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
 from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.kernels.flatbuffers.ipc_schema import check, from_base64, only
-from pqext.core.schema.annotations import EXTENSION_NAME, serves_extension
-from pqext.core.schema.arrow_schema.strings import with_wide_indices
-from pqext.core.schema.arrow_schema.types import has_narrow_indices, kind_of, strip_extension_metadata, type_of
+from pqext.core.schema.annotations import EXTENSION_NAME, supports_extension
+from pqext.core.schema.arrow_schema.strings import widen_shape_indices
+from pqext.core.schema.arrow_schema.types import has_narrow_indices, strip_extension_metadata, type_category, type_of
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types.arrow_compute import is_view
 
@@ -31,7 +31,7 @@ _TIMES_FEW = 4
 """Maximum number of partial decodings of a text before the complete schema is decoded and cached."""
 
 
-class Unreadable(Exception):
+class UnreadableSchemaError(Exception):
     """The text is not a valid schema. The message of the exception states the problem."""
 
 
@@ -50,7 +50,7 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
 def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
     """Parse a serialised schema, or only its fields at the ascending ``positions``.
 
-    Raises :exc:`Unreadable` if ``text`` is not a valid schema or has fewer fields.
+    Raises :exc:`UnreadableSchemaError` if ``text`` is not a valid schema or has fewer fields.
 
     Messages are checked before Arrow parses them. Their tables must lie within the message, be nested at most 100
     levels deep, and not outnumber its bytes, because a message that refers to one table many times could take any
@@ -66,19 +66,21 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
         message = only(message, positions)
         fault = "it has too few fields" if message is None else check(message)
     if fault is not None:
-        raise Unreadable(fault)
+        raise UnreadableSchemaError(fault)
     try:
         # Arrow may also fail in extension types that the user has registered, with any exception.
         return pa.ipc.read_schema(pa.py_buffer(message))
     except Exception as error:
-        raise Unreadable(f"Arrow does not read it ({type(error).__name__})") from error
+        raise UnreadableSchemaError(f"Arrow does not read it ({type(error).__name__})") from error
 
 
-def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
-    """Return the serialised schema ``text`` with ``pairs`` as its metadata; None if it is missing or invalid."""
+def replace_metadata(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
+    """Return the serialised schema ``text`` with the key-value metadata ``pairs``; None if the schema is missing or
+    invalid.
+    """
     try:
         return None if text is None else serialise(parse(text), pairs)
-    except Unreadable:
+    except UnreadableSchemaError:
         return None
 
 
@@ -89,7 +91,7 @@ def widen_indices(text: str | None) -> str | None:
     """
     try:
         schema = parse(text or "")
-    except Unreadable:
+    except UnreadableSchemaError:
         return text
     wide = pa.schema([field.with_type(_widen_type(field.type)) for field in schema], schema.metadata)
     if wide.equals(schema):
@@ -118,7 +120,7 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def same_types(first: str | None, other: str | None) -> bool:
+def has_same_types(first: str | None, other: str | None) -> bool:
     """Return whether two serialised schemas declare the same field types and metadata.
 
     Other metadata and element names may differ.
@@ -129,7 +131,7 @@ def same_types(first: str | None, other: str | None) -> bool:
         return False
     try:
         mine, theirs = parse(first), parse(other)
-    except Unreadable:
+    except UnreadableSchemaError:
         return False
     return bool(mine.equals(theirs)) and all(a.metadata == b.metadata for a, b in zip(mine, theirs, strict=True))
 
@@ -189,7 +191,7 @@ class StoredSchema:
             if field is None:
                 return shape
             result = apply_hints(shape, field)
-            return with_wide_indices(result) if self._is_shared else result
+            return widen_shape_indices(result) if self._is_shared else result
         except (Contradiction, UnicodeDecodeError) as error:
             self._warn(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
         return shape
@@ -204,7 +206,7 @@ class StoredSchema:
         missing = [position for position in positions if position not in self._few]
         if missing:
             self._times_few += 1
-            with suppress(Unreadable):  # reported when the complete schema is checked
+            with suppress(UnreadableSchemaError):  # reported when the complete schema is checked
                 self._few.update(zip(missing, parse(self._text, missing), strict=True))
 
     def _field(self, name: str, index: int | None) -> pa.Field | None:
@@ -221,7 +223,7 @@ class StoredSchema:
     def _schema(self) -> pa.Schema | None:
         try:
             return parse(self._text or "")
-        except Unreadable as error:
+        except UnreadableSchemaError as error:
             self._warn(f"the file's {KEY} is ignored: {error}")
             return None
 
@@ -258,11 +260,11 @@ def apply_hints(shape: Shape, original: pa.Field) -> Shape:
         return replace(shape, original=strip_extension_metadata(pa.field("", pa.null(), metadata=original.metadata)))
     if isinstance(shape, LeafShape) and original.metadata is None and original.type == _plain_type(shape):
         return shape  # nothing to add, as for most columns
-    if (name := _extension(original)) and serves_extension(name):
+    if (name := _extension(original)) and supports_extension(name):
         # Only Parquet's annotation determines these types; filters rely on it too.
         bare = original.type.storage_type if isinstance(original.type, pa.BaseExtensionType) else original.type
         original = strip_extension_metadata(original.with_type(bare))
-    kind, requested = _type_name(shape), kind_of(original.type)
+    kind, requested = _type_name(shape), type_category(original.type)
     if requested != kind and "nulls" not in (kind, requested) and {kind, requested} != {"lists", "maps"}:
         raise Contradiction(f"{shape.node.dotted_path!r} contains {kind}, which are not {str(original.type)[:100]}")
     shape = replace(shape, original=original)
@@ -311,7 +313,7 @@ def _type_name(shape: Shape) -> str:
     if shape.node.physical_type == Type.INT96:
         return "number"
     plain = _plain_type(shape)
-    return "nulls" if plain is None else kind_of(plain)
+    return "nulls" if plain is None else type_category(plain)
 
 
 def _plain_type(shape: Shape) -> pa.DataType | None:

@@ -18,7 +18,9 @@ from pqext.core.schema.facts import RowGroupDescription
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 
-def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[LeafShape], bool] | None = None) -> Shape:
+def apply_string_option(
+    shape: Shape, string_type: StringForm, is_selected: Callable[[LeafShape], bool] | None = None
+) -> Shape:
     """Return ``shape`` with its string and binary leaves as ``string_type``, including nested leaves.
 
     ``"string"`` changes nothing. Columns with annotations or Arrow extension types keep their type, and a stored
@@ -27,9 +29,10 @@ def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[Lea
     if string_type == "string" or shape.annotation is not None or _is_extension(shape.original):
         return shape
     if isinstance(shape, GroupShape):
-        return replace(shape, children=tuple(strings_as(child, string_type, is_selected) for child in shape.children))
+        children = tuple(apply_string_option(child, string_type, is_selected) for child in shape.children)
+        return replace(shape, children=children)
     if isinstance(shape, ListShape):
-        return replace(shape, element=strings_as(shape.element, string_type, is_selected))
+        return replace(shape, element=apply_string_option(shape.element, string_type, is_selected))
     assert isinstance(shape, LeafShape)
     plain = _plain_type(shape)
     is_same = shape.encoded and string_type == "dictionary"
@@ -49,12 +52,12 @@ def has_dictionary_in(group: RowGroupDescription) -> Callable[[LeafShape], bool]
 _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
 
 
-def with_wide_indices(shape: Shape) -> Shape:
+def widen_shape_indices(shape: Shape) -> Shape:
     """Return ``shape`` with dictionary indices of at least 32 bits, because other files may have more values."""
     if isinstance(shape, GroupShape):
-        return replace(shape, children=tuple(map(with_wide_indices, shape.children)))
+        return replace(shape, children=tuple(map(widen_shape_indices, shape.children)))
     if isinstance(shape, ListShape):
-        return replace(shape, element=with_wide_indices(shape.element))
+        return replace(shape, element=widen_shape_indices(shape.element))
     original = shape.original
     if original is None or not pa.types.is_dictionary(original.type) or not has_narrow_indices(original.type):
         return shape

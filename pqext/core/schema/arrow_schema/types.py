@@ -31,7 +31,7 @@ def type_of(parquet: pa.DataType, original: pa.DataType) -> pa.DataType:
         sorted_keys = types.is_map(original) and original.keys_sorted
         return pa.map_(parquet.key_field, parquet.item_field, keys_sorted=True) if sorted_keys else parquet
     if types.is_timestamp(parquet):
-        known = types.is_timestamp(original) and parquet.tz == "UTC" and original.tz and is_zone(original.tz)
+        known = types.is_timestamp(original) and parquet.tz == "UTC" and original.tz and is_known_time_zone(original.tz)
         return pa.timestamp(parquet.unit, original.tz) if known else parquet
     if types.is_duration(original):
         return original if types.is_int64(parquet) else parquet
@@ -60,27 +60,27 @@ def _list(value: pa.Field, original: pa.DataType) -> pa.DataType | None:
     return pa.large_list_view(value) if types.is_large_list_view(original) else None
 
 
-def durations(arrow: pa.DataType) -> list[str]:
+def durations(arrow_type: pa.DataType) -> list[str]:
     """Return the type of each leaf that is a duration, and an empty string for each other leaf."""
-    if isinstance(arrow, pa.BaseExtensionType):
-        return durations(arrow.storage_type)
-    if pa.types.is_dictionary(arrow):
-        return durations(arrow.value_type)
-    if arrow.num_fields:
-        return [unit for index in range(arrow.num_fields) for unit in durations(arrow.field(index).type)]
-    return [str(arrow) if pa.types.is_duration(arrow) else ""]
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return durations(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return durations(arrow_type.value_type)
+    if arrow_type.num_fields:
+        return [unit for index in range(arrow_type.num_fields) for unit in durations(arrow_type.field(index).type)]
+    return [str(arrow_type) if pa.types.is_duration(arrow_type) else ""]
 
 
-def has_narrow_indices(arrow: pa.DataType) -> bool:
+def has_narrow_indices(arrow_type: pa.DataType) -> bool:
     """Return whether a dictionary in the type has indices of fewer than 32 bits."""
-    if pa.types.is_dictionary(arrow):
-        return bool(arrow.index_type.bit_width < 32)
-    return any(has_narrow_indices(arrow.field(index).type) for index in range(arrow.num_fields))
+    if pa.types.is_dictionary(arrow_type):
+        return bool(arrow_type.index_type.bit_width < 32)
+    return any(has_narrow_indices(arrow_type.field(index).type) for index in range(arrow_type.num_fields))
 
 
 @lru_cache(maxsize=256)
-def is_zone(name: str) -> bool:
-    """Return whether ``name`` is a known time zone. Values in an unknown time zone cannot be displayed."""
+def is_known_time_zone(name: str) -> bool:
+    """Return whether the time zone ``name`` is known. Arrow cannot display timestamps in an unknown time zone."""
     try:
         pa.lib.string_to_tzinfo(name)
     except Exception:  # the type depends on the time zone library
@@ -88,17 +88,17 @@ def is_zone(name: str) -> bool:
     return True
 
 
-def kind_of(arrow: pa.DataType) -> str:
+def type_category(arrow_type: pa.DataType) -> str:
     """Return the category of a type's values as stored by Parquet. Types of different categories never match."""
     types = pa.types
     while True:
-        if isinstance(arrow, pa.BaseExtensionType):
-            arrow = arrow.storage_type
-        elif types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
-            arrow = arrow.value_type
+        if isinstance(arrow_type, pa.BaseExtensionType):
+            arrow_type = arrow_type.storage_type
+        elif types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
+            arrow_type = arrow_type.value_type
         else:
             break
-    return _KINDS.get(arrow.id, "number")
+    return _KINDS.get(arrow_type.id, "number")
 
 
 _KINDS: dict[int, str] = {

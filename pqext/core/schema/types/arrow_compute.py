@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.base.buffers import numbers
-from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.physical_types import canonical_type
 
 _MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
 """Number of digits that every decimal of a width in bits can represent."""
@@ -30,7 +30,7 @@ def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
     if not len(values):  # Arrow itself creates these below a null struct, with indices into them
         return pa.nulls(len(array), values.type)
     if is_view(values.type):
-        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(normal(values.type)), safe=False)
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(canonical_type(values.type)), safe=False)
     return array.dictionary_decode()
 
 
@@ -55,7 +55,7 @@ def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
     """
     values = array.values
     if is_view(values.type):
-        values = values.cast(normal(values.type))
+        values = values.cast(canonical_type(values.type))
     rows = np.arange(array.offset, array.offset + len(array))
     runs = np.searchsorted(array.run_ends.to_numpy(), rows, side="right")
     if len(runs) and int(runs[-1]) >= len(values):
@@ -63,9 +63,9 @@ def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
     return values.take(pa.array(runs))
 
 
-def is_view(arrow: pa.DataType) -> bool:
-    """Return whether ``arrow`` is a string or binary view type."""
-    return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
+def is_view(arrow_type: pa.DataType) -> bool:
+    """Return whether ``arrow_type`` is a string or binary view type."""
+    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
 def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:

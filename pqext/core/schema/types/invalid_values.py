@@ -23,8 +23,8 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
 from pqext.core.schema.types.arrow_compute import is_view
 from pqext.core.schema.types.logical import LeafType
-from pqext.core.schema.types.physical_types import normal
-from pqext.core.schema.types.utf8 import with_replacements
+from pqext.core.schema.types.physical_types import canonical_type
+from pqext.core.schema.types.utf8 import replace_invalid_bytes
 
 _REMEDY = 'skip the row, or read it as null with invalid_values="null"'
 _TEXT_REMEDY = 'pass invalid_utf8="replace" or "binary"'
@@ -64,15 +64,15 @@ def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> t
     Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
     """
     if is_view(array.type):
-        array = array.cast(normal(array.type))
+        array = array.cast(canonical_type(array.type))
     kind, count = shape.node.leaf_type, 0
     try:
         made = _build_array(kind, array, None)
     except InvalidValueError as error:
         is_text = kind.width is None and pa.types.is_string(kind.arrow_type())
-        invalid = _invalid(kind, array)
+        invalid = _find_invalid(kind, array)
         if is_text and options.invalid_utf8 == "replace":
-            made = _build_array(kind, with_replacements(array), None)
+            made = _build_array(kind, replace_invalid_bytes(array), None)
         elif options.invalid_values == "null" and shape.nullable:
             count = int(np.count_nonzero(invalid))
             made = _build_array(kind, array, invalid)
@@ -102,7 +102,7 @@ def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_
     return leaf.from_fixed_width(leaf_type, len(array), validity, np.ascontiguousarray(values).reshape(-1))
 
 
-def _invalid(leaf_type: LeafType, array: pa.Array) -> NDArray[np.bool_]:
+def _find_invalid(leaf_type: LeafType, array: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of invalid values. They are found by bisection, since few values are invalid."""
     result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]

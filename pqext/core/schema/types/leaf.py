@@ -21,7 +21,7 @@ from pqext.core.kernels.encodings.byte_array import is_ascii
 from pqext.core.kernels.encodings.decimals import narrow, widen, widen_integers
 from pqext.core.schema.types import int96
 from pqext.core.schema.types.logical import LeafType
-from pqext.core.schema.types.utf8 import first_invalid
+from pqext.core.schema.types.utf8 import find_invalid_text
 
 _STORED_INTERVALS = np.dtype([("months", "<u4"), ("days", "<u4"), ("milliseconds", "<u4")])
 _ARROW_INTERVALS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -121,7 +121,7 @@ def _validate_text(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
 
 def _decoded_type(leaf: LeafType) -> pa.DataType:
     """Return the Arrow type of decoded values: the type of the leaf, or the 12 stored bytes of INT96 timestamps."""
-    return leaf.physical_arrow() if _is_int96_timestamp(leaf) else leaf.arrow_type()
+    return leaf.physical_arrow_type() if _is_int96_timestamp(leaf) else leaf.arrow_type()
 
 
 def _is_int96_timestamp(leaf: LeafType) -> bool:
@@ -180,10 +180,11 @@ def _nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
     return pa.nulls(slot_count)
 
 
-def _narrow_integers(arrow: pa.DataType, values: NDArray[np.int32]) -> NDArray[Any]:
-    kind = np.dtype(arrow.to_pandas_dtype())
+def _narrow_integers(arrow_type: pa.DataType, values: NDArray[np.int32]) -> NDArray[Any]:
+    kind = np.dtype(arrow_type.to_pandas_dtype())
     limits = np.iinfo(kind)
-    _check_range(values, int(limits.min), int(limits.max), f"an integer exceeds the column's {arrow.bit_width} bits")
+    message = f"an integer exceeds the column's {arrow_type.bit_width} bits"
+    _check_range(values, int(limits.min), int(limits.max), message)
     return values.astype(kind)
 
 
@@ -195,16 +196,16 @@ def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> Non
         raise InvalidValueError(f"{message}: {least if least < low else most}")
 
 
-def _decimals(leaf: LeafType, arrow: pa.DataType, slot_count: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _decimals(leaf: LeafType, arrow_type: pa.DataType, slot_count: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
-        out = allocate(slot_count * arrow.byte_width)
-        _widen(values, None, leaf.length, slot_count, arrow.precision, out)
+        out = allocate(slot_count * arrow_type.byte_width)
+        _widen(values, None, leaf.length, slot_count, arrow_type.precision, out)
         return out
     stored: Any = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-    most, words = 10**arrow.precision - 1, allocate(slot_count * 16)
+    most, words = 10**arrow_type.precision - 1, allocate(slot_count * 16)
     if not widen_integers(stored, most, words.view(np.int64)):
-        _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
+        _check_range(stored, -most, most, f"a decimal has more than the {arrow_type.precision} digits of its type")
     return words
 
 
@@ -289,7 +290,7 @@ def _check_utf8(array: pa.Array) -> None:
     data = array.buffers()[-1]
     if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):
         return
-    if (position := first_invalid(array)) is not None:
+    if (position := find_invalid_text(array)) is not None:
         raise NotUtf8Error(position)
 
 

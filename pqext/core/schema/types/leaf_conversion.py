@@ -7,30 +7,30 @@ import pyarrow as pa
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import Type
 from pqext.core.schema.types.logical import LeafType
-from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.physical_types import canonical_type
 
 _TEXTS = ("STRING", "ENUM")
 
 
-def stored_like(
-    target_type: LeafType, arrow: pa.DataType, file_type: LeafType, int96_unit: str
+def choose_storage(
+    target_type: LeafType, arrow_type: pa.DataType, file_type: LeafType, int96_unit: str
 ) -> tuple[LeafType, pa.DataType]:
-    """Return the leaf type for values of type ``arrow`` in a leaf of ``file_type``, and the Arrow type to cast to.
+    """Return the leaf type for values of type ``arrow_type`` in a leaf of ``file_type``, and the Arrow type to cast to.
 
     The same values can be stored differently: decimals in four physical types, timestamps as INT96 or in three units,
     and text as ENUM. If the leaf cannot store the values, return ``target_type`` and its Arrow type. ``int96_unit`` is
     the unit in which readers interpret INT96, so timestamps must be in its range.
     """
-    types, plain = pa.types, normal(arrow)
+    types, plain = pa.types, canonical_type(arrow_type)
     try:
-        stored_arrow = normal(file_type.arrow_type())
+        stored_arrow = canonical_type(file_type.arrow_type())
     except ParquetError:
         return target_type, plain
-    if types.is_null(arrow):
+    if types.is_null(arrow_type):
         return file_type, stored_arrow
     if file_type.member == "UNKNOWN":
         return target_type, plain
-    if types.is_timestamp(arrow):
+    if types.is_timestamp(arrow_type):
         return _timestamp(target_type, plain, file_type, stored_arrow, int96_unit)
     if types.is_decimal(plain) and types.is_decimal(stored_arrow):
         # There must be enough digits on both sides of the decimal point.
@@ -44,9 +44,9 @@ def stored_like(
         or (plain == pa.binary() and file_type.physical == Type.BYTE_ARRAY and file_type.member in ("", "BSON"))
         or (
             types.is_fixed_size_binary(plain) and file_type.physical == Type.FIXED_LEN_BYTE_ARRAY
-            and plain == file_type.physical_arrow() and file_type.member in ("", "UUID")
+            and plain == file_type.physical_arrow_type() and file_type.member in ("", "UUID")
         )
-        or (types.is_integer(plain) and plain == stored_arrow and not types.is_duration(arrow))
+        or (types.is_integer(plain) and plain == stored_arrow and not types.is_duration(arrow_type))
     )
     return (file_type, stored_arrow if types.is_time(plain) else plain) if same else (target_type, plain)
 

@@ -82,12 +82,12 @@ class LegacyCalendar:
             return instants
         return instants + _shifts(self._offsets(), seconds) * per_second
 
-    def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def convert_day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Convert bounds of stored days to bounds of the days that are read. A bound is None if it is unknown."""
         first, last = (None if day is None else int(self.days(np.array([day], np.int32))[0]) for day in (low, high))
         return first, last
 
-    def instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def convert_instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Convert bounds of stored instants in nanoseconds to bounds of the instants that are read, None if unknown.
 
         Where a Julian 29 February becomes 1 March, a later stored instant may be read as an earlier instant.
@@ -141,12 +141,12 @@ class UnknownCalendar(LegacyCalendar):
             raise self._error("an instant before 1900")
         return instants
 
-    def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def convert_day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Return bounds of days, None for bounds that are ambiguous."""
         first, last = (None if day is None or day < _GREGORIAN_DAY else day for day in (low, high))
         return first, last
 
-    def instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def convert_instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Return bounds of instants in nanoseconds, None for bounds that are ambiguous."""
         first, last = (None if instant is None or instant < _LATEST * 10**9 else instant for instant in (low, high))
         return first, last

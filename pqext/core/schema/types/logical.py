@@ -197,9 +197,9 @@ class LeafType:
         if not member and self.logical is None and self.physical == Type.INT96:
             return pa.timestamp(int96, "UTC" if self.is_utc else None)
         shown = _arrow_logical(self, member) if member else None
-        return shown if shown is not None else self.physical_arrow()
+        return shown if shown is not None else self.physical_arrow_type()
 
-    def physical_arrow(self) -> pa.DataType:
+    def physical_arrow_type(self) -> pa.DataType:
         """Return the Arrow type of the stored values, ignoring the logical type."""
         if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             return pa.binary(self.length)
@@ -239,13 +239,16 @@ class LeafType:
         timed = (self.logical.TIME or self.logical.TIMESTAMP) if self.logical is not None else None
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
-    def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
-        """Convert bounds of stored values to bounds of the values that readers return; None if unknown.
+    def convert_bounds(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
+        """Convert bounds of stored values to bounds of the values that readers return. A bound is None if it is
+        unknown.
 
         Readers may return truncated values, or values in another calendar.
         """
         if self.calendar is not None:
-            low, high = (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
+            is_date = self.member == "DATE"
+            convert = self.calendar.convert_day_bounds if is_date else self.calendar.convert_instant_bounds
+            low, high = convert(low, high)
         if self.int96_step != 1:
             low, high = (bound // self.int96_step * self.int96_step if isinstance(bound, int) else bound
                          for bound in (low, high))

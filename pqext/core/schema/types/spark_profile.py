@@ -43,33 +43,35 @@ _EXTENSION = b"ARROW:extension:name"
 Marks = dict[bytes, bytes]
 
 
-def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
+def adapt(arrow_type: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
     """Return the Arrow type and the field metadata with which a leaf at dotted ``path`` is stored for Spark.
 
     Raises ``UnsupportedError`` if no supported type can represent every value. With ``exact``, only the leaf's own type
     is accepted, since a type within a VARIANT is part of the value.
     """
-    result = _adapt(arrow, metadata, path)
-    if exact and result != (arrow, metadata):
-        raise _unsupported_error(path, f"{arrow} is not supported by Spark within a VARIANT; use another shredding")
+    result = _adapt(arrow_type, metadata, path)
+    if exact and result != (arrow_type, metadata):
+        reason = f"{arrow_type} is not supported by Spark within a VARIANT; use another shredding"
+        raise _unsupported_error(path, reason)
     return result
 
 
-def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
+def _adapt(arrow_type: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
-    if types.is_decimal(arrow) and arrow.precision > 38:
-        raise _unsupported_error(path, f"{arrow} has more than the 38 digits of Spark's decimals")
-    if types.is_interval(arrow):
+    if types.is_decimal(arrow_type) and arrow_type.precision > 38:
+        raise _unsupported_error(path, f"{arrow_type} has more than the 38 digits of Spark's decimals")
+    if types.is_interval(arrow_type):
         raise _unsupported_error(path, "INTERVAL is not supported by Spark")
-    if types.is_float16(arrow):
+    if types.is_float16(arrow_type):
         return pa.float32(), metadata
-    if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
-        return pa.timestamp("us", arrow.tz), metadata
-    if types.is_time(arrow) and SPARK_NANOSECONDS not in metadata:
+    if types.is_timestamp(arrow_type) and arrow_type.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
+        return pa.timestamp("us", arrow_type.tz), metadata
+    if types.is_time(arrow_type) and SPARK_NANOSECONDS not in metadata:
         return pa.time64("us"), {key: value for key, value in metadata.items() if key != marks.ADJUSTED_TO_UTC}
-    if types.is_fixed_size_binary(arrow) and marks.logical_name(metadata) == "UUID":
-        return arrow, {key: value for key, value in metadata.items() if key not in (_EXTENSION, marks.LOGICAL_TYPE)}
-    return arrow, metadata
+    if types.is_fixed_size_binary(arrow_type) and marks.logical_name(metadata) == "UUID":
+        marked = (_EXTENSION, marks.LOGICAL_TYPE)
+        return arrow_type, {key: value for key, value in metadata.items() if key not in marked}
+    return arrow_type, metadata
 
 
 def check(schema: Schema) -> None:

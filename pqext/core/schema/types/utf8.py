@@ -16,7 +16,7 @@ def is_text(node: SchemaNode) -> bool:
     return node.is_leaf and node.leaf_type.member in _TEXT
 
 
-def first_invalid(array: pa.Array) -> int | None:
+def find_invalid_text(array: pa.Array) -> int | None:
     """Return the position of the first value that is not valid UTF-8; None if all values are valid."""
     for position, value in enumerate(array.cast(pa.binary()).to_pylist()):
         try:
@@ -27,14 +27,14 @@ def first_invalid(array: pa.Array) -> int | None:
     return None
 
 
-def with_replacements(array: pa.Array) -> pa.Array:
+def replace_invalid_bytes(array: pa.Array) -> pa.Array:
     """Decode binary values as UTF-8, with U+FFFD in place of each invalid byte sequence."""
     values = (None if value is None else value.decode("utf-8", "replace").encode() for value in array.to_pylist())
     return pa.array(list(values), array.type)
 
 
-def with_binary_text(schema: Schema) -> Schema:
-    """Return ``schema`` with text columns as binary, except those in annotated groups."""
+def text_as_binary(schema: Schema) -> Schema:
+    """Return ``schema`` with text columns as binary, except in annotated groups, so that invalid UTF-8 can be read."""
     return Schema.from_root(_with_binary_text(schema.root))
 
 
