@@ -43,7 +43,7 @@ def _compare_footers(data: bytes) -> None:
         tables = encode_tables(data)
     except (ParquetError, ValueError):
         return
-    assert _decode_all(FlatLookup(tables, Limits(), None).complete()) == expected
+    assert _decode_all(FlatLookup(tables, Limits(), None).load_metadata()) == expected
 
 
 def _decode_all(root: FileMetaData) -> FileMetaData:

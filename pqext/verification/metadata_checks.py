@@ -250,7 +250,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     """
     tables = parse_frame(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
-    flat = lookup.complete()
+    flat = lookup.load_metadata()
     thrift = drop_derived_extension(decode(FileMetaData, footer, limits=limits)[0])
     try:
         if encode_tables(encode(thrift)) == tables:
@@ -265,7 +265,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 def contradicts_itself(lookup: FlatLookup) -> bool:
     """Return whether the tables, which other readers use, differ from the tables that pqext's extension implies."""
     try:
-        return lookup.flat.is_ours and encode_tables(bytes(lookup.raw())) != lookup.tables
+        return lookup.flat.is_ours and encode_tables(bytes(lookup.load_bytes())) != lookup.tables
     except ValueError:
         return False
 

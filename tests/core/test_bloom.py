@@ -426,7 +426,7 @@ def test_filters_are_read_with_and_without_a_stated_length() -> None:
 def test_filter_outside_the_file_is_rejected_before_it_is_read(offset: int, length: int) -> None:
     raw = stored() + bytes(32)
     assert len(raw) == 47
-    with pytest.raises(CorruptFileError, match=f"of {length} bytes at {offset} extends beyond the file"):
+    with pytest.raises(CorruptFileError, match=f"of {length} bytes at offset {offset} extends beyond the file"):
         bloom.read(MemorySource(raw), offset, length, LeafType(Type.INT32), Limits())
 
 

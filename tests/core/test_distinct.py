@@ -70,9 +70,9 @@ def test_inconsistent_arguments_are_rejected() -> None:
 
 
 def test_mostly_distinct_values_have_no_dictionary() -> None:
-    assert dictionary_builder.index(pa.array(range(20_000), pa.int64())) is None
-    assert dictionary_builder.index(pa.array([], pa.int64())) is None
-    found = dictionary_builder.index(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
+    assert dictionary_builder.build_dictionary(pa.array(range(20_000), pa.int64())) is None
+    assert dictionary_builder.build_dictionary(pa.array([], pa.int64())) is None
+    found = dictionary_builder.build_dictionary(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
     assert found is not None
     assert found.entries.to_pylist() == [7, 8]
 
@@ -85,7 +85,7 @@ def test_mostly_distinct_values_have_no_dictionary() -> None:
 ])
 def test_first_values_decide_whether_a_dictionary_is_worthwhile(distinct_values: int, rows: int, kept: bool) -> None:
     values = np.random.default_rng(0).integers(0, distinct_values, rows)
-    found = dictionary_builder.index(pa.array(values))
+    found = dictionary_builder.build_dictionary(pa.array(values))
     assert (found is not None) == kept
     if found is not None:
         assert np.array_equal(np.array(found.entries)[found.indices], values)

@@ -61,7 +61,7 @@ def with_footer(file: bytes, footer: bytes) -> bytes:
 
 
 def decode_payload(payload: bytes) -> FileMetaData:
-    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).complete())
+    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).load_metadata())
 
 
 def thrift(serialised: bytes) -> FileMetaData:
@@ -328,7 +328,8 @@ def test_bounds_of_other_writers_are_used_if_values_sort_by_bytes(logical: int, 
     statistics = decode_payload(payload).row_groups[0].columns[0].meta_data.statistics  # type: ignore[union-attr]
     assert statistics is not None
     assert (statistics.min_value is not None) == believed
-    assert slowly.read(payload) == slowly.plain(Reader(bytes(FlatLookup(payload, DEFAULT_LIMITS, None).raw())).struct())
+    thrift = bytes(FlatLookup(payload, DEFAULT_LIMITS, None).load_bytes())
+    assert slowly.read(payload) == slowly.plain(Reader(thrift).struct())
 
 
 @pytest.mark.spec("extension.flatbuffers.ignored")

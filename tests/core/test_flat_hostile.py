@@ -160,7 +160,7 @@ def test_footer_that_expands_to_too_much_thrift_is_rejected() -> None:
     payload = slowly.build({1: ("tables", schema), 3: ("tables", [group] * 2_000)})
     lookup = FlatLookup(payload, Limits(footer_bytes=1 << 20), None)  # as each row group has the path of its column
     with pytest.raises(LimitError, match="more than footer_bytes"):
-        lookup.complete()
+        lookup.load_metadata()
 
 
 def test_encrypted_footers_of_other_writers_are_rejected() -> None:

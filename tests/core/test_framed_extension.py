@@ -20,7 +20,7 @@ import pqext
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
 from pqext.core.footer.thrift_footer import find_framed
-from pqext.core.format.extension.framing import CONTAINER, ExtensionContainer, frame, owner, unframe
+from pqext.core.format.extension.framing import CONTAINER, ExtensionContainer, frame, frame_uuid, unframe
 from pqext.core.format.thrift import read_uleb, uleb
 from pqext.core.io.source import MemorySource
 from reference.pace import SLOWER
@@ -47,14 +47,14 @@ def test_frame_has_the_layout_of_the_specification(payload: bytes, uuid: UUID) -
     framed = frame(payload, uuid)
     assert framed == framed_by_the_text(payload, uuid)
     assert unframe(framed, uuid) == payload
-    assert owner(framed) == uuid
+    assert frame_uuid(framed) == uuid
 
 
 @pytest.mark.spec("extension.disambiguation")
 def test_extension_of_another_owner_is_not_used() -> None:
     assert unframe(frame(b"x", OTHER), MINE) is None
     assert unframe(b"short", MINE) is None
-    assert owner(b"no frame at all, but forty bytes or so...") is None
+    assert frame_uuid(b"no frame at all, but forty bytes or so...") is None
 
 
 @pytest.mark.spec("extension.framed")
@@ -68,7 +68,7 @@ def test_every_changed_byte_of_a_frame_is_detected() -> None:
         else:
             with pytest.raises(CorruptFileError, match="checksum"):
                 unframe(bytes(damaged), MINE)
-        assert owner(bytes(damaged)) != MINE
+        assert frame_uuid(bytes(damaged)) != MINE
 
 
 @pytest.mark.spec("extension.reverse")

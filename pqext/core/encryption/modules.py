@@ -59,7 +59,7 @@ class Module(IntEnum):
         return self in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER)
 
     @property
-    def text(self) -> str:
+    def label(self) -> str:
         """Name of the module type in messages."""
         return self.name.lower().replace("_", " ")
 
@@ -80,7 +80,7 @@ class FileAad:
         ordinals = _ordinal(row_group, "row groups") + _ordinal(column, "columns")
         if module.has_page_ordinal:
             if page is None:
-                raise ValueError(f"a {module.text} needs the ordinal of its page")
+                raise ValueError(f"a {module.label} needs the ordinal of its page")
             ordinals += _ordinal(page, "pages in a column chunk")
         return self.prefix + self.file_unique + bytes([module]) + ordinals
 

@@ -48,7 +48,7 @@ class ChunkDecryptor:
                 return self.key.open_unauthenticated(data)
             return self.key.open(data, aad)
         except EncryptionError as error:
-            error.message = f"{module.text}: {error.message}"
+            error.message = f"{module.label}: {error.message}"
             raise
 
 

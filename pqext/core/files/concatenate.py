@@ -61,7 +61,7 @@ def concatenate(
     job = _Concatenation(key_value_metadata, extensions, limits)
     inputs = list(sources)
     if not inputs:
-        raise ValueError("no files to concatenate")
+        raise ValueError("no files to concatenate: pass at least one file")
     with Sink(dest) as sink:
         sink.write(MAGIC)
         for source in inputs:
@@ -174,7 +174,8 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
         starts = [at for at in (about.data_page_offset, about.dictionary_page_offset) if at]
         begin, length = min(starts, default=len(MAGIC)), about.total_compressed_size
         if begin < len(MAGIC) or length < 0 or begin + length > footer.offset:
-            raise CorruptFileError(f"a column chunk of {length} bytes at {begin} is outside the data of its file")
+            message = f"a column chunk of {length} bytes at offset {begin} is outside the data of its file"
+            raise CorruptFileError(message)
         data.append(begin + length)
         if about.bloom_filter_offset is not None:
             data.append(about.bloom_filter_offset + (about.bloom_filter_length or 1))

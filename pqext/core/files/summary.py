@@ -42,7 +42,7 @@ def write_summary(
     are partly encrypted or have chunks in other files.
     """
     if isinstance(paths, (str, bytes)):
-        raise TypeError("paths must be a list of paths")
+        raise TypeError(f"paths must be a list of paths, not {paths!r}")
     check_target(folder, "folder")
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)

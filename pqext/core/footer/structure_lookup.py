@@ -32,9 +32,9 @@ Location = tuple[StructIndex, int]
 class StructureLookup(Protocol):
     """Footer whose structures can be looked up one by one or all together."""
 
-    def complete(self) -> FileMetaData:
+    def load_metadata(self) -> FileMetaData:
         """Return the complete footer."""
-    def raw(self) -> Any:
+    def load_bytes(self) -> Any:
         """Return the complete footer as serialised Thrift."""
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
         """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
@@ -49,12 +49,12 @@ class LookupFooter(Footer):
     @property
     def raw(self) -> Any:
         """All bytes of the footer, read or built on demand."""
-        return self.lookup.raw()
+        return self.lookup.load_bytes()
 
     @property
     def complete(self) -> FileMetaData:
         """Complete metadata, including its extensions."""
-        return self.lookup.complete()
+        return self.lookup.load_metadata()
 
 
 class _Chunks(Struct):
@@ -151,7 +151,7 @@ class IndexedStructs(LazyStructs[_T]):
     @property
     def _complete(self) -> Sequence[_T]:
         if self._complete_list is None:
-            self._complete_list = self._fallback(self.lookup.complete())
+            self._complete_list = self._fallback(self.lookup.load_metadata())
             if len(self._complete_list) != self._count:
                 count = len(self._complete_list)
                 raise CorruptFileError(f"the footer lists {count} structures, but its index lists {self._count}")

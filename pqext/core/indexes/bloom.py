@@ -303,9 +303,10 @@ def read(
     extends beyond the file, and ``LimitError`` if it exceeds ``bloom_filter_bytes``.
     """
     if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
-        raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} extends beyond the file", offset=offset)
+        message = f"a Bloom filter of {length} bytes at offset {offset} extends beyond the file"
+        raise CorruptFileError(message, offset=offset)
     if length is not None and length > limits.bloom_filter_bytes + limits.page_header_bytes:
-        raise LimitError(f"a Bloom filter of {length} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
+        raise _limit_error(length, limits)
     if decryptor is not None:
         return _read_encrypted(source, offset, leaf, limits, decryptor)
     room = source.size - offset
@@ -326,6 +327,13 @@ def read(
     whole = start + size <= len(window)
     bitset = window[start : start + size] if whole else source.read(offset + start, size, is_metadata=True)
     return SplitBlockFilter(leaf, _words(bitset))
+
+
+def _limit_error(size: int, limits: Limits) -> LimitError:
+    return LimitError(
+        f"a Bloom filter of {size} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}; "
+        "raise the limit with limits=Limits(bloom_filter_bytes=...)"
+    )
 
 
 def _words(bitset: Bytes) -> NDArray[np.uint32]:
@@ -365,7 +373,7 @@ def _bitset_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int:
         message = f"the size of a Bloom filter must be a positive multiple of {BLOCK_BYTES}, not {size}"
         raise CorruptFileError(message, offset=offset)
     if size > limits.bloom_filter_bytes:
-        raise LimitError(f"a Bloom filter of {size} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
+        raise _limit_error(size, limits)
     return size
 
 

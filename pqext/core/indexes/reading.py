@@ -328,7 +328,8 @@ class IndexReader:
             return None
         with _ChunkErrorContext(chunk):
             if length <= 0 or offset < 0 or offset > chunk.source(self._source).size - length:
-                raise CorruptFileError(f"an index of {length} bytes at {offset} extends beyond the file", offset=offset)
+                message = f"an index of {length} bytes at offset {offset} extends beyond the file"
+                raise CorruptFileError(message, offset=offset)
             if length > self._limits.page_index_bytes:
                 raise LimitError(
                     f"an index of {length} bytes exceeds page_index_bytes={self._limits.page_index_bytes}; "

@@ -186,7 +186,7 @@ class Source(ABC):
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > self.size - length:
             raise CorruptFileError(
-                f"the metadata refers to {length} bytes at {offset} in a file of {self.size} bytes: "
+                f"the metadata refers to {length} bytes at offset {offset} in a file of {self.size} bytes: "
                 "the file is truncated or its metadata is corrupt",
                 path=self.path,
                 offset=offset,

@@ -76,7 +76,7 @@ def _assemble_storage(
 ) -> pa.Array:
     if isinstance(shape, LeafShape):
         try:
-            return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
+            return leaf.convert_int96(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
         except ParquetError as error:
             error.locate(column=shape.node.dotted_path)
             raise

@@ -119,7 +119,7 @@ class RowGroups(Sequence[RowGroup]):
                 raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])
 
     def check_shared(self, leaves: Sequence[LeafShape], budget: Budget) -> None:
-        """Check all row groups with :meth:`get_with_budget`, including the smallest, before any is decoded."""
+        """Check all row groups, even small ones, with :meth:`get_with_budget` before any of them is decoded."""
         for index in range(self._count):
             self.get_with_budget(index, leaves, budget, 0)
 

@@ -104,7 +104,7 @@ class SmallLeaves:
 
     @cached_property
     def is_conversion_free(self) -> bool:
-        """Whether all leaves are top-level columns whose decoded arrays need no conversion."""
+        """Whether all leaves are top-level columns whose decoded arrays are returned unchanged."""
         return len(self._leaves) == len(self.tops) and all(map(_needs_no_conversion, self.tops))
 
     def iter_chunks(

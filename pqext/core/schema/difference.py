@@ -117,7 +117,7 @@ def _own_type(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """Return the logical type and None; None and the physical Arrow type if there is no logical type.
+    """Return the logical type of a leaf or, if it has none, its physical Arrow type; the other element is None.
 
     Integers as wide as their physical type have no logical type.
     """

@@ -66,7 +66,7 @@ class LeafFacts(Protocol):
         """Return whether a value may satisfy ``predicate`` according to a Bloom filter. False is definitive."""
     @property
     def pages(self) -> PageFacts | None:
-        """Pages with their bounds; None if their positions are unknown."""
+        """Pages with their bounds; None if there is no offset index."""
     @property
     def page_locations(self) -> PageFacts | None:
         """Pages, possibly without their bounds; None if their positions are unknown."""

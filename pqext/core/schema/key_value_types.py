@@ -171,7 +171,8 @@ def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> 
 
 
 def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Return the pairs that are valid for the values that are read. The calendars of converted values are omitted."""
+    """Yield the key-value pairs that are valid for the rows as read: the calendar is omitted if values are converted.
+    """
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 

@@ -144,7 +144,7 @@ class Tree:
 def _columns(
     elements: Sequence[SchemaElement],
 ) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
-    """Return the result of the kernel for a list that is not serialised."""
+    """Return the names and arrays of ``elements`` that a kernel otherwise extracts from the serialised schema."""
     names = [element.name for element in elements]
     odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
     kinds = [element.repetition_type for element in elements]

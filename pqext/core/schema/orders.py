@@ -55,7 +55,7 @@ class BoundOrder:
 
     @property
     def numbers(self) -> np.dtype[Any] | None:
-        """Storage format of numeric bounds in this order; None for other bounds."""
+        """Data type of bounds that are stored as plain numbers; None for other bounds."""
         leaf = self.leaf
         is_number = leaf.member in _AS_STORED and leaf.physical in _WIDTHS and leaf.calendar is None
         if self.kind != "type" or not is_number:

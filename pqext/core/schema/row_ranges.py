@@ -92,7 +92,7 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 
 
 class RowQueue:
-    """Queue of the rows in ranges, from which any number of rows is taken at the front."""
+    """Queue of rows, from which callers take the next rows at the front."""
 
     def __init__(self, rows: Sequence[range]) -> None:
         self._rows = deque(item for item in rows if len(item))
@@ -114,7 +114,7 @@ class RowQueue:
         return part
 
     def push_back(self, part: Sequence[range]) -> None:
-        """Put ``part``, the rows that were taken last, back to the front."""
+        """Return ``part``, the rows that were taken last, to the front of the queue."""
         for item in reversed(part):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
@@ -139,12 +139,13 @@ class NumberQueue:
         return part
 
     def push_back(self, part: NDArray[np.int64]) -> None:
-        """Put ``part``, the rows that were taken last, back to the front."""
+        """Return ``part``, the rows that were taken last, to the front of the queue."""
         self._at -= len(part)
 
 
 def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield groups of consecutive ranges. A group has one range, or spans at most ``reach``."""
+    """Yield groups of consecutive ranges, each a start and a stop. A group has one range, or spans at most ``reach``.
+    """
     group: list[tuple[int, int]] = []
     for place in ranges:
         if group and place[1] - group[0][0] > reach:

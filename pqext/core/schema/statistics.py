@@ -297,7 +297,7 @@ def _increment_text(head: bytes) -> bytes | None:
 
 
 def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
-    """Return the bounds that a chunk's statistics prove. Minima and maxima in an unsupported order are ignored.
+    """Convert a chunk's statistics to bounds. Minima and maxima in an unsupported order are ignored.
 
     Without a known ``ColumnOrder``, ``min_value`` and ``max_value`` have no meaning.
     """
@@ -327,7 +327,7 @@ def bounds_of(
     order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Return the bounds that stored bounds and counts prove; invalid ones are None. ``num_values`` includes nulls."""
+    """Return the bounds of values from a stored minimum and maximum and counts. ``num_values`` includes nulls."""
     if low is not None and high is not None:
         minimum, maximum = order.values([low, high])
     else:
@@ -340,7 +340,7 @@ def bounds_of_values(
     order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Return the bounds that counts and bounds in comparison form prove, like :func:`bounds_of`."""
+    """Return the bounds of values from counts and a minimum and maximum in comparison form, like :func:`bounds_of`."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False

@@ -66,7 +66,7 @@ def describe(
         # The number of distinct floats depends on how NaN and zeros compare.
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
-            distinct = dictionary.distinct(len(physical))
+            distinct = dictionary.distinct_count(len(physical))
         metadata.statistics = statistics.chunk_statistics(
             recipe.order, extremes, boundaries.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
         )

@@ -95,7 +95,7 @@ class PageWriter:
         """Write all pages of a chunk, and record their locations in ``boundaries``."""
         written = WrittenPages()
         if dictionary is not None:
-            written.add(*self.dictionary(*dictionary))
+            written.add(*self.serialise_dictionary(*dictionary))
             written.dictionary_size = written.size
         entry = value = 0
         for page in range(boundaries.count):
@@ -104,7 +104,7 @@ class PageWriter:
             encoding, encoded = values.page(value, value + present)
             entry, value, at = entry + entries, value + present, written.size
             written.add(
-                *self.data(
+                *self.serialise_data(
                     num_values=entries, num_nulls=entries - present, num_rows=rows, encoding=Encoding(encoding),
                     repetition=repetition, definition=definition, values=encoded, ordinal=page,
                 )
@@ -113,7 +113,7 @@ class PageWriter:
             boundaries.locate(page, at, written.size - at)
         return written
 
-    def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
+    def serialise_dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
         """Serialise a dictionary page of PLAIN ``values``; return header, body and uncompressed body size."""
         body = self._encrypt(Module.DICTIONARY_PAGE, self._compress(values))
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
@@ -121,7 +121,7 @@ class PageWriter:
         header.dictionary_page_header = detail
         return self._serialise(Module.DICTIONARY_PAGE_HEADER, header), body, len(values)
 
-    def data(
+    def serialise_data(
         self, *, num_values: int, num_nulls: int, num_rows: int, encoding: Encoding,
         repetition: bytes | None, definition: bytes | None, values: Any, ordinal: int = 0,
     ) -> tuple[bytes, Bytes, int]:
@@ -220,7 +220,7 @@ def encode_chunk(
         row = column.row_of_value(error.position)
         raise ValueError(f"column {escape_text(recipe.dotted)!r}, row {row} of the row group: {error}") from None
     size = size_of(physical, len(physical))
-    indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
+    indexed = _build_dictionary(column, physical, size, recipe) if recipe.dictionary else None
     name = recipe.encoding
     if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
         name = "plain"  # after a dictionary, Arrow's reader accepts no other encoding
@@ -236,7 +236,7 @@ def encode_chunk(
     boundaries = _split_pages(
         column, rows, len(physical), size, recipe, page_starts, is_encrypted=encryptor is not None
     )
-    values = _values(physical, chosen.encoding)
+    values = _page_values(physical, chosen.encoding)
     levels = _levels(column, recipe)
     entries = None
     if indexed is not None:
@@ -265,7 +265,7 @@ def encode_chunk(
     return chunk
 
 
-def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
+def _build_dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
     """Return the dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values.
 
     Return None if a dictionary is not worthwhile.
@@ -279,10 +279,10 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
             result = dictionary_builder.from_entries(physical, entries, is_ordered=encoded.type.ordered)
         if result is not None:
             return result
-    return dictionary_builder.index(physical, size)
+    return dictionary_builder.build_dictionary(physical, size)
 
 
-def _values(physical: pa.Array, encoding: Encoding) -> PageValues:
+def _page_values(physical: pa.Array, encoding: Encoding) -> PageValues:
     """Return the values of pages without a dictionary."""
     count = len(physical)
     if encoding != Encoding.PLAIN:
@@ -361,7 +361,7 @@ def _build_metadata(
 def _encodings(
     levels: bool, version: int, has_index: bool, by_index: int, encoding: Encoding, other_count: int
 ) -> tuple[tuple[Encoding, ...], tuple[PageEncodingStats, ...]]:
-    """Return the encodings of a chunk, and the number of pages with each. Chunks share these structures."""
+    """Return the encodings of a chunk, and its page counts by encoding. The tuples can be shared by many chunks."""
     kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
     pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, other_count)]
     stats = [PageEncodingStats(page_type=kind, encoding=element, count=count) for element, count in pages if count]

@@ -70,7 +70,7 @@ class IndexedValues:
         flags = np.bincount(self.indices, minlength=len(self.entries)) > 0
         return self.entries if flags.all() else self.entries.filter(pa.array(flags))
 
-    def distinct(self, count: int) -> int | None:
+    def distinct_count(self, count: int) -> int | None:
         """Return the number of distinct values among ``count`` values; None if some are not in the dictionary."""
         if len(self.indices) < count:
             return None
@@ -106,7 +106,7 @@ class DictionaryEntries:
         return encode_plain(view(self.values), np.frombuffer(self.starts, np.int32))
 
 
-def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
+def build_dictionary(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
     """Build the dictionary of a dense array of a physical Arrow type. Return None if it is not worthwhile.
 
     A dictionary is not worthwhile for booleans, if too many of the first values are distinct, or if indices and entries

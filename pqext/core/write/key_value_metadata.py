@@ -136,7 +136,7 @@ def _leaves(field: StoredField) -> list[StoredField]:
     return [leaf for child in field.children for leaf in _leaves(child)] if field.leaf is None else [field]
 
 
-def pairs(
+def build_pairs(
     schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived_pairs: Mapping[str, str],
     input_metadata: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:

@@ -106,7 +106,7 @@ def _has_stored_layout(arrow_type: pa.DataType, leaf: LeafType) -> bool:
 _codecs = threading.local()
 
 
-def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
+def build_recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
     """Build the recipe for all chunks of the leaf of ``shape``."""
     node = shape.node
     path, leaf_type = node.dotted_path, node.leaf_type
@@ -128,7 +128,7 @@ def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
         page_index=options.has_page_index(path),
         bloom_filter=options.bloom_filter_of(path),
         extension=options.extension_of(path),
-        second=None if again is None else recipe(shape, again),
+        second=None if again is None else build_recipe(shape, again),
         handler=None if shape.annotation is None else shape.annotation.load(),
         level_bytes=bool(node.max_definition_level) + repeated,
         # If the maximum level is 1, num_values and null_count determine the histograms.

@@ -90,7 +90,7 @@ class WrittenGroup:
         self._columns.append(chunk.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """Complete the row group, and store the chunks in ``group`` if they are not kept serialised."""
+        """Complete the row group. Move its chunks to ``group``, unless they are kept serialised."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [

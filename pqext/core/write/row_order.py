@@ -52,7 +52,7 @@ class RowOrder:
         return table if order is None else take_positions(table, order), starts
 
 
-def find(fields: Sequence[StoredField]) -> RowOrder | None:
+def find_row_order(fields: Sequence[StoredField]) -> RowOrder | None:
     """Return the row order that a column requests; None if no column requests one.
 
     Raises ``ValueError`` if several columns request an order, or if the column is inside a list or map.

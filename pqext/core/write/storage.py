@@ -89,7 +89,7 @@ class StoredField:
 
     @cached_property
     def is_rebuilt(self) -> bool:
-        """Whether converting this field, or a field below it, requires more than a cast."""
+        """Whether storing an array of this field, or of a nested field, requires more than a cast."""
         if self.annotation is not None or any(child.is_rebuilt for child in self.children):
             return True
         if any(child.plain.nullable != child.field.nullable for child in self.children):

@@ -24,7 +24,7 @@ from pqext.core.write.derived_columns import DerivedColumns
 from pqext.core.write.disassemble import TOO_DEEP
 from pqext.core.write.file_layout import FileLayout
 from pqext.core.write.key_value_metadata import schema_of
-from pqext.core.write.leaf_recipe import LeafRecipe, recipe
+from pqext.core.write.leaf_recipe import LeafRecipe, build_recipe
 from pqext.core.write.storage import StoredField
 
 
@@ -53,7 +53,7 @@ class WritePlan:
 
     @property
     def own_fields(self) -> tuple[StoredField, ...]:
-        """Stored columns of the user, without derived columns."""
+        """Stored columns that the user passes, without derived columns."""
         return self.derived.select_user_columns(self.plan)
 
     @cached_property
@@ -112,18 +112,20 @@ def prepare(
             )
     options.check_leaves(dict.fromkeys(leaf.dotted_path for leaf in schema.leaves))
     keys = row_order.to_columns(options.sort_keys, schema)
-    order = row_order.find(derived_columns.select_user_columns(plan))
+    order = row_order.find_row_order(derived_columns.select_user_columns(plan))
     if keys and order is not None:
         raise ValueError("rows can have only one order; omit option sorting, or the order in the metadata of a column")
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
             if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted_path) is not None:
-                raise ValueError(f"column {leaf.dotted_path!r}: BOOLEAN columns cannot have Bloom filters")
+                raise ValueError(
+                    f"column {leaf.dotted_path!r} is BOOLEAN and cannot have a Bloom filter; omit it from bloom_filters"
+                )
     for leaf in schema.leaves:
         encoding_choice.check(options.encoding_of(leaf.dotted_path), leaf)
     if options.profile is not None:
         spark_profile.check(schema)
-    recipes = tuple(recipe(leaf, options) for top in shapes for leaf in top.leaves())
+    recipes = tuple(build_recipe(leaf, options) for top in shapes for leaf in top.leaves())
     return WritePlan(options, derived_columns, plan, schema, shapes, recipes, keys, order, layout)
 
 

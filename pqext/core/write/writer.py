@@ -183,7 +183,9 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _room(self, rows: int, size: int) -> int:
-        """Return how many more rows the row group accepts, at least one. ``rows`` rows take ``size`` bytes."""
+        """Return the number of rows that the row group still accepts, at least one. A table of ``rows`` rows takes
+        ``size`` bytes.
+        """
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
@@ -417,7 +419,7 @@ class ParquetWriter(SuggestionMixin):
     def _derive_metadata(self, groups: list[RowGroup], carried_pairs: Mapping[str, str]) -> dict[str, str]:
         """Return key-value metadata that the handlers of columns derive from ``groups`` and ``carried_pairs``."""
         plan, names = self._plan, self._plan.derived.names
-        return key_value_metadata.pairs(
+        return key_value_metadata.build_pairs(
             plan.schema, plan.plan, groups, names, carried_pairs, self._encryptor, self.options
         )
 

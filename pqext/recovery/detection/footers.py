@@ -188,7 +188,7 @@ def _iter_flatbuffers(source: Source, limits: Limits, effort: Effort) -> Iterato
                 begin -= framed.thrift_bytes + header
             if not effort.spend(len(tables)):
                 return
-            metadata = _validate(FlatLookup(tables, limits, source.path).complete(), limits)
+            metadata = _validate(FlatLookup(tables, limits, source.path).load_metadata(), limits)
         except ParquetError:
             continue
         yield FooterCandidate("FlatBuffers", offset, length, drop_derived_extension(metadata), begin)

@@ -49,11 +49,11 @@ class FlatLookup(ColumnWindows):
         """Whether all structures have been converted, or should be."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
-    def complete(self) -> FileMetaData:
+    def load_metadata(self) -> FileMetaData:
         """Return the complete footer."""
         return self._read_all()[0]
 
-    def raw(self) -> Bytes:
+    def load_bytes(self) -> Bytes:
         """Return the complete footer, converted to serialised Thrift."""
         return self._read_all()[1]
 
@@ -68,12 +68,12 @@ class FlatLookup(ColumnWindows):
 
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
         """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
-        return fallback(self.complete()) if self.is_whole else find()
+        return fallback(self.load_metadata()) if self.is_whole else find()
 
     def metadata(self) -> FileMetaData:
         """Return the footer. Its row groups are converted on access."""
         if self.is_whole:
-            return self.complete()
+            return self.load_metadata()
         result = self._decode_struct(FileMetaData, self._file({_SCHEMA: self._schema()}))
         result.row_groups = IndexedStructs(
             self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows

@@ -107,7 +107,7 @@ def schema_from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schem
         if element.num_children != lookup.root.tops:
             raise CorruptFileError("the columns of the jump table differ from those of the schema")
     except ParquetError as error:
-        elements = from_elements(lookup.complete().schema, limits, path)
+        elements = from_elements(lookup.load_metadata().schema, limits, path)
         warn_about_jump_table(path, error)
         return elements
     columns = TopColumns(lookup, limits, path)
@@ -145,7 +145,7 @@ class TopColumns(Group):
     def _all(self) -> SchemaNode:
         """Return the root of the complete schema, after checking that the jump table matches it."""
         if self._whole is None:
-            self._whole = from_elements(self._lookup.complete().schema, self._limits, self._path)
+            self._whole = from_elements(self._lookup.load_metadata().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
                 raise CorruptFileError("the columns of the jump table differ from those of the schema", path=self._path)
         return self._whole.root

@@ -128,11 +128,11 @@ class Lookup(ColumnWindows):
         """Whether the complete footer was read, or enough blocks that reading it is cheaper."""
         return self._read is not None or self._blocks.spent * _SHARE > self.length
 
-    def complete(self) -> FileMetaData:
+    def load_metadata(self) -> FileMetaData:
         """Return the complete footer, which is read without the table."""
         return self._read_all()[0]
 
-    def raw(self) -> Any:
+    def load_bytes(self) -> Any:
         """Return all bytes of the footer."""
         return self._read_all()[1]
 
@@ -157,10 +157,10 @@ class Lookup(ColumnWindows):
                 return find()
             except ParquetError as error:
                 if self._read is None:
-                    whole = self.complete()
+                    whole = self.load_metadata()
                     warn_about_jump_table(self.source.path, error)
                     return fallback(whole)
-        return fallback(self.complete())
+        return fallback(self.load_metadata())
 
     # The structures.
 

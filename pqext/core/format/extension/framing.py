@@ -45,7 +45,7 @@ def frame(payload: bytes, uuid: UUID) -> bytes:
     return b"".join([payload, _uint32(crc32(payload)), size, _uint32(crc32(size)), uuid.bytes])
 
 
-def owner(extension: bytes) -> UUID | None:
+def frame_uuid(extension: bytes) -> UUID | None:
     """Return the UUID of the frame that fills ``extension``; None if ``extension`` is not a valid frame."""
     if len(extension) < FRAME_BYTES:
         return None
@@ -219,5 +219,5 @@ def parts(extension: bytes) -> dict[UUID, bytes] | None:
     container = ExtensionContainer.decode(extension)
     if container is not None:
         return dict(container)
-    uuid = owner(extension)
+    uuid = frame_uuid(extension)
     return None if uuid is None else {uuid: extension[: -FRAME_BYTES]}

@@ -58,7 +58,7 @@ class Link:
 
     @property
     def gap(self) -> int:
-        """Number of bytes that take as long to read as the latency of another request."""
+        """Number of bytes that can be read in the time that one more request takes."""
         if self.latency is None or self.bandwidth is None:
             return FIRST_GAP
         return min(max(int(self.latency * self.bandwidth), LEAST_GAP), MOST_GAP)

@@ -46,7 +46,7 @@ class PageDecoder:
         self._account = account
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
-        self._pages_again = partial(pages.raw, limits, decryptor, has_dictionary=has_dictionary)
+        self._pages_again = partial(pages.iter_pages, limits, decryptor, has_dictionary=has_dictionary)
         # A generator with a reference to the decoder would keep the decoder's bytes alive until garbage collection.
         self._raw_pages = self._pages_again()
         self._is_first = True

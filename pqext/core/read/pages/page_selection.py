@@ -50,12 +50,14 @@ class PageSelection(Protocol):
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether the page spans are the only bytes to read."""
+        """Whether the page spans contain all bytes to read, so that a page table can decode them."""
 
     def page_spans(self) -> Iterator[PageSpan]:
         """Yield the spans of the pages, beginning with the dictionary page."""
 
-    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+    def iter_pages(
+        self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool
+    ) -> Iterator[RawPage]:
         """Yield the pages, beginning with the dictionary page, like :func:`pqext.core.read.pages.page.raw_pages`."""
 
 
@@ -83,7 +85,9 @@ class AllPages:
         """Yield the chunk as one span."""
         yield PageSpan(self._span, None)
 
-    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+    def iter_pages(
+        self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool
+    ) -> Iterator[RawPage]:
         """Yield all pages."""
         return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary, entries=self._entries)
 
@@ -146,7 +150,9 @@ class SelectedPages:
                 starts, sizes = [start for start, _ in ranges], [size for _, size in ranges]
                 yield PageSpan(span, (starts, sizes, self._index.row_counts[item.first : item.stop]))
 
-    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+    def iter_pages(
+        self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool
+    ) -> Iterator[RawPage]:
         """Yield the dictionary page and the selected pages. Raises ``OffsetIndexError`` if the index is wrong."""
         if self._pages and not self._index.covers_bytes_to(self._stop):
             self._check_rest(limits, decryptor)

@@ -156,7 +156,7 @@ _AS_STORED = (
 )
 
 
-def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
+def convert_int96(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     """Convert INT96 timestamps to ``unit`` for readers. Other arrays are returned unchanged."""
     if _is_int96_timestamp(leaf):
         local = int96.to_timestamps(array, unit, leaf.calendar)
