@@ -124,10 +124,7 @@ class GeospatialHandler(OrdersRows):
     def storage_for_append(
         self, field: pa.Field, path: str, column: StoredColumn, options: WriteOptions
     ) -> GeometryStorage:
-        """Return storage like :meth:`storage`, with the type of ``column``.
-
-        Raises:
-            ValueError: If the option or the field's metadata states a CRS or edges that differ from ``column``.
+        """Return storage with the type of ``column``. Raises ``ValueError`` if the field or its option contradicts it.
         """
         option = _option(options.geometry.get(path))
         existing = _type_of_node(column.node, column.properties)

@@ -16,7 +16,7 @@ from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.usage import Budget
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.format.predicate import Value
-from pqext.core.read.leaf_runs import contents, runs
+from pqext.core.read.leaf_runs import iter_runs, summarise_run
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import shape
@@ -116,8 +116,8 @@ def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> Column
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:
-            for column in runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
-                run = contents(column, order)
+            for column in iter_runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
+                run = summarise_run(column, order)
                 nans = run.nans or 0
                 # Types without an order, and very long values, have no extremes.
                 tight = run.minimum is not None or column.entries == run.nulls + nans

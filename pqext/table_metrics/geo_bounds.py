@@ -14,7 +14,7 @@ from dataclasses import replace
 from pqext.core.base.errors import GeometryError, ParquetError
 from pqext.core.base.usage import Budget
 from pqext.core.format.metadata import GeospatialStatistics
-from pqext.core.read.leaf_runs import runs
+from pqext.core.read.leaf_runs import iter_runs
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import LeafShape
@@ -98,7 +98,7 @@ def box_of_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingB
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:
-            for column in runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
+            for column in iter_runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
                 parts = summaries(column.array)
                 filled = [part.box for part in parts if part.types]
                 ranges = [_merge_ranges([*ranges, *filled])]

@@ -22,7 +22,14 @@ from pqext.core.format.predicate import Bounds, Value
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.read.leaf_runs import Contents, contents, has_empty_value, is_byte_array_decimal, runs, span_of
+from pqext.core.read.leaf_runs import (
+    RunSummary,
+    has_empty_value,
+    is_byte_array_decimal,
+    iter_runs,
+    span_of,
+    summarise_run,
+)
 from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema.orders import BoundOrder, declared_order, written_order
@@ -208,17 +215,17 @@ class _ChunkCheck:
 
     def _runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
-    ) -> Iterator[tuple[Contents, metadata_checks.Sizes]]:
+    ) -> Iterator[tuple[RunSummary, metadata_checks.Sizes]]:
         """Yield a summary of the rows of each page if an index lists the pages, otherwise of each run of rows."""
         row = self._first_row
         row_counts = None if indexed_pages is None else indexed_pages.row_counts
-        for column in runs(self._file, self._group, self._leaf, chunk, row_counts):
+        for column in iter_runs(self._file, self._group, self._leaf, chunk, row_counts):
             if counts is not None:
                 counts.add(column)
             if chunk.node.leaf_type.member == "JSON":
                 self._check_json(column, row)
             row += column.rows
-            yield contents(column, order), metadata_checks.measure_sizes(column, self._leaf)
+            yield summarise_run(column, order), metadata_checks.measure_sizes(column, self._leaf)
 
     def _check_json(self, column: LeafColumn, row: int) -> None:
         """Report the values of a JSON column that are not JSON. Values in lists are reported without a row."""
@@ -232,7 +239,7 @@ class _ChunkCheck:
             self._findings.count("logical.json", message, len(invalid) - len(listed))
 
     def _check_page(
-        self, indexed_pages: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: Contents,
+        self, indexed_pages: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: RunSummary,
         page: PageExtent,
     ) -> None:
         bounds = indexed_pages[number]
@@ -290,7 +297,7 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
     return bool(columns.min_values[page] or columns.max_values[page])
 
 
-def _outside(run: Contents, bounds: Bounds) -> bool:
+def _outside(run: RunSummary, bounds: Bounds) -> bool:
     """Return whether a value is outside the bounds. NaN is never outside."""
     low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:

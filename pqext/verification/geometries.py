@@ -14,7 +14,7 @@ from pqext.core.format.extension.framing import entry
 from pqext.core.format.metadata import GeospatialStatistics, Type
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.read.leaf_runs import runs
+from pqext.core.read.leaf_runs import iter_runs
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.core.schema.shape import LeafShape, Shape
@@ -214,7 +214,7 @@ class _ChunkCheck:
         boxes: page_boxes.PageBoxes | None,
     ) -> None:
         start, counts = 0, None if pages is None else pages.row_counts
-        for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, counts)):
+        for number, column in enumerate(iter_runs(self._file, self._group, self._leaf, chunk, counts)):
             rows = _rows_of(column, self._leaf.slot_level) + start
             start += column.rows
             values = self._clear_invalid(column.array, rows)

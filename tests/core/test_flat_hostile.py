@@ -19,7 +19,7 @@ from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, U
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.flatbuffers import reading
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, parse, tables_of
+from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, encode_tables, parse
 from pqext.core.format.compression import compress
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.kernels.flatbuffers.verify import verify
@@ -192,9 +192,9 @@ def test_changes_at_most_fifteen_bytes_apart_are_damage_and_others_are_an_edit(d
 
 def test_flat_footer_may_fill_its_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     serialised = footer_of(written(TWO, "thrift"))
-    tables = tables_of(serialised)
+    tables = encode_tables(serialised)
     monkeypatch.setattr(reading, "_MOST_BYTES", len(tables))
-    assert tables_of(serialised) == tables
+    assert encode_tables(serialised) == tables
     monkeypatch.setattr(reading, "_MOST_BYTES", len(tables) - 1)
     with pytest.raises(ValueError, match="more than 2 GiB"):
-        tables_of(serialised)
+        encode_tables(serialised)

@@ -17,7 +17,7 @@ def run_rows(data: bytes) -> list[int]:
     file = pqext.open(io.BytesIO(data))
     leaf = next(iter(file.shapes[0].leaves()))
     group = file.row_groups[0]
-    return [run.rows for run in leaf_runs.runs(file, group, leaf, group.chunk(leaf.node))]
+    return [run.rows for run in leaf_runs.iter_runs(file, group, leaf, group.chunk(leaf.node))]
 
 
 @pytest.mark.parametrize("data", [bombs.nulls(Type.INT64, 3 << 20), bombs.looked_up(Type.INT64, bytes(8), 3 << 20)])

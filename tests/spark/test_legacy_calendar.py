@@ -252,7 +252,7 @@ def test_bounds_cover_instants_reordered_by_the_calendar() -> None:
         for start in range(change * 10**9 - 3 * day, change * 10**9 + 3 * day, day // 2):
             for length in (0, day // 3, day, 2 * day):
                 micros = np.arange(start // 1000, (start + length) // 1000 + 1, day // 12000, np.int64)
-                read = calendar.instants(micros, 10**6)
+                read = calendar.convert_instants(micros, 10**6)
                 low, high = calendar.convert_instant_bounds(int(micros[0]) * 1000, int(micros[-1]) * 1000)
                 assert low is None or low <= int(read.min()) * 1000
                 assert high is None or high >= int(read.max()) * 1000
@@ -337,7 +337,7 @@ def test_zones_match_the_table_of_spark(spark: Any) -> None:
         assert list(offsets.changes) == row["switches"], row["tz"]
         probes = np.array([second + apart for second in row["switches"] for apart in (0, 1, 40_000)], np.int64)
         places = np.searchsorted(row["switches"], probes, side="right") - 1
-        assert (calendar.instants(probes, 1) - probes == np.array(row["diffs"])[places]).all(), row["tz"]
+        assert (calendar.convert_instants(probes, 1) - probes == np.array(row["diffs"])[places]).all(), row["tz"]
 
 
 def version_of(path: str) -> list[str | None]:

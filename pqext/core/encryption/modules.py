@@ -77,15 +77,15 @@ class FileAad:
 
     def chunk(self, module: Module, row_group: int, column: int, page: int | None) -> bytes:
         """Return the AAD of one module of a column chunk. ``page`` is the index of its data page, if any."""
-        ordinals = _ordinal(row_group, "row groups") + _ordinal(column, "columns")
+        ordinals = _encode_ordinal(row_group, "row groups") + _encode_ordinal(column, "columns")
         if module.has_page_ordinal:
             if page is None:
                 raise ValueError(f"a {module.label} needs the ordinal of its page")
-            ordinals += _ordinal(page, "pages in a column chunk")
+            ordinals += _encode_ordinal(page, "pages in a column chunk")
         return self.prefix + self.file_unique + bytes([module]) + ordinals
 
 
-def _ordinal(value: int, parts: str) -> bytes:
+def _encode_ordinal(value: int, parts: str) -> bytes:
     if not 0 <= value <= ORDINAL_MAX:
         raise EncryptionError(f"ordinal {value}: an encrypted file can have at most {ORDINAL_MAX} {parts}, because "
                               "ordinals have 16 bits")
@@ -115,7 +115,7 @@ class AesKey:
         """Decrypt a module sealed with GCM. Raises ``EncryptionError`` if it is not authentic."""
         from cryptography.exceptions import InvalidTag
 
-        body = _body(module, SIGNATURE_BYTES)
+        body = _strip_length(module, SIGNATURE_BYTES)
         try:
             return view(self._gcm.decrypt(body[:NONCE_BYTES].tobytes(), body[NONCE_BYTES:], aad))
         except InvalidTag:
@@ -131,7 +131,7 @@ class AesKey:
 
     def open_unauthenticated(self, module: Bytes) -> Bytes:
         """Decrypt a module encrypted with CTR, which does not reveal tampering."""
-        body = _body(module, NONCE_BYTES)
+        body = _strip_length(module, NONCE_BYTES)
         return view(self._ctr(body[:NONCE_BYTES].tobytes(), body[NONCE_BYTES:]))
 
     def sign(self, plaintext: Bytes | bytes, aad: bytes) -> bytes:
@@ -190,7 +190,7 @@ def _encode_length(length: int) -> bytes:
     return length.to_bytes(LENGTH_BYTES, "little")
 
 
-def _body(module: Bytes, min_length: int) -> Bytes:
+def _strip_length(module: Bytes, min_length: int) -> Bytes:
     """Return a module without its length field.
 
     Raises ``EncryptionError`` if the field is wrong or less than ``min_length``.

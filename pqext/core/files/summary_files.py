@@ -84,10 +84,11 @@ def read_record(metadata: FileMetaData) -> dict[str, FileRecord] | None:
         tree = json.loads(payload)
         if tree["version"] != 2:
             return None
-        lists = [None if pairs is None else [_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
+        lists = [None if pairs is None else [_parse_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
         files = {
-            _text(name): FileRecord(
-                _integer(size), _integer(mtime), lists[_position(at)], _integer(length), _integer(crc)
+            _require_text(name): FileRecord(
+                _require_integer(size), _require_integer(mtime), lists[_require_position(at)],
+                _require_integer(length), _require_integer(crc),
             )
             for name, size, mtime, at, length, crc in tree["files"]
         }
@@ -96,24 +97,24 @@ def read_record(metadata: FileMetaData) -> dict[str, FileRecord] | None:
     return files if len(files) == len(tree["files"]) else None
 
 
-def _pair(key: Any, value: Any) -> KeyValue:
-    return KeyValue(key=_text(key), value=None if value is None else _text(value))
+def _parse_pair(key: Any, value: Any) -> KeyValue:
+    return KeyValue(key=_require_text(key), value=None if value is None else _require_text(value))
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
 
 
-def _integer(value: Any) -> int:
+def _require_integer(value: Any) -> int:
     if type(value) is not int:
         raise TypeError("expected an integer")
     return value
 
 
-def _position(value: Any) -> int:
-    if _integer(value) < 0:
+def _require_position(value: Any) -> int:
+    if _require_integer(value) < 0:
         raise TypeError("not a position in the list")
     return int(value)
 

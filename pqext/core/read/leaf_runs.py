@@ -36,7 +36,7 @@ LEAST_ROWS = 1024
 """Minimum number of rows read at a time, independently of the sizes in the metadata."""
 
 
-def runs(
+def iter_runs(
     file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None,
     budget: Budget | None = None,
 ) -> Iterator[LeafColumn]:
@@ -76,7 +76,8 @@ def is_byte_array_decimal(leaf: SchemaNode) -> bool:
 def has_empty_value(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
     """Return whether a chunk of byte arrays contains an empty value."""
     stored = replace(leaf, node=replace(leaf.node, logical_type=None))
-    return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
+    runs = iter_runs(file, group, stored, chunk)
+    return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs)
 
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
@@ -85,7 +86,7 @@ def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class RunSummary:
     """Counts and extremes of a run of rows.
 
     ``entries`` includes nulls and empty lists. The extremes are None if there are no values or no order. ``nans`` is
@@ -100,17 +101,17 @@ class Contents:
     physical: pa.Array | None = None
 
 
-def contents(column: LeafColumn, order: BoundOrder) -> Contents:
+def summarise_run(column: LeafColumn, order: BoundOrder) -> RunSummary:
     """Return the counts of a run of rows, and the extremes of its values in ``order``."""
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = column.entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):
-        return Contents(column.entries, nulls)
+        return RunSummary(column.entries, nulls)
     stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
     physical = values if stored else to_physical(values, order.leaf)
     extremes = page_extremes(order, physical, np.array([0, len(physical)], np.int64))
     low, high = extremes.minima[0], extremes.maxima[0]
-    return Contents(
+    return RunSummary(
         column.entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),
         None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
     )

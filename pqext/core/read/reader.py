@@ -96,7 +96,7 @@ class ParquetFile(SuggestionMixin):
                 known = self._known = None if key is None else schema_cache.cached_schema(key, self.options, limits)
                 self.schema: Schema
                 if known is not None:
-                    self.schema, self.options, every = known.schema, known.options, known.every
+                    self.schema, self.options, every = known.schema, known.options, known.all_columns
                     self.shapes, self.arrow_schema = every.shapes, every.arrow_schema
                     self._ignored_annotations = every.ignored_annotations
                     return
@@ -206,9 +206,7 @@ class ParquetFile(SuggestionMixin):
         return made
 
     def set_stored_types(self, stored_schema: StoredSchema) -> StoredSchema:
-        """Use the stored Arrow types of another file for this file, where they match its columns; return the previous
-        types.
-        """
+        """Use another file's stored Arrow types where they match this file's columns; return the previous types."""
         own, self.stored_schema, self._key = self.stored_schema, stored_schema, None
         for name in ("shapes", "arrow_schema", "_ignored_annotations"):
             with suppress(AttributeError):  # may not be computed yet

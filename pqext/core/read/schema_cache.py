@@ -47,15 +47,15 @@ class KnownColumns:
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """Schema of a file as read with some options. ``every`` contains all columns; recent selections of columns are
-    cached.
+    """Schema of a file as read with some options, with the entries of ``all_columns`` and of recent selections of
+    columns.
 
     ``options`` are the caller's options, completed with those that the file determines.
     """
 
     schema: Schema
     options: ReadOptions
-    every: KnownColumns
+    all_columns: KnownColumns
     _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
 
     def cached_columns(self, columns: Sequence[str]) -> KnownColumns | None:
@@ -71,7 +71,7 @@ class KnownSchema:
 
     def small_leaves_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
         """Return the cached decoder of small chunks for ``shapes``; None if the shapes are not from this cache."""
-        for entry in (self.every, *self._chosen.values()):
+        for entry in (self.all_columns, *self._chosen.values()):
             if entry.shapes is shapes:
                 return entry.small
         return None

@@ -38,7 +38,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
         if handler is not None and pair.value:
             try:
                 properties = {other.key: other.value or "" for other in pairs}
-                adopted = handler.assigned_types(pair.value, lambda name: _column(schema, name), properties)
+                adopted = handler.assigned_types(pair.value, lambda name: _find_column(schema, name), properties)
                 logical_types |= adopted.types
                 has_warned |= bool(adopted.contradictions)
                 for message in adopted.contradictions:
@@ -81,7 +81,7 @@ def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Sch
     leaves: dict[int, SchemaNode] = {}
     names = schema.root.child_names
     for name, logical in logical_types.items():
-        node = _column(schema, name)
+        node = _find_column(schema, name)
         if node is None:
             continue
         adopted = replace(node, logical_type=logical, is_adopted=True, declared_type=node.logical_type)
@@ -94,7 +94,7 @@ def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Sch
     return Schema(root, _ReplacedNodes(schema.leaves, leaves, ()))
 
 
-def _column(schema: Schema, name: str) -> SchemaNode | None:
+def _find_column(schema: Schema, name: str) -> SchemaNode | None:
     """Return the top-level column ``name``; None if there is not exactly one, or if it is repeated."""
     node = schema.root.child(name)
     if node is None or node.repetition == FieldRepetitionType.REPEATED or not schema.root.is_unique(name):

@@ -119,7 +119,7 @@ class Tree:
         path = () if parent is None else (*parent, element.name)
         count = self.counts[position]
         try:
-            physical = _physical(element, path) if parent is not None and not count else None
+            physical = _physical_type(element, path) if parent is not None and not count else None
         except ParquetError as error:
             error.locate(path=self._file)
             raise
@@ -294,7 +294,7 @@ class Leaves(_Nodes):
         return node
 
 
-def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
+def _physical_type(element: SchemaElement, path: tuple[str, ...]) -> Type:
     dotted = ".".join  # Join paths only for errors: those of deeply nested long names may exceed the footer's size.
     try:
         physical = Type(-1 if element.type is None else element.type)

@@ -238,10 +238,10 @@ def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
     """Build the shape of a node. ``levels`` are the definition levels of its repeated ancestors, from the outermost."""
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside a LIST or MAP is a required list of required elements.
-        return _list(node, node, levels, _element(node, levels), is_map=False)
+        return _build_list(node, node, levels, _build_element(node, levels), is_map=False)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
-        return _leaf(node, levels)
+        return _build_leaf(node, levels)
     if node.is_adopted:
         declared = from_node(replace(node, logical_type=node.declared_type, is_adopted=False), levels)
         return replace(declared, node=node, annotation=find_by_logical_type(node.logical_name))
@@ -249,12 +249,12 @@ def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:
             if node.logical_name == "MAP" and len(repeated.children) == 2:
-                return _list(node, repeated, levels, _entries(repeated, levels), is_map=True)
+                return _build_list(node, repeated, levels, _build_entries(repeated, levels), is_map=True)
             # A map without values becomes a list of its keys, by the same rules.
             if _is_element(node, repeated):
-                return _list(node, repeated, levels, _element(repeated, levels))
+                return _build_list(node, repeated, levels, _build_element(repeated, levels))
             within = *levels, repeated.max_definition_level
-            return _list(node, repeated, levels, from_node(repeated.children[0], within))
+            return _build_list(node, repeated, levels, from_node(repeated.children[0], within))
     annotation = _group_annotation(node)
     children = tuple(from_node(child, levels) for child in node.children)
     return GroupShape(node, _slot_level(levels), level, repetition, annotation, children)
@@ -264,7 +264,7 @@ def _slot_level(levels: tuple[int, ...]) -> int:
     return levels[-1] if levels else 0
 
 
-def _leaf(node: SchemaNode, levels: tuple[int, ...]) -> LeafShape:
+def _build_leaf(node: SchemaNode, levels: tuple[int, ...]) -> LeafShape:
     level, repetition = node.max_definition_level, node.max_repetition_level
     annotation = find_by_logical_type(node.leaf_type.member)
     return LeafShape(node, _slot_level(levels), level, repetition, annotation, element_levels=levels)
@@ -274,7 +274,7 @@ def _group_annotation(node: SchemaNode) -> Annotation | None:
     return find_by_logical_type(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
 
 
-def _list(
+def _build_list(
     node: SchemaNode, repeated_node: SchemaNode, levels: tuple[int, ...], element: Shape, *, is_map: bool = False
 ) -> ListShape:
     alone = node is repeated_node
@@ -302,17 +302,17 @@ def _is_element(outer: SchemaNode, repeated_node: SchemaNode) -> bool:
     )
 
 
-def _element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
+def _build_element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
     """Return the shape of a repeated field as a required element of its list."""
     if repeated_node.is_leaf:
-        return _leaf(repeated_node, (*levels, repeated_node.max_definition_level))
+        return _build_leaf(repeated_node, (*levels, repeated_node.max_definition_level))
     if repeated_node.logical_name in ("LIST", "MAP"):
         within = *levels, repeated_node.max_definition_level
         return from_node(replace(repeated_node, repetition=FieldRepetitionType.REQUIRED), within)
-    return _entries(repeated_node, levels)
+    return _build_entries(repeated_node, levels)
 
 
-def _entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
+def _build_entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
     """Return the shape of a repeated group as a struct. Its LIST or MAP annotation is ignored."""
     level, repetition = repeated_node.max_definition_level, repeated_node.max_repetition_level
     children = tuple(from_node(child, (*levels, level)) for child in repeated_node.children)

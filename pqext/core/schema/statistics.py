@@ -66,7 +66,7 @@ def page_extremes(order: BoundOrder, physical: pa.Array, starts: Starts) -> Page
     if leaf.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
         return _byte_extremes(leaf, physical, starts)
     if leaf.physical == Type.BOOLEAN:
-        values: NDArray[Any] = _booleans(physical)
+        values: NDArray[Any] = _unpack_booleans(physical)
     else:
         width = leaf.width or 0
         values = _fixed_width_bytes(physical, width).view(_NUMBERS[leaf.order, width])
@@ -114,7 +114,7 @@ def _fixed_width_bytes(physical: pa.Array, width: int) -> Bytes:
     return view(held)[physical.offset * width : (physical.offset + len(physical)) * width]
 
 
-def _booleans(physical: pa.Array) -> Bytes:
+def _unpack_booleans(physical: pa.Array) -> Bytes:
     held = physical.buffers()[1]
     if not len(physical) or held is None:
         return EMPTY
@@ -160,15 +160,15 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
         nan_low, nan_high = _masked_extremes(keys, is_nan, starts)
         low, high = np.where(present, low, nan_low), np.where(present, high, nan_high)
 
-    def back(bounds: NDArray[Any]) -> NDArray[Any]:
+    def to_floats(bounds: NDArray[Any]) -> NDArray[Any]:
         return _total_order(bounds.astype(integer))
 
     filled = starts[1:] > starts[:-1]
-    return PageExtremes(_plain_bounds(back(low), filled), _plain_bounds(back(high), filled), nans.tolist())
+    return PageExtremes(_plain_bounds(to_floats(low), filled), _plain_bounds(to_floats(high), filled), nans.tolist())
 
 
 def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
-    """Convert bits of floats to integers that sort in the total order, or convert them back."""
+    """Convert bits of floats to integers that sort in the total order, or convert them to_floats."""
     flipped: NDArray[Any] = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.array(np.iinfo(bits.dtype).max, bits.dtype))
     return flipped
 

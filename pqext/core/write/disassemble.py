@@ -16,7 +16,7 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import WriteRecords
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.write import storage
-from pqext.core.write.key_value_metadata import dictionaries
+from pqext.core.write.key_value_metadata import iter_dictionaries
 from pqext.core.write.storage import StoredField
 
 Levels = NDArray[np.int16]
@@ -212,7 +212,7 @@ class DenseColumns:
             notes = WriteRecords()
             leaves = list(disassemble(top, self._to_storage(field, array, notes)))
             if isinstance(array, pa.Array):
-                for leaf, encoded in zip(leaves, dictionaries(field, array), strict=True):
+                for leaf, encoded in zip(leaves, iter_dictionaries(field, array), strict=True):
                     leaf.encoded = encoded
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):

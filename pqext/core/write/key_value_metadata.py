@@ -105,7 +105,7 @@ def _strip_field_metadata(arrow_type: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
-def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
+def iter_dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
     """Yield the dictionary array of each leaf below a field, in column order; None for a leaf that has none."""
     if field.annotation is not None:
         yield from (None for _ in _leaves(field))
@@ -124,12 +124,12 @@ def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | Non
         yield from (None for _ in _leaves(field))
     elif pa.types.is_struct(array.type):
         for index, child in enumerate(field.children):
-            yield from dictionaries(child, array.field(index))
+            yield from iter_dictionaries(child, array.field(index))
     elif pa.types.is_map(array.type):
         for child, part in zip(field.children, (array.keys, array.items), strict=True):
-            yield from dictionaries(child, part)
+            yield from iter_dictionaries(child, part)
     else:
-        yield from dictionaries(field.children[0], array.values)
+        yield from iter_dictionaries(field.children[0], array.values)
 
 
 def _leaves(field: StoredField) -> list[StoredField]:

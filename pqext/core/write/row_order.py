@@ -42,13 +42,13 @@ class RowOrder:
 
     def row_groups(self, table: pa.Table, max_count: int) -> Iterator[pa.Table]:
         """Yield all rows in order, in row groups of ``max_count`` rows. Each row group is copied when it is needed."""
-        order, starts = self.handler.row_groups(self.storage, _values(table, self.path), max_count)
+        order, starts = self.handler.row_groups(self.storage, _column_at(table, self.path), max_count)
         for start, stop in pairwise([*starts.tolist(), len(order)]):
             yield take_positions(table, order[start:stop])
 
     def pages(self, table: pa.Table, max_count: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the rows of a row group, ordered if ``sort`` is set, and the position of each page's first row."""
-        order, starts = self.handler.pages(self.storage, _values(table, self.path), max_count, sort)
+        order, starts = self.handler.pages(self.storage, _column_at(table, self.path), max_count, sort)
         return table if order is None else take_positions(table, order), starts
 
 
@@ -80,7 +80,7 @@ def find_row_order(fields: Sequence[StoredField]) -> RowOrder | None:
     return found[0][1] if found else None
 
 
-def _values(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
+def _column_at(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
     """Return the column at ``path``. A value is null if an enclosing struct is null."""
     column = table.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
@@ -103,7 +103,7 @@ def find_column(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
         if index < 0:
             raise KeyError(f"no column {name!r}: {field.name!r} has no field {part!r}")
         field, path = field.type.field(index), (*path, index)
-    return field, _values(table, path)
+    return field, _column_at(table, path)
 
 
 def take_positions(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
@@ -140,7 +140,7 @@ def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
     """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf by which rows cannot be sorted."""
     columns = []
     for key in keys:
-        node = _leaf(key, schema)
+        node = _find_leaf(key, schema)
         if node.max_repetition_level:
             raise ValueError(f"rows cannot be sorted by {key.path!r}, which has several values per row")
         if not written_order(node.leaf_type).is_defined:
@@ -151,7 +151,7 @@ def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
     return columns
 
 
-def _leaf(key: SortKey, schema: Schema) -> SchemaNode:
+def _find_leaf(key: SortKey, schema: Schema) -> SchemaNode:
     for node in schema.leaves:
         if node.dotted_path == key.path:
             return node

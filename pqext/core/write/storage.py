@@ -120,12 +120,12 @@ class StoredField:
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children
-            offsets, (keys, items) = _entries(array, array.keys, array.items)
+            offsets, (keys, items) = _list_entries(array, array.keys, array.items)
             keys, items = key.store(keys, options, records), item.store(items, options, records)
             return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
         array = _to_list(array)
         (element,) = self.children
-        offsets, (values,) = _entries(array, array.values)
+        offsets, (values,) = _list_entries(array, array.values)
         return pa.ListArray.from_arrays(offsets, element.store(values, options, records), self.plain.type, mask=mask)
 
 
@@ -147,7 +147,7 @@ def _to_large_type(arrow_type: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
 
 
-def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+def _list_entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     """Return the offsets of a list or map, starting with 0, and the ``values`` that they refer to.
 
     Values outside the slice of the array and below null lists are omitted.
@@ -166,9 +166,7 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 
 def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataType) -> pa.ListArray:
-    """Build a list array of type ``arrow_type`` from ``offsets`` and the elements and nulls of the list array
-    ``array``.
-    """
+    """Build a list array with ``offsets`` from the elements and nulls of the list array ``array``."""
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid(_TOO_LARGE[0])
     mask = array.is_null() if array.null_count else None
@@ -288,8 +286,7 @@ def _plan_field(
     if annotation is None:
         return _plan_plain_field(field, path, sample, options, None, exact, template)
     handler = annotation.load()
-    is_same = template is not None and there is not None and there.load() is handler
-    if template is not None and is_same and isinstance(handler, AppendStorageHandler):
+    if template and there and there.load() is handler and isinstance(handler, AppendStorageHandler):
         storage = handler.storage_for_append(field, path, template.stored_column(), options)
     else:
         storage = handler.storage(field, path, sample, options)
@@ -337,9 +334,7 @@ def _plan_plain_field(
             raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
-            plan_child(
-                child, seen[i] if seen is not None else None, child.name, template and template.child(child.name)
-            )
+            plan_child(child, seen and seen[i], child.name, template and template.child(child.name))
             for i, child in enumerate(arrow)
         )
         if annotation is None and _logical_name(metadata, path) == "FILE":
@@ -392,14 +387,14 @@ def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
     """Build the schema tree of the stored fields."""
     children: list[SchemaNode] = []
     for field in fields:
-        node = _node(field, (), 0, 0, children[-1].leaf_stop if children else 0)
+        node = _build_node(field, (), 0, 0, children[-1].leaf_stop if children else 0)
         is_declared = field.storage is None or field.storage.is_declared
         children.append(node if is_declared else replace(node, is_adopted=True))
     stop = children[-1].leaf_stop if children else 0
-    return Schema.from_root(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
+    return Schema.from_root(_build_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
 
 
-def _group(
+def _build_group(
     name: str, repetition: FieldRepetitionType, children: tuple[SchemaNode, ...], path: tuple[str, ...],
     definition: int, repeated_level: int, start: int, stop: int,
     logical_type: LogicalType | None = None, field_id: int | None = None,
@@ -409,7 +404,7 @@ def _group(
     )
 
 
-def _node(
+def _build_node(
     field: StoredField, parent: tuple[str, ...], definition: int, repeated_level: int, start: int,
     name: str | None = None,
 ) -> SchemaNode:
@@ -432,9 +427,9 @@ def _node(
         children: list[SchemaNode] = []
         for child in field.children:
             children.append(
-                _node(child, path, definition, repeated_level, children[-1].leaf_stop if children else start)
+                _build_node(child, path, definition, repeated_level, children[-1].leaf_stop if children else start)
             )
-        return _group(
+        return _build_group(
             name, repetition, tuple(children), path, definition, repeated_level, start, children[-1].leaf_stop,
             field.logical_type, field_id,
         )
@@ -443,13 +438,13 @@ def _node(
     inner: list[SchemaNode] = []
     for child, label in zip(field.children, names, strict=True):
         at = inner[-1].leaf_stop if inner else start
-        inner.append(_node(child, (*path, middle), definition + 1, repeated_level + 1, at, label))
+        inner.append(_build_node(child, (*path, middle), definition + 1, repeated_level + 1, at, label))
     stop = inner[-1].leaf_stop
-    group = _group(
+    group = _build_group(
         middle, FieldRepetitionType.REPEATED, tuple(inner), (
             *path, middle
         ), definition + 1, repeated_level + 1, start, stop
     )
-    return _group(
+    return _build_group(
         name, repetition, (group,), path, definition, repeated_level, start, stop, field.logical_type, field_id
     )

@@ -183,9 +183,7 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _room(self, rows: int, size: int) -> int:
-        """Return the number of rows that the row group still accepts, at least one. A table of ``rows`` rows takes
-        ``size`` bytes.
-        """
+        """Return how many more rows the row group accepts, at least one. ``rows`` rows take ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
@@ -219,7 +217,7 @@ class ParquetWriter(SuggestionMixin):
                 return
             self._start()
             self._indexes.finish(self._sink)
-            tail, warning = self._tail()
+            tail, warning = self._serialise_end()
             if self._appended is not None:
                 self._sink.flush()  # the footer must not reach the disk before the data it refers to
             self._sink.write(tail)
@@ -290,7 +288,7 @@ class ParquetWriter(SuggestionMixin):
                 keep(self.arrow_schema, self.options, prepared)
         self._prepared = prepared
         if self._appended is not None:
-            self._appended.check(self._metadata([]))
+            self._appended.check(self._build_metadata([]))
         self._derive_metadata([], {})
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
@@ -361,7 +359,7 @@ class ParquetWriter(SuggestionMixin):
         self._indexes.add(written.group, group, self._sink)
         self._row_groups.append(group)
         if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
-            footer = encode_with_row_groups(self._metadata([]), self._indexes.serialise_partial())
+            footer = encode_with_row_groups(self._build_metadata([]), self._indexes.serialise_partial())
             if checkpoint := self._checkpoints.build_frame(footer, number + 1, self._sink.offset):
                 self._sink.write(checkpoint)
                 self._sink.flush()
@@ -374,9 +372,9 @@ class ParquetWriter(SuggestionMixin):
     def _magic(self) -> bytes:
         return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.has_encrypted_footer else MAGIC
 
-    def _tail(self) -> tuple[bytes, str | None]:
+    def _serialise_end(self) -> tuple[bytes, str | None]:
         """Return the end of the file (footer, its length, magic number), and a warning to issue afterwards or None."""
-        footer = self._footer()
+        footer = self._build_footer()
         if self._encryptor is None:
             form = self.options.footer
             if self._appended is not None:
@@ -385,15 +383,15 @@ class ParquetWriter(SuggestionMixin):
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic), None
 
-    def _footer(self) -> FileMetaData:
-        footer = self._metadata(self._row_groups)
+    def _build_footer(self) -> FileMetaData:
+        footer = self._build_metadata(self._row_groups)
         paths = {leaf.dotted_path for leaf in self._plan.schema.leaves}
         extension_paths.apply_extensions(footer, self.options.extensions, paths)
         for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer
 
-    def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
+    def _build_metadata(self, groups: list[RowGroup]) -> FileMetaData:
         """Return the footer without extensions. It lists only ``groups``, but counts the rows of all row groups."""
         excluded = {KEY.encode(), b"geo"} if self.options.geoparquet is False else {KEY.encode()}
         carried = {

@@ -68,16 +68,16 @@ class KeyMaterial:
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> KeyMaterial:
-        footer = _member(fields, "isFooterKey", bool)
-        double = _member(fields, "doubleWrapping", bool)
+        footer = _require_member(fields, "isFooterKey", bool)
+        double = _require_member(fields, "doubleWrapping", bool)
         return cls(
             is_footer_key=footer,
-            master_key_id=_member(fields, "masterKeyID", str),
-            wrapped_dek=_member(fields, "wrappedDEK", str),
-            kms_instance_id=_member(fields, "kmsInstanceID", str) if footer else None,
-            kms_instance_url=_member(fields, "kmsInstanceURL", str) if footer else None,
-            kek_id=_member(fields, "keyEncryptionKeyID", str) if double else None,
-            wrapped_kek=_member(fields, "wrappedKEK", str) if double else None,
+            master_key_id=_require_member(fields, "masterKeyID", str),
+            wrapped_dek=_require_member(fields, "wrappedDEK", str),
+            kms_instance_id=_require_member(fields, "kmsInstanceID", str) if footer else None,
+            kms_instance_url=_require_member(fields, "kmsInstanceURL", str) if footer else None,
+            kek_id=_require_member(fields, "keyEncryptionKeyID", str) if double else None,
+            wrapped_kek=_require_member(fields, "wrappedKEK", str) if double else None,
         )
 
 
@@ -93,9 +93,9 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
     Raises ``EncryptionError`` for metadata that the key tools did not write.
     """
     fields = _parse_material(metadata)
-    if _member(fields, "internalStorage", bool):
+    if _require_member(fields, "internalStorage", bool):
         return KeyMaterial.from_fields(fields)
-    return str(_member(fields, "keyReference", str))
+    return str(_require_member(fields, "keyReference", str))
 
 
 def parse_store(text: bytes) -> dict[str, str]:
@@ -119,13 +119,13 @@ def _parse_json(text: str | bytes) -> dict[str, Any]:
 
 def _parse_material(text: str | bytes) -> dict[str, Any]:
     fields = _parse_json(text)
-    kind = _member(fields, "keyMaterialType", str)
+    kind = _require_member(fields, "keyMaterialType", str)
     if kind != MATERIAL_TYPE:
         raise EncryptionError(f"key material type {kind!r} is unknown; it must be {MATERIAL_TYPE}")
     return fields
 
 
-def _member(fields: dict[str, Any], name: str, type_: type) -> Any:
+def _require_member(fields: dict[str, Any], name: str, type_: type) -> Any:
     value = fields.get(name)
     if not isinstance(value, type_):
         raise EncryptionError(f"field {name} of the key material is missing or is not of type {type_.__name__}")

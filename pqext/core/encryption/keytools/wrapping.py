@@ -193,7 +193,7 @@ class FileKeyWrapper:
             wrapped = wrap_locally(key, kek.key, kek.id)
             kek_id, wrapped_kek = base64.b64encode(kek.id).decode(), kek.wrapped
         else:
-            wrapped = _text(client.wrap_key(key, master_key_id))
+            wrapped = _require_text(client.wrap_key(key, master_key_id))
         material = KeyMaterial(
             is_footer_key=footer, master_key_id=master_key_id, wrapped_dek=wrapped,
             kms_instance_id=(self._config.kms_instance_id or DEFAULT_INSTANCE) if footer else None,
@@ -288,7 +288,7 @@ class FileKeyUnwrapper:
 
 def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
     key = os.urandom(KEK_BYTES)
-    return _KeyEncryptionKey(key, os.urandom(KEK_ID_BYTES), _text(client.wrap_key(key, master_key_id)))
+    return _KeyEncryptionKey(key, os.urandom(KEK_ID_BYTES), _require_text(client.wrap_key(key, master_key_id)))
 
 
 def _check_unwrapped_key(key: Any) -> bytes:
@@ -299,7 +299,7 @@ def _check_unwrapped_key(key: Any) -> bytes:
         raise EncryptionError(str(error)) from None
 
 
-def _text(wrapped_key: Any) -> str:
+def _require_text(wrapped_key: Any) -> str:
     if isinstance(wrapped_key, bytes):
         return wrapped_key.decode("ascii")
     if isinstance(wrapped_key, str):

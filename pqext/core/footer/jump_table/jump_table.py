@@ -158,14 +158,14 @@ def build(serialised_footer: bytes) -> bytes | None:
         return None
     schema, groups = (index for index in lists if index is not None)
     starts = struct_offsets(schema)
-    tops = _tops(schema, starts)
+    tops = _locate_top_columns(schema, starts)
     if tops is None:
         return None
     columns = int(tops[-1, 2])
-    orders = _orders(spans.get(7), len(metadata.column_orders or ()), serialised_footer)
+    orders = _locate_orders(spans.get(7), len(metadata.column_orders or ()), serialised_footer)
     if not columns or (orders[3] and len(metadata.column_orders or ()) != columns):
         return None
-    result = _groups(metadata, groups, columns, serialised_footer)
+    result = _locate_row_groups(metadata, groups, columns, serialised_footer)
     if result is None:
         return None
     heads, chunks = result
@@ -227,7 +227,7 @@ def _encode(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _locate_top_columns(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return the offset, element and first leaf of each top-level column.
 
     The last row contains their ends. Return None if the footer is unusual.
@@ -243,7 +243,7 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
     return np.array([*result, (starts[-1], len(schema), last_leaf[0])], np.int64)
 
 
-def _orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) -> tuple[int, int, int, int]:
+def _locate_orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) -> tuple[int, int, int, int]:
     """Return the offsets of header, start and end of the column orders, and the size of each order.
 
     Return zeros if there are no orders, or an order has another size than ``_ORDER_BYTES``.
@@ -262,7 +262,7 @@ def _list_header(count: int) -> int:
     return 1 if count < 15 else 1 + len(uleb(count))
 
 
-def _groups(
+def _locate_row_groups(
     metadata: FileMetaData, groups: StructIndex, columns: int, serialised_footer: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return start, offset of the column list, and end of each row group; and, by column, the offsets of its chunks.

@@ -72,7 +72,7 @@ def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = 
                 f"an INT96 timestamp is outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
             )
     if calendar is not None:
-        result = calendar.instants(result, _A_SECOND[unit])
+        result = calendar.convert_instants(result, _A_SECOND[unit])
     validity = array.buffers()[0] if array.null_count and not array.offset else None
     if array.null_count and validity is None:
         return pa.array(result, pa.int64(), mask=missing).view(pa.timestamp(unit))

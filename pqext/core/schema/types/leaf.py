@@ -77,7 +77,7 @@ def from_fixed_width(
     if pa.types.is_boolean(arrow):
         data = np.packbits(values, bitorder="little")
     elif pa.types.is_decimal(arrow):
-        data = _decimals(leaf, arrow, slot_count, values)
+        data = _build_decimals(leaf, arrow, slot_count, values)
     elif pa.types.is_integer(arrow) and arrow.bit_width < 32:
         data = _narrow_integers(arrow, values.view(np.int32))
     elif pa.types.is_time(arrow):
@@ -86,11 +86,11 @@ def from_fixed_width(
     elif pa.types.is_interval(arrow):
         data = intervals_to_arrow(values)
     elif leaf.calendar is not None and pa.types.is_date32(arrow):
-        data = leaf.calendar.days(values.view(np.int32))
+        data = leaf.calendar.convert_days(values.view(np.int32))
     elif leaf.calendar is not None and pa.types.is_timestamp(arrow):
-        data = leaf.calendar.instants(values.view(np.int64), 10**9 // leaf.nanoseconds)
+        data = leaf.calendar.convert_instants(values.view(np.int64), 10**9 // leaf.nanoseconds)
     elif pa.types.is_null(arrow):
-        return _nulls(slot_count, validity)
+        return _build_nulls(slot_count, validity)
     return pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(data)])
 
 
@@ -105,7 +105,7 @@ def from_byte_arrays(leaf: LeafType, slot_count: int, validity: pa.Buffer | None
         _widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slot_count, arrow.precision, out)
         return pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(out)])
     if pa.types.is_null(arrow):
-        return _nulls(slot_count, validity)
+        return _build_nulls(slot_count, validity)
     array = pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
     return _validate_text(leaf, array, data) if pa.types.is_string(arrow) else array
 
@@ -171,7 +171,7 @@ def _widen(data: Any, offsets: Any, length: int, slot_count: int, precision: int
         raise InvalidValueError(error.message) from None
 
 
-def _nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
+def _build_nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
     # Use any array type to count the set validity bits.
     bits = pa.py_buffer(np.zeros((slot_count + 7) // 8, np.uint8))
     held = pa.Array.from_buffers(pa.bool_(), slot_count, [validity, bits])
@@ -196,7 +196,9 @@ def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> Non
         raise InvalidValueError(f"{message}: {least if least < low else most}")
 
 
-def _decimals(leaf: LeafType, arrow_type: pa.DataType, slot_count: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _build_decimals(
+    leaf: LeafType, arrow_type: pa.DataType, slot_count: int, values: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
         out = allocate(slot_count * arrow_type.byte_width)

@@ -66,13 +66,13 @@ class LegacyCalendar:
             return LegacyCalendar(option)
         return LegacyCalendar(recorded or None)
 
-    def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
+    def convert_days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
         """Convert stored days to days of the proleptic Gregorian calendar."""
         if not len(days) or days.min() >= _GREGORIAN_DAY:
             return days
         return np.where(days < _GREGORIAN_DAY, _to_gregorian_days(days.astype(np.int64)), days).astype(np.int32)
 
-    def instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+    def convert_instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
         """Convert stored instants, with ``per_second`` units per second, to the proleptic Gregorian calendar.
 
         Raises ``UnsupportedError`` for an instant before 1900 if the time zone is unknown.
@@ -84,7 +84,8 @@ class LegacyCalendar:
 
     def convert_day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Convert bounds of stored days to bounds of the days that are read. A bound is None if it is unknown."""
-        first, last = (None if day is None else int(self.days(np.array([day], np.int32))[0]) for day in (low, high))
+        days = (None if day is None else np.array([day], np.int32) for day in (low, high))
+        first, last = (None if day is None else int(self.convert_days(day)[0]) for day in days)
         return first, last
 
     def convert_instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
@@ -129,13 +130,13 @@ class UnknownCalendar(LegacyCalendar):
 
     option: str = "datetime_rebase_mode"
 
-    def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
+    def convert_days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return ``days``. Raises ``UnsupportedError`` for a day before 15 October 1582."""
         if len(days) and days.min() < _GREGORIAN_DAY:
             raise self._error("a date before 1582-10-15")
         return days
 
-    def instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+    def convert_instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
         """Return ``instants``. Raises ``UnsupportedError`` for an instant before 1900."""
         if len(instants) and instants.min() < _LATEST * per_second:
             raise self._error("an instant before 1900")

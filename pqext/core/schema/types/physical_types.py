@@ -35,7 +35,7 @@ _MARKED = {
 
 
 def canonical_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that stands for all layouts of the same values, such as string for string views.
+    """Return the Arrow type that represents all layouts of the same values, such as string for string views.
 
     An UNKNOWN column contains only nulls, which are stored as nulls of an INT32 column.
     """
