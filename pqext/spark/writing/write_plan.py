@@ -107,14 +107,14 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     check_division(save.division, stored)
     empty_file(drop_columns(stored, save.division.partition_by), writer_options)
     by_option = save.shredding_options
-    collect_shredding = writer_options.pop("shredding", {})
+    shreddings = writer_options.pop("shredding", {})
     plans = []
     for field_path, field in walk_fields(schema):
         path = field_path.dotted_path
         if is_marked_struct(field.dataType) and path not in by_option:
             plans.append(VariantPlan(path, _shredding_schema(field.dataType), "struct"))
-        elif path in collect_shredding:
-            choice = parse_shredding(collect_shredding[path])
+        elif path in shreddings:
+            choice = parse_shredding(shreddings[path])
             origin: Origin = "option" if path in by_option else "shred_variant"
             plans.append(VariantPlan(path, "infer" if choice.schema is None else str(choice.schema), origin))
         elif isinstance(field.dataType, T.VariantType):
