@@ -76,23 +76,23 @@ def _members(bound: bytes | str) -> Iterator[tuple[str, tuple[pa.DataType | None
     for event, data in events:
         if event == "]":
             return
-        kind, value = next(events)
-        if not isinstance(kind, PrimitiveType):
+        primitive, value = next(events)
+        if not isinstance(primitive, PrimitiveType):
             raise ValueError("a bound is a primitive")
-        yield data, _comparable(kind, value)
+        yield data, _comparable(primitive, value)
 
 
-def _comparable(kind: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:
+def _comparable(primitive: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:
     """Return the Arrow type and the comparison form of a bound; None for a null."""
-    if kind in _DECIMALS and isinstance(value, ScaledDecimal):
+    if primitive in _DECIMALS and isinstance(value, ScaledDecimal):
         number = Decimal(value.unscaled).scaleb(-value.scale)
         return (pa.decimal128(38, value.scale), number) if value.scale <= 38 else (None, None)
-    type = _TYPES.get(kind)
+    type = _TYPES.get(primitive)
     if isinstance(value, str):
         return type, value.encode()
     if isinstance(value, UUID):
         return type, value.bytes
-    return type, value * 1_000 if kind in _MICROSECONDS else value
+    return type, value * 1_000 if primitive in _MICROSECONDS else value
 
 
 def shredding_of(paths: Mapping[tuple[str, ...], pa.DataType]) -> Any:

@@ -20,7 +20,8 @@ from pqext import col
 from pqext import variant as variants
 from pqext.spark import query, read
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
-from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.reading.encoding import encode_options
+from pqext.spark.reading.request import Query
 
 ROWS = 400
 EVENTS = ["click", "view", "sell", "buy"]

@@ -19,9 +19,10 @@ from pqext import col
 from pqext.spark import explain_read, read, where
 from pqext.spark.columns.recorded_schema import KEY
 from pqext.spark.pushdown.spark_sql import needs_schema, spark_condition
+from pqext.spark.reading.encoding import encode_options
 from pqext.spark.reading.parquet_reader import Reader
 from pqext.spark.reading.planning import Slice
-from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.reading.request import Query
 
 TEXTS = [
     "ab   ", "ab", "ab ", "", "     ", "abc", "abc  ", "aa", "b", "abcde", "ab\t  ", "ab\t", None, "a", "ab\x1f", "ab!",

@@ -15,9 +15,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')"
 
 from pqext import col
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
+from pqext.spark.reading.encoding import encode_options
 from pqext.spark.reading.parquet_reader import Reader, few_files_counter
 from pqext.spark.reading.planning import Slice, plan_read
-from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.reading.request import Query
 
 COUNT = Aggregation(0, (Aggregate("rows", "count", None),))
 

@@ -26,7 +26,8 @@ from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.options.save import write_options
 from pqext.spark.pushdown.conditions import condition
-from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.reading.encoding import encode_options
+from pqext.spark.reading.request import Query
 
 UTC = dt.UTC
 OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)

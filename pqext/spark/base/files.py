@@ -18,6 +18,8 @@ from pqext.dataset.files.sources import find_sources
 from pqext.dataset.writing.targets import Target, open_target
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
+TABLE = "delta:"
+"""Prefix of the path of a table."""
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 DBFS = "/dbfs"
@@ -34,7 +36,7 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
         raise ValueError("no path: pass one to load() or save()")
-    return [path if remote and is_remote(path) else local_path(path) for path in paths]
+    return [path if remote and (is_remote(path) or path.startswith(TABLE)) else local_path(path) for path in paths]
 
 
 def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
@@ -43,6 +45,8 @@ def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
     Paths are relative to the working directory of this process, for reads and for saves.
     """
     if isinstance(path, str):
+        if path.startswith(TABLE):
+            return TABLE + str(absolute_paths(path.removeprefix(TABLE)))
         return os.path.join(os.getcwd(), path) if path and _URI.match(path) is None else path
     return [str(absolute_paths(item)) for item in path]
 

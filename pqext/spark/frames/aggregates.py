@@ -18,7 +18,7 @@ from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
-from pqext.spark.reading.request import encode_options
+from pqext.spark.reading.encoding import encode_options
 from pqext.spark.sources.data_sources import ensure_registered
 
 if TYPE_CHECKING:

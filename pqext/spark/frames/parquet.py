@@ -44,10 +44,11 @@ from pqext.spark.pushdown.spark_sql import (
     with_condition_columns,
 )
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
+from pqext.spark.reading.encoding import encode_options
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.parquet_reader import few_files_counter, read_few_rows
 from pqext.spark.reading.planning import MAX_INDEXED_ROW_GROUPS, ReadPlan, plan_read
-from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.reading.request import Query
 from pqext.spark.sources.data_sources import ensure_registered
 from pqext.variant.timezones import DEFAULT
 
@@ -112,7 +113,7 @@ def read(
     Args:
         spark: The session.
         path: A file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), a URL of one (``s3://``,
-            ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``, ``https://``, ...) or a list of these.
+            ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...), a list of these, or a table, ``"delta:PATH"``.
         columns: The columns to read: names, VARIANT values (``col("event").variant("$.mag", "double")``) and computed
             values (``(col("a") * 2).alias("b")``), as in :meth:`pqext.Scan.select`, or a mapping of names to these.
             Spark does not pass the needed columns to a data source, so select them here.
@@ -140,8 +141,7 @@ def read(
             pqext plans the read when this function is called and drops files without matches. VARIANT values that are
             stored only in a typed leaf are read as plain columns, without Python. Do not replace the files while the
             data frame is in use.
-            ``"auto"`` uses ``"native"`` whenever possible; :func:`explain_read` returns the reasons. Rows and types are
-            the same.
+            ``"auto"`` uses ``"native"`` whenever possible; :func:`explain_read` returns the reasons.
         skipping: A data-skipping store of :mod:`pqext.skipping`, its path or its URL. Files without matches for
             ``where`` and ``bbox`` are dropped before they are opened. Changed and unknown files are read.
         partition_types: Types of partition columns, as in :func:`pqext.scan`.
@@ -149,8 +149,8 @@ def read(
         file_options: ``modified_after`` and ``modified_before`` select files by modification time, local times in the
             session's time zone. ``base_path`` is the root folder of partition columns. ``on_invalid="skip"`` (Spark's
             ``ignoreCorruptFiles``) skips files that cannot be opened and the remaining rows of corrupt files.
-            ``ignore_missing_files`` skips removed files. See :class:`pqext.ReadOptions` for ``invalid_utf8`` and
-            ``legacy_timezone``.
+            ``ignore_missing_files`` skips removed files. ``version`` and ``timestamp`` select a version of a table. See
+            :class:`pqext.ReadOptions` for ``invalid_utf8`` and ``legacy_timezone``.
 
     Returns:
         A data frame.

@@ -52,17 +52,19 @@ class FileOptions(TypedDict, total=False):
     legacy_timezone: str
     datetime_rebase_mode: RebaseMode
     int96_rebase_mode: RebaseMode
+    version: int
+    timestamp: str | datetime
 
 
 def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
     """Convert :class:`FileOptions` to options of the data source. Local times are in ``timezone``."""
     options: dict[str, str] = {}
     for name, value in arguments.items():
-        if name.startswith("modified_"):
+        if name.startswith("modified_") or name == "timestamp":
             time = value.isoformat() if isinstance(value, datetime) else value
             options[name] = instant(time, timezone).isoformat()
         else:
-            options[name] = str(value).lower() if isinstance(value, bool) else value
+            options[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return options
 
 

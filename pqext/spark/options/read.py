@@ -218,6 +218,8 @@ PARSERS: dict[str, Any] = {
     "skipping": StoreReference.from_text,
     "timezone": _timezone,
     "ignore_table_format": parse_flag,
+    "version": int,
+    "timestamp": str,
     "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
     "modified_after": str,
     "modified_before": str,

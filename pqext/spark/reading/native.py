@@ -106,7 +106,9 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "memory_bytes limits tasks of pqext"
     if query.invalid_utf8 != "raise":
         yield "invalid_utf8 is applied by pqext"
-    if query.unified is not None:
+    if query.table is not None:
+        yield "the files belong to a table, whose log states their columns and deleted rows"
+    elif query.unified is not None:
         yield 'schema="union" is applied by pqext'
     if query.partitions.paths is not None or query.partitions.rows is not None:
         yield "columns of include_file_paths and include_row_numbers are added by pqext"

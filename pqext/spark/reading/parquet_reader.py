@@ -156,6 +156,8 @@ class Reader(DataSourceReader):
         if footer_crc(file) != task.footer_crc:
             file.close()
             raise ParquetError(f"the file was replaced {advice}", path=task.path)
+        if self.query.table is not None and self.query.table.view is not None:
+            self.query.table.view.apply(self.query.locate(self._file(task)), file)
         return file
 
     def _file(self, task: Task) -> str:

@@ -5,10 +5,8 @@ Options are text, because they pass through Spark: lists, expressions and mappin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -23,16 +21,14 @@ from pqext.dataset.expressions.mistakes import python_hint
 from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import locate_sources, source_name
-from pqext.dataset.notations.dnf import as_expression
-from pqext.dataset.notations.json_text import to_json, tree_of
-from pqext.dataset.planning.projection import ComputedColumn, parse_columns
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
-from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
+from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions, partitions_of
 from pqext.dataset.table.unified_schema import check_case
+from pqext.dataset.table_snapshot import TableSnapshot, is_table, open_snapshot
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
-from pqext.spark.base.hadoop import storage_options_text
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES, REBASE_MODES
 from pqext.spark.base.types import spark_schema
 from pqext.spark.columns.char_columns import char_lengths, check_char_padding, pad_literals
@@ -51,7 +47,7 @@ from pqext.spark.columns.timestamps import read_schema, unify_schemas, with_inst
 from pqext.spark.options.file import FileFilter, check_base_path, instant, normalize_options, readable_files
 from pqext.spark.options.read import PARSERS, StoreReference, parse_flag
 from pqext.spark.options.save import is_save_option
-from pqext.spark.reading.aggregation import Aggregation, from_data, to_data
+from pqext.spark.reading.aggregation import Aggregation, from_data
 from pqext.variant.timezones import DEFAULT
 
 PARTITION_BYTES = 64 << 20
@@ -103,6 +99,8 @@ class Query:
     """Whether only the names of the columns are requested. Their types are VOID."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Metadata of listed objects, which a data-skipping store compares with its records."""
+    table: TableSnapshot | None = field(default=None, repr=False, compare=False)
+    """Version of the table to which the files belong."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], locations: Sequence[tuple[str, Any]] | None = None) -> Query:
@@ -131,6 +129,11 @@ class Query:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
         ignored = values.pop("ignore_table_format", False)
+        version, timestamp = values.pop("version", None), values.pop("timestamp", None)
+        table = open_snapshot(paths[0], version, timestamp, storage) if is_table(paths[0]) else None
+        if table is not None:
+            values |= {"table": table, "unified": table.schema}
+            locations = [(source_name(file), file) for file in table.files]
         timezone, times = values.get("timezone"), ("modified_after", "modified_before")
         chosen = FileFilter(
             values.pop("path_glob_filter", None),
@@ -145,9 +148,10 @@ class Query:
             values["aggregation"] = from_data(aggregation, values.get("columns"))
         values.pop("engine", None)
         roots, types = values.pop("base_path", paths), values.pop("partition_types", None)
+        partitioning = values.pop("partitioning", "hive")
         partitions = partitions_of(
-            locate_sources(roots, None, storage), places, values.pop("partitioning", "hive"), types=types
-        )
+            locate_sources(roots, None, storage), places, partitioning, types=types
+        ) if table is None else table.partitions
         if "base_path" in arguments:
             check_base_path(roots, partitions.root, places)
         stated = types or {}
@@ -290,7 +294,8 @@ class Query:
         """Return the scan of ``files`` for the result columns ``names`` and rows that match ``filter``."""
         computed = {column.name: column for column in self.columns or () if isinstance(column, ComputedColumn)}
         result = tuple(computed.get(name, name) for name in names)
-        places = FileSet(tuple(map(self.locate, files)), self.options, self.limits)
+        view = None if self.table is None else self.table.view
+        places = FileSet(tuple(map(self.locate, files)), self.options, self.limits, view=view)
         return ScanRequest(places, result, filter, self.partitions, self.unified)
 
     @property
@@ -303,6 +308,8 @@ class Query:
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema and not self.replaces_columns:
             query = replace(query, result=None)  # a column that exists only in later files is an error
+        if self.table is not None:
+            query = replace(query, table_statistics=self.table.statistics)
         if self.skipping is None:
             return query
         places = [
@@ -390,60 +397,3 @@ def _stored_field(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.
     """Return the field of the top-level column that ``column`` selects, with the new name; None for other values."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
-
-
-def encode_options(
-    columns: Sequence[Any] | Mapping[str, Any] | None = None,
-    where: Any = None,
-    bbox: Sequence[float] | str | None = None,
-    bbox_column: str | None = None,
-    shredded: bool = False,
-    metrics_path: str | None = None,
-    partition_bytes: int | None = None,
-    partitioning: Partitioning = "hive",
-    trust_statistics: bool = True,
-    memory_bytes: int | None = None,
-    aggregation: Aggregation | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    schema: str | None = None,
-    include_file_paths: str | None = None,
-    include_row_numbers: str | None = None,
-    path_glob_filter: str | None = None,
-    skipping: Any = None,
-    partition_types: PartitionTypes | None = None,
-    ignore_table_format: bool = False,
-    file_options: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, str]:
-    """Return the options for :meth:`Query.from_options`. Raises ``ValueError`` or ``TypeError`` for invalid values."""
-    expression = as_expression(where)
-    options = {
-        "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
-        "aggregation": None if aggregation is None else json.dumps(to_data(aggregation)),
-        "where": where if isinstance(where, str) else None if expression is None else to_json(expression),
-        "bbox": bbox if bbox is None or isinstance(bbox, str) else json.dumps([*bbox], default=float),
-        "bbox_column": bbox_column,
-        "shredded": "true" if shredded else None,
-        "metrics_path": metrics_path,
-        "partition_bytes": None if partition_bytes is None else str(partition_bytes),
-        "memory_bytes": None if memory_bytes is None else str(memory_bytes),
-        "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
-        "partition_types": (
-            json.dumps({name: str(type) for name, type in partition_types.items()}) if partition_types else None
-        ),
-        "trust_statistics": None if trust_statistics else "false",
-        "storage_options": None if not storage_options else storage_options_text(storage_options),
-        "schema": schema,
-        "include_file_paths": include_file_paths,
-        "include_row_numbers": include_row_numbers,
-        "path_glob_filter": path_glob_filter,
-        "skipping": None if skipping is None else StoreReference.from_argument(skipping).as_text(),
-        "ignore_table_format": "true" if ignore_table_format else None,
-    }
-    arguments = {name: value for name, value in options.items() if value is not None} | dict(file_options)
-    for name, value in arguments.items():
-        PARSERS[name](value)
-    return arguments
-
-
-def _column_as_data(column: str | ComputedColumn) -> Any:
-    return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}

@@ -1,0 +1,69 @@
+"""Read Delta tables in Spark: planned once from the log, without deleted rows, in any version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+from tables.delta_logs import adds, delete_rows
+from tables.test_delta_scan import overwrite_files, variant_table
+
+import pqext
+from pqext import col
+from pqext.spark import explain_read, read, where
+
+
+def ids(df: Any) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of two partitions, in whose second version rows are deleted."""
+    folder = str(tmp_path_factory.mktemp("delta") / "t")
+    table = pa.table({"id": range(2000), "p": ["a", "b"] * 1000, "x": [row / 4 for row in range(2000)]})
+    write_deltalake(folder, table, partition_by=["p"], configuration={"delta.enableDeletionVectors": "true"})
+    for path in adds(folder):
+        delete_rows(folder, path, range(0, 1000, 3))
+    return folder
+
+
+def test_rows_equal_those_of_a_scan(spark: Any, folder: str) -> None:
+    scan = pqext.scan(f"delta:{folder}")
+    df = read(spark, f"delta:{folder}")
+    assert df.schema.simpleString() == "struct<id:bigint,p:string,x:double>"
+    assert ids(df) == sorted(scan.to_table()["id"].to_pylist())
+    assert df.count() == scan.count() == 1332
+    expected = sorted(scan.filter("p = 'a' and x < 40").to_table()["id"].to_pylist())
+    assert ids(where(df, "p = 'a' and x < 40")) == expected
+    assert ids(read(spark, f"delta:{folder}", where="p = 'a' and x < 40")) == expected
+    assert read(spark, f"delta:{folder}", version=0).count() == 2000
+    source = spark.read.format("pqext").option("version", 1).load(f"delta:{folder}")
+    assert ids(source) == sorted(pqext.scan(f"delta:{folder}", version=1).to_table()["id"].to_pylist())
+    numbered = read(spark, f"delta:{folder}", ["id", "row"], include_row_numbers="row").collect()
+    assert sorted(row["id"] // 2 for row in numbered) == sorted(row["row"] for row in numbered)
+
+
+def test_files_are_pruned_by_the_log(spark: Any, tmp_path: Path) -> None:
+    parts = [[json.dumps({"n": 10 * part + at}) for at in range(5)] for part in range(4)]
+    table = variant_table(tmp_path / "t", parts, "infer")
+    condition = col("v").variant("$.n", "int64") == 22
+    plan = explain_read(table, where=condition)
+    assert [task.evidence for task in plan.tasks].count("table log") == 3
+    assert read(spark, table, where=condition).count() == 1
+    overwrite_files(tmp_path / "t", ["0.parquet", "1.parquet", "3.parquet"])
+    rows = read(spark, table, [("n", col("v").variant("$.n", "int64"))], where=condition).collect()
+    assert [row["n"] for row in rows] == [22]
+
+
+def test_errors(spark: Any, folder: str, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match="is not a Delta table"):
+        read(spark, f"delta:{tmp_path}")
+    with pytest.raises(pqext.UnsupportedError, match="the files belong to a table"):
+        read(spark, f"delta:{folder}", engine="native")
+    assert explain_read(f"delta:{folder}", engine="auto", spark=spark).engine == "python"
