@@ -108,7 +108,7 @@ class FooterFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """Facts about a file and its layout.
+    """Description of a file by its footer: schema, row groups, extensions and metadata.
 
     ``row_groups`` lists the selected row groups; ``num_row_groups`` is the number of all row groups.
     """

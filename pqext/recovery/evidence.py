@@ -57,7 +57,7 @@ from pqext.recovery.detection.page_matching import PageMatcher, chunk_metadata
 from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, UnplacedPages
-from pqext.verification.metadata_checks import find_implausible_annotations, without_implausible
+from pqext.verification.metadata_checks import drop_implausible_annotations, find_implausible_annotations
 
 _FIRST = 8
 """Number of column chunks in a row group that are checked to determine whether a footer belongs to the file."""
@@ -137,7 +137,7 @@ def _evidence_at_distances(
         for problem in find_implausible_annotations(element)
     ]
     candidates = Candidates(
-        without_implausible(metadata.schema),
+        drop_implausible_annotations(metadata.schema),
         f"the {footer.name}",
         [],
         remove_value_metadata(metadata.key_value_metadata),

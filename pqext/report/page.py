@@ -142,7 +142,7 @@ def _question_menu(report: DemoReport) -> Markup:
 
 
 def _radio(identity: str, name: str, is_checked: str | None) -> Markup:
-    """Build a radio button, an empty element without an end tag."""
+    """Build a radio button, which has no end tag, unlike the elements of :func:`tag`."""
     opening = tag("input", type="radio", name=name, id=identity, checked=is_checked)
     return Markup(opening.removesuffix("</input>"))
 

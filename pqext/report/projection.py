@@ -26,7 +26,7 @@ class Projection:
 
     @classmethod
     def from_boxes(cls, boxes: Iterable[Box], crs: Any = None) -> Projection:
-        """Return a projection that shows all boxes: the world if they span more than half of it.
+        """Create a projection that shows all boxes, or the world if they span more than half of it.
 
         Longitudes may be centred on the antimeridian. The shape of the drawing is limited.
         """

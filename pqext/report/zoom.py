@@ -1,4 +1,4 @@
-"""Script of a map's page: zoom and pan by buttons, keys, mouse and touch, with axes that follow the view."""
+"""Script that zooms and pans a map with buttons, keys, mouse and touch, and updates its axes."""
 
 from __future__ import annotations
 

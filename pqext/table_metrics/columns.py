@@ -57,7 +57,7 @@ class ColumnSummary:
 UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
-def merge(parts: Iterable[ColumnSummary]) -> ColumnSummary:
+def merge_summaries(parts: Iterable[ColumnSummary]) -> ColumnSummary:
     """Merge the summaries of several runs of rows. Facts that are unknown for one run are unknown for the result."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
@@ -87,11 +87,11 @@ def summarize_footer(file: ParquetFile, leaf: SchemaNode) -> ColumnSummary:
     The summary of a column whose key is missing is unknown. Raises ``UnsupportedError`` if its chunks are in other
     files.
     """
-    return merge(_summarize_chunk(file, group, leaf) for group in file.row_groups)
+    return merge_summaries(_summarize_chunk(file, group, leaf) for group in file.row_groups)
 
 
 def _summarize_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnSummary:
-    chunk = own_chunk(file, group, leaf)
+    chunk = get_chunk(file, group, leaf)
     if chunk.is_hidden:
         return UNKNOWN
     bounds, required = chunk.bounds(), leaf.max_definition_level == 0
@@ -114,7 +114,7 @@ def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> Column
     """
     order, parts = written_order(leaf.node.leaf_type), list[ColumnSummary]()
     for group in file.row_groups:
-        chunk = own_chunk(file, group, leaf.node)
+        chunk = get_chunk(file, group, leaf.node)
         try:
             for column in iter_runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
                 run = summarise_run(column, order)
@@ -124,10 +124,10 @@ def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> Column
                 part = ColumnSummary(column.entries, run.nulls, nans, run.minimum, run.maximum, tight)
                 parts.append(part)
                 if len(parts) > _PARTS:
-                    parts = [merge(parts)]
+                    parts = [merge_summaries(parts)]
         except (ParquetError, pa.ArrowInvalid) as error:
             raise _locate_error(error, file, leaf.node, group) from None
-    return merge(parts)
+    return merge_summaries(parts)
 
 
 _PARTS = 1024
@@ -139,7 +139,7 @@ def _locate_error(error: Exception, file: ParquetFile, leaf: SchemaNode, group: 
     return error
 
 
-def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChunk:
+def get_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChunk:
     """Return the column chunk of a leaf. Raises ``UnsupportedError`` if a summary file places it in another file."""
     chunk = group.chunk(leaf)
     if chunk.file_path and chunk.file_path != file.source.summary_name:
@@ -163,7 +163,7 @@ def stored_bytes(file: ParquetFile, leaf: SchemaNode) -> int | None:
     """Return the stored size of all pages of a leaf in bytes, or None if a key is missing or a size is invalid."""
     sizes = []
     for group in file.row_groups:
-        chunk = own_chunk(file, group, leaf)
+        chunk = get_chunk(file, group, leaf)
         sizes.append(None if chunk.is_hidden or chunk.compressed_bytes < 0 else chunk.compressed_bytes)
     return _sum(sizes)
 

@@ -25,7 +25,7 @@ from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.core.schema.types.logical import LeafType
 from pqext.table_metrics.columns import ColumnSummary
 from pqext.table_metrics.file_columns import FileColumns, open_file
-from pqext.table_metrics.single_values import lower_text, upper_text_with_tie_breaker
+from pqext.table_metrics.single_values import truncate_lower_text, truncate_upper_text_for_delta
 from pqext.table_metrics.variant_bounds import encode, encode_z85
 
 TEXT = 32
@@ -50,7 +50,7 @@ def json_value(leaf: LeafType, value: Value, *, upper: bool) -> Any:
     if isinstance(value, bytes):
         if member not in _TEXTS:
             return None
-        return upper_text_with_tie_breaker(value, TEXT) if upper else lower_text(value, TEXT)
+        return truncate_upper_text_for_delta(value, TEXT) if upper else truncate_lower_text(value, TEXT)
     if isinstance(value, bool):
         return value
     if isinstance(value, float):
@@ -58,22 +58,22 @@ def json_value(leaf: LeafType, value: Value, *, upper: bool) -> Any:
     if isinstance(value, Decimal):
         return value if len(value.as_tuple().digits) <= 38 else None
     if member == "DATE":
-        return _date(value)
+        return _format_date(value)
     if member == "TIMESTAMP" or leaf.physical == Type.INT96:
         assert leaf.logical is None or leaf.logical.TIMESTAMP is not None
         utc = leaf.logical is None or (leaf.logical.TIMESTAMP is not None and leaf.logical.TIMESTAMP.isAdjustedToUTC)
-        return _timestamp(value, utc, upper)
+        return _format_timestamp(value, utc, upper)
     return value if member in ("", "INTEGER") and value in _LONG else None
 
 
-def _date(days: int) -> str | None:
+def _format_date(days: int) -> str | None:
     try:
         return (date(1970, 1, 1) + timedelta(days)).isoformat()
     except OverflowError:
         return None
 
 
-def _timestamp(nanoseconds: int, utc: bool, upper: bool) -> str | None:
+def _format_timestamp(nanoseconds: int, utc: bool, upper: bool) -> str | None:
     milliseconds = -(-nanoseconds // _MILLISECOND) if upper else nanoseconds // _MILLISECOND
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
@@ -222,7 +222,7 @@ class _Statistics:
 
     def add(self, top: Shape) -> None:
         """Add the statistics of a top-level column."""
-        for column in _columns(top):
+        for column in _iter_columns(top):
             node, names = column.node, column.node.path
             counted = node if node.is_leaf else node.child("metadata")
             if counted is None or not counted.is_leaf:
@@ -258,12 +258,12 @@ class _Statistics:
         target[path[-1]] = value
 
 
-def _columns(column: Shape) -> Iterator[Shape]:
+def _iter_columns(column: Shape) -> Iterator[Shape]:
     """Yield the primitive and variant columns at or below a column, except within lists and maps."""
     if isinstance(column, ListShape) or column.node.max_repetition_level:
         return
     if isinstance(column, GroupShape) and column.node.logical_name != "VARIANT":
         for child in column.children:
-            yield from _columns(child)
+            yield from _iter_columns(child)
     else:
         yield column

@@ -19,7 +19,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
 from pqext.table_metrics import geo_bounds, variant_bounds
-from pqext.table_metrics.columns import ColumnSummary, has_key, leaf_shapes, own_chunk, summarize_data, summarize_footer
+from pqext.table_metrics.columns import ColumnSummary, get_chunk, has_key, leaf_shapes, summarize_data, summarize_footer
 from pqext.table_metrics.variant_bounds import PathBounds
 
 
@@ -61,33 +61,33 @@ class FileColumns:
 
     def summary(self, leaf: SchemaNode) -> ColumnSummary:
         """Return the counts, minimum and maximum of a leaf."""
-        if self._reads([leaf]):
-            return summarize_data(self.file, self._shape(leaf), self._budget)
+        if self._reads_data([leaf]):
+            return summarize_data(self.file, self._find_shape(leaf), self._budget)
         return summarize_footer(self.file, leaf)
 
     def box(self, leaf: SchemaNode) -> BoundingBox | None:
         """Return the bounding box of all values of a GEOMETRY or GEOGRAPHY column; None if it is unknown."""
-        if self._reads([leaf]):
-            return geo_bounds.box_of_data(self.file, self._shape(leaf), self._budget)
-        return geo_bounds.box_of_footer(self.file, leaf)
+        if self._reads_data([leaf]):
+            return geo_bounds.compute_data_box(self.file, self._find_shape(leaf), self._budget)
+        return geo_bounds.merge_footer_boxes(self.file, leaf)
 
     def paths(self, group: SchemaNode) -> list[PathBounds]:
         """Return the bounds of the paths of a VARIANT group.
 
         The data adds paths that are unshredded, or shredded with a different type.
         """
-        bounds = variant_bounds.path_bounds(variant_bounds.typed_paths(group), self.summary)
-        if self._reads(list(group.leaves())):
+        bounds = variant_bounds.path_bounds(variant_bounds.find_typed_paths(group), self.summary)
+        if self._reads_data(list(group.leaves())):
             paths = {each.path for each in bounds}
-            found = variant_bounds.bounds_of_values(self.file, group, self._budget)
+            found = variant_bounds.compute_path_bounds(self.file, group, self._budget)
             bounds += [each for each in found if each.path not in paths]
         return bounds
 
-    def _reads(self, leaves: list[SchemaNode]) -> bool:
-        chunks = (own_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)
+    def _reads_data(self, leaves: list[SchemaNode]) -> bool:
+        chunks = (get_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)
         return self.exact and all(has_key(chunk) for chunk in chunks)
 
-    def _shape(self, leaf: SchemaNode) -> LeafShape:
+    def _find_shape(self, leaf: SchemaNode) -> LeafShape:
         if not self._shapes:
             self._shapes.update(leaf_shapes(self.file))
         return self._shapes[leaf.leaf_start]

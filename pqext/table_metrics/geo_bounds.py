@@ -23,7 +23,7 @@ from pqext.geo.coordinates import box_within_range
 from pqext.geo.summary import describe, union
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import summaries
-from pqext.table_metrics.columns import own_chunk
+from pqext.table_metrics.columns import get_chunk
 
 _DIMENSIONS = {"z": (1, 3), "m": (2, 3)}
 """Thousands digits of the type codes of geometries with this dimension."""
@@ -38,7 +38,7 @@ def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | Non
         return None
 
 
-def box_of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
+def merge_footer_boxes(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
     """Return the union of the boxes of all column chunks; None if there is no valid box, or if a chunk has none.
 
     Z or M is omitted if a chunk may have geometries with this dimension but its box has no range for it.
@@ -46,7 +46,7 @@ def box_of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
     type = geospatial_type(file, leaf)
     parts: list[GeospatialStatistics] = []
     for group in file.row_groups:
-        chunk = own_chunk(file, group, leaf)
+        chunk = get_chunk(file, group, leaf)
         if chunk.is_hidden or not chunk.trusted:
             return None
         if not chunk.bounds().all_null:
@@ -67,7 +67,7 @@ def _merge_boxes(parts: Sequence[GeospatialStatistics], type: GeospatialType) ->
         for part, part_box in zip(parts, boxes, strict=True):
             codes = part.geospatial_types or ()
             absent = bool(codes) and not any(code // 1000 in thousands for code in codes)
-            if _range_of(part_box, name) is None and not absent:
+            if _find_range(part_box, name) is None and not absent:
                 box = _drop_dimension(box, name)
     return _restrict_box(box, type)
 
@@ -76,7 +76,7 @@ def _drop_dimension(box: BoundingBox, name: str) -> BoundingBox:
     return replace(box, zmin=None, zmax=None) if name == "z" else replace(box, mmin=None, mmax=None)
 
 
-def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
+def _find_range(box: BoundingBox, name: str) -> tuple[float, float] | None:
     """Return the range of the box in Z or M; None if the range is missing or invalid."""
     low, high = getattr(box, f"{name}min"), getattr(box, f"{name}max")
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
@@ -84,7 +84,7 @@ def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
     return low, high
 
 
-def box_of_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingBox | None:
+def compute_data_box(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingBox | None:
     """Return the box of all geometries, including edges that are not planar; None if there is no valid box.
 
     Raises ``GeometryError`` with file, column and row for invalid WKB.
@@ -96,7 +96,7 @@ def box_of_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingB
     boxes: list[BoundingBox] = []
     row = 0
     for group in file.row_groups:
-        chunk = own_chunk(file, group, leaf.node)
+        chunk = get_chunk(file, group, leaf.node)
         try:
             for column in iter_runs(file, group, leaf, chunk, budget=budget) if group.num_rows else ():
                 parts = summaries(column.array)
@@ -116,7 +116,7 @@ def box_of_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingB
             raise _locate_error(error, file, leaf.node, group.index, row) from None
     if not type.planar:
         return _restrict_box(boxes[0], type) if boxes else None
-    planar = _box(ranges)
+    planar = _planar_box(ranges)
     return planar and _restrict_box(planar, type)
 
 
@@ -132,20 +132,20 @@ def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
     return tuple(result)
 
 
-def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
+def _planar_box(parts: Sequence[_Ranges]) -> BoundingBox | None:
     """Return the planar box of the ranges; None without X or Y. Z or M is omitted if its range is not valid."""
     xmin, xmax, ymin, ymax, *others = _merge_ranges(parts)
     if xmin is None or xmax is None or ymin is None or ymax is None:
         return None
     box = BoundingBox(xmin, xmax, ymin, ymax, *others)
     for name in _DIMENSIONS:
-        if _range_of(box, name) is None:
+        if _find_range(box, name) is None:
             box = _drop_dimension(box, name)
     return box
 
 
 def _restrict_box(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
-    """Return the box, for a geography within the valid longitudes and latitudes; None if the box is not valid."""
+    """Restrict the box of a geography to valid longitudes and latitudes. Return None if the box is not valid."""
     if not box.usable:
         return None
     return box if type.planar else box_within_range(box)
@@ -160,8 +160,8 @@ def _locate_error(
     return error
 
 
-def corner(box: BoundingBox, *, upper: bool) -> bytes:
-    """Encode a corner of the box as little-endian doubles: x y, x y z, x y NaN m or x y z m."""
+def encode_corner(box: BoundingBox, *, upper: bool) -> bytes:
+    """Encode the lower or upper corner of the box as little-endian doubles: x y, x y z, x y NaN m or x y z m."""
     side = "max" if upper else "min"
     x, y, z, m = (getattr(box, name + side) for name in "xyzm")
     if m is not None:

@@ -26,8 +26,8 @@ from pqext.core.schema.orders import is_float
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.table_metrics.columns import ColumnSummary, stored_bytes
 from pqext.table_metrics.file_columns import FileColumns, open_file
-from pqext.table_metrics.geo_bounds import corner
-from pqext.table_metrics.single_values import Mode, can_promote, iceberg_type, parse_mode, serialize, uuid_bounds
+from pqext.table_metrics.geo_bounds import encode_corner
+from pqext.table_metrics.single_values import Mode, can_promote, iceberg_type, parse_mode, serialize, widen_uuid_bounds
 from pqext.table_metrics.variant_bounds import encode
 
 MAX_DEPTH = 100
@@ -60,7 +60,7 @@ class _Field:
     name: str
     shape: Shape
     id: int | None
-    below: list[_Field] = field(default_factory=list)
+    children: list[_Field] = field(default_factory=list)
 
 
 def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
@@ -70,16 +70,16 @@ def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
     ``CorruptFileError`` if two columns of the file have the same id.
     """
     table = None if schema is None else _parse_schema(schema)
-    top = [_field(shape.from_node(node), node.name) for node in file.schema.root.children]
-    if not any(each.id is not None for each in _walk(top)):
+    top = [_create_field(shape.from_node(node), node.name) for node in file.schema.root.children]
+    if not any(each.id is not None for each in _walk_fields(top)):
         if table is None:
             _assign_numbers(top, count(1))
         else:
             _assign_ids(top, table["fields"])
-    types = None if table is None else dict(_types(table, 0))
+    types = None if table is None else dict(_iter_types(table, 0))
     by_id: dict[int, TableField] = {}
-    for name, each in _with_names(top, ""):
-        if each.id is None or each.below or (types is not None and each.id not in types):
+    for name, each in _iter_names(top, ""):
+        if each.id is None or each.children or (types is not None and each.id not in types):
             continue
         stored = _stored_type(each.shape)
         column = TableField(each.id, name, each.shape.node, stored, stored if types is None else types[each.id])
@@ -90,8 +90,10 @@ def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
     return sorted(by_id.values(), key=lambda column: column.id)
 
 
-def _field(column: Shape, name: str) -> _Field:
-    return _Field(name, column, column.node.field_id, [_field(child, label) for label, child in _children(column)])
+def _create_field(column: Shape, name: str) -> _Field:
+    return _Field(
+        name, column, column.node.field_id, [_create_field(child, label) for label, child in _children(column)]
+    )
 
 
 def _children(column: Shape) -> list[tuple[str, Shape]]:
@@ -112,24 +114,24 @@ def _stored_type(column: Shape) -> str | None:
     return logical.lower() if logical in ("GEOMETRY", "GEOGRAPHY") else iceberg_type(column.node.leaf_type)
 
 
-def _walk(fields: Sequence[_Field]) -> Iterator[_Field]:
+def _walk_fields(fields: Sequence[_Field]) -> Iterator[_Field]:
     for each in fields:
         yield each
-        yield from _walk(each.below)
+        yield from _walk_fields(each.children)
 
 
-def _with_names(fields: Sequence[_Field], prefix: str) -> Iterator[tuple[str, _Field]]:
+def _iter_names(fields: Sequence[_Field], prefix: str) -> Iterator[tuple[str, _Field]]:
     for each in fields:
         name = f"{prefix}.{each.name}" if prefix else each.name
         yield name, each
-        yield from _with_names(each.below, name)
+        yield from _iter_names(each.children, name)
 
 
 def _assign_numbers(fields: Sequence[_Field], ids: Iterator[int]) -> None:
     for each in fields:
         each.id = next(ids)
     for each in fields:
-        _assign_numbers(each.below, ids)
+        _assign_numbers(each.children, ids)
 
 
 def _assign_ids(fields: Sequence[_Field], members: Sequence[Mapping[str, Any]]) -> None:
@@ -138,10 +140,10 @@ def _assign_ids(fields: Sequence[_Field], members: Sequence[Mapping[str, Any]]) 
         member = by_name.get(each.name)
         if member is not None:
             each.id = member["id"]
-            _assign_ids(each.below, _members(member["type"]))
+            _assign_ids(each.children, _nested_fields(member["type"]))
 
 
-def _members(type: Any) -> list[Mapping[str, Any]]:
+def _nested_fields(type: Any) -> list[Mapping[str, Any]]:
     """Return the fields of a nested type, with their ids, names and types."""
     if not isinstance(type, Mapping):
         return []
@@ -155,17 +157,19 @@ def _members(type: Any) -> list[Mapping[str, Any]]:
     raise ValueError(f"{type['type']!r} is not a nested Iceberg type")
 
 
-def _types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
+def _iter_types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
     """Yield the id and the type of each field at any depth. The type of a nested field is None."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the schema is nested more than {MAX_DEPTH} levels deep")
-    for member in _members(type):
+    for member in _nested_fields(type):
         member_type = member["type"]
         if not isinstance(member["name"], str) or not isinstance(member["id"], int):
-            raise TypeError("the name of a field must be a string, and its id an integer")
+            raise TypeError(
+                f"a field must have a string name and an integer id, not {member['name']!r} and {member['id']!r}"
+            )
         name = member_type if isinstance(member_type, str) else None
         yield member["id"], name.split("(")[0] if name is not None and _is_geospatial(name) else name
-        yield from _types(member_type, depth + 1)
+        yield from _iter_types(member_type, depth + 1)
 
 
 def _is_geospatial(type: Any) -> bool:
@@ -185,10 +189,10 @@ def _parse_schema(schema: Any) -> Mapping[str, Any]:
         raise TypeError(f"schema must be a pyiceberg Schema or its JSON, not {type(schema).__name__}")
     try:
         if schema["type"] != "struct":
-            raise ValueError("the schema of a table must have type struct")
-        list(_types(schema, 0))
+            raise ValueError(f"the schema of a table must have type struct, not {schema['type']!r}")
+        list(_iter_types(schema, 0))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not the JSON of an Iceberg schema: {error!r}") from None
+        raise ValueError(f"the schema is not the JSON of an Iceberg schema: {error!r}") from None
     return schema
 
 
@@ -337,7 +341,7 @@ def iceberg(
             name, known = min(unknown), [column.name for column in fields]
             hint = did_you_mean(name, known) or f"; the columns are {join_names(known)}"
             raise ValueError(f"unknown column {name!r}{hint}")
-        maps = _Maps(FileColumns(opened, exact))
+        maps = _MetricMaps(FileColumns(opened, exact))
         for column in fields:
             maps.add(column, column_modes.get(column.name, default))
         return IcebergMetrics(
@@ -348,7 +352,7 @@ def iceberg(
 
 
 @dataclass(slots=True)
-class _Maps:
+class _MetricMaps:
     """Maps of metrics, filled one column at a time."""
 
     columns: FileColumns
@@ -386,12 +390,12 @@ class _Maps:
             return encode(paths, upper=False, length=mode.length), encode(paths, upper=True, length=mode.length)
         if column.stored in ("geometry", "geography"):
             box = self.columns.box(column.node)
-            return (None, None) if box is None else (corner(box, upper=False), corner(box, upper=True))
+            return (None, None) if box is None else (encode_corner(box, upper=False), encode_corner(box, upper=True))
         if summary.nan_count is None:
             return None, None
         low, high = summary.minimum, summary.maximum
         if column.type == "uuid" and isinstance(low, bytes) and isinstance(high, bytes):
-            return uuid_bounds(low, high) or (None, None)
+            return widen_uuid_bounds(low, high) or (None, None)
         return (
             None if low is None else serialize(column.type, low, mode, upper=False),
             None if high is None else serialize(column.type, high, mode, upper=True),

@@ -82,11 +82,11 @@ _PROMOTIONS = {
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
-def can_promote(stored_type: str, table: str) -> bool:
-    """Return whether a column with the table type ``table`` can be read from values of type ``stored_type``."""
-    if stored_type == table or (stored_type, table) in _PROMOTIONS:
+def can_promote(stored_type: str, table_type: str) -> bool:
+    """Return whether a column with the table type ``table_type`` can be read from values of type ``stored_type``."""
+    if stored_type == table_type or (stored_type, table_type) in _PROMOTIONS:
         return True
-    narrow, wide = _DECIMAL.fullmatch(stored_type), _DECIMAL.fullmatch(table)
+    narrow, wide = _DECIMAL.fullmatch(stored_type), _DECIMAL.fullmatch(table_type)
     return bool(narrow and wide and narrow[2] == wide[2] and int(narrow[1]) <= int(wide[1]))
 
 
@@ -94,33 +94,33 @@ _NUMBERS = {"int": "<i", "date": "<i", "long": "<q", "float": "<f", "double": "<
 _MICROSECONDS = frozenset({"time", "timestamp", "timestamptz"})
 
 
-def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | None:
-    """Serialise a bound for the type ``table``.
+def serialize(table_type: str, value: Value, mode: Mode, *, upper: bool) -> bytes | None:
+    """Serialise a bound for the type ``table_type``.
 
     Return None if the type cannot represent the bound, or if the bound cannot be truncated.
 
     ``value`` is in the representation used for comparisons: times in nanoseconds, rounded outward to microseconds.
     """
-    if table == "string":
-        text = (upper_text if upper else lower_text)(_bytes(value), mode.length)
+    if table_type == "string":
+        text = (truncate_upper_text if upper else truncate_lower_text)(_check_bytes(value), mode.length)
         return None if text is None else text.encode()
-    if table == "binary":
-        return (upper_bytes if upper else lower_bytes)(_bytes(value), mode.length)
-    if table.startswith("fixed["):
-        return _bytes(value)
-    if (decimal := _DECIMAL.fullmatch(table)) is not None:
-        return _decimal(value, int(decimal[2]))
-    if table in _MICROSECONDS or table.endswith("_ns"):
+    if table_type == "binary":
+        return (truncate_upper_bytes if upper else truncate_lower_bytes)(_check_bytes(value), mode.length)
+    if table_type.startswith("fixed["):
+        return _check_bytes(value)
+    if (decimal := _DECIMAL.fullmatch(table_type)) is not None:
+        return _encode_decimal(value, int(decimal[2]))
+    if table_type in _MICROSECONDS or table_type.endswith("_ns"):
         if not isinstance(value, int):
             return None
-        unit = 1 if table.endswith("_ns") else 1_000
+        unit = 1 if table_type.endswith("_ns") else 1_000
         return _pack("<q", -(-value // unit) if upper else value // unit)
-    code = _NUMBERS.get(table)
+    code = _NUMBERS.get(table_type)
     return None if code is None else _pack(code, value)
 
 
-def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-    """Return UUID bounds that are valid in unsigned byte order and if UUIDs are compared as two signed 64-bit integers.
+def widen_uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+    """Widen UUID bounds so that they are valid in unsigned byte order and in the order of two signed 64-bit integers.
 
     Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight are
     irrelevant. Return None if that is not possible, or if the first bit of the bounds differs, as the orders then
@@ -135,7 +135,7 @@ def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
 _HALVES = (0, 1 << 63, 1 << 64)
 
 
-def _bytes(value: Value) -> bytes:
+def _check_bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
         raise TypeError(f"bounds of strings and binary must be bytes, not {type(value).__name__}")
     return value
@@ -149,7 +149,7 @@ def _pack(code: str, value: Value) -> bytes | None:
     return packed if struct.unpack(code, packed)[0] == value else None
 
 
-def _decimal(value: Value, scale: int) -> bytes | None:
+def _encode_decimal(value: Value, scale: int) -> bytes | None:
     unscaled = unscaled_value(value, scale)
     if unscaled is None:
         return None
@@ -172,16 +172,16 @@ LAST = "\U0010ffff"
 """Greatest code point."""
 
 
-def lower_text(raw: bytes, length: int | None) -> str | None:
+def truncate_lower_text(raw: bytes, length: int | None) -> str | None:
     """Truncate a lower bound to ``length`` code points. Return None if ``raw`` is not UTF-8.
 
     ``raw`` may end within a character, which is omitted.
     """
-    text = raw.decode("utf-8", "ignore") if _is_truncated_text(raw) else _text(raw)
+    text = raw.decode("utf-8", "ignore") if _is_truncated_text(raw) else _decode_text(raw)
     return text if text is None or length is None else text[:length]
 
 
-def _text(raw: bytes) -> str | None:
+def _decode_text(raw: bytes) -> str | None:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -197,13 +197,13 @@ def _is_truncated_text(raw: bytes) -> bool:
     return False
 
 
-def upper_text(raw: bytes, length: int | None) -> str | None:
+def truncate_upper_text(raw: bytes, length: int | None) -> str | None:
     """Truncate an upper bound to ``length`` code points, rounded up.
 
     The last code point that is not the maximum is incremented. Return None if all code points are the maximum, or if
     ``raw`` is not UTF-8.
     """
-    text = _text(raw)
+    text = _decode_text(raw)
     if text is None or length is None or len(text) <= length:
         return text
     for end in range(length, 0, -1):
@@ -214,12 +214,12 @@ def upper_text(raw: bytes, length: int | None) -> str | None:
     return None
 
 
-def upper_text_with_tie_breaker(raw: bytes, length: int) -> str | None:
+def truncate_upper_text_for_delta(raw: bytes, length: int) -> str | None:
     """Truncate an upper bound to ``length`` code points followed by the maximum code point, like Delta's writers.
 
     The result is longer if the string continues with maximum code points. Return None if ``raw`` is not UTF-8.
     """
-    text = _text(raw)
+    text = _decode_text(raw)
     if text is None or len(text) <= length:
         return text
     while length < len(text) and text[length] == LAST:
@@ -227,12 +227,12 @@ def upper_text_with_tie_breaker(raw: bytes, length: int) -> str | None:
     return text[:length] + LAST if length < len(text) else text
 
 
-def lower_bytes(raw: bytes, length: int | None) -> bytes:
+def truncate_lower_bytes(raw: bytes, length: int | None) -> bytes:
     """Return the first ``length`` bytes of ``raw``."""
     return raw[:length]
 
 
-def upper_bytes(raw: bytes, length: int | None) -> bytes | None:
+def truncate_upper_bytes(raw: bytes, length: int | None) -> bytes | None:
     """Truncate an upper bound to ``length`` bytes, rounded up. Return None if all of these bytes are 0xff."""
     if length is None or len(raw) <= length:
         return raw

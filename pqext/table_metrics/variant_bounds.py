@@ -27,8 +27,14 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.write.writer import write_table
-from pqext.table_metrics.columns import ColumnSummary, merge, summarize_footer
-from pqext.table_metrics.single_values import lower_bytes, lower_text, unscaled_value, upper_bytes, upper_text
+from pqext.table_metrics.columns import ColumnSummary, merge_summaries, summarize_footer
+from pqext.table_metrics.single_values import (
+    truncate_lower_bytes,
+    truncate_lower_text,
+    truncate_upper_bytes,
+    truncate_upper_text,
+    unscaled_value,
+)
 from pqext.variant.annotation import check_node
 from pqext.variant.binary_value import decode_metadata, encode_metadata
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal, encode_object, encode_primitive, value_size
@@ -57,8 +63,8 @@ class TypedPath:
     value: SchemaNode | None
 
 
-def typed_paths(node: SchemaNode) -> list[TypedPath]:
-    """Return the paths of primitives for which a shredded variant column has columns, except within arrays.
+def find_typed_paths(node: SchemaNode) -> list[TypedPath]:
+    """Return the paths at which a variant column is shredded as a primitive type, except within arrays.
 
     Raises ``VariantError`` with the column for an invalid variant group.
     """
@@ -99,17 +105,17 @@ class PathBounds:
         Return None if a string or binary value cannot be truncated to ``length``.
         """
         value = self.maximum if upper else self.minimum
-        type, data = self.type, _data(self.type, value, self.scale)
+        type, data = self.type, _primitive_data(self.type, value, self.scale)
         if type in (_T.TRUE, _T.FALSE):
             return encode_primitive(_T.TRUE if value else _T.FALSE)
         if isinstance(value, bytes) and type == _T.STRING:
-            data = (upper_text if upper else lower_text)(value, length)
+            data = (truncate_upper_text if upper else truncate_lower_text)(value, length)
         elif isinstance(value, bytes) and type == _T.BINARY:
-            data = (upper_bytes if upper else lower_bytes)(value, length)
+            data = (truncate_upper_bytes if upper else truncate_lower_bytes)(value, length)
         return None if data is None else encode_primitive(type, data)
 
 
-def _data(type: PrimitiveType, value: Value, scale: int) -> object:
+def _primitive_data(type: PrimitiveType, value: Value, scale: int) -> object:
     if type in (_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16):
         unscaled = unscaled_value(value, scale)
         return None if unscaled is None else ScaledDecimal(unscaled, scale)
@@ -226,7 +232,7 @@ def variant_bound(bound: bytes | str) -> Variant:
     return Variant(value[: value_size(value, 0, len(value))], metadata)
 
 
-def bounds_of_values(file: ParquetFile, node: SchemaNode, budget: Budget) -> list[PathBounds]:
+def compute_path_bounds(file: ParquetFile, node: SchemaNode, budget: Budget) -> list[PathBounds]:
     """Return the bounds of the paths whose values all have the type of the first rows, or are null.
 
     Raises ``VariantError`` with file and column for invalid values.
@@ -235,7 +241,7 @@ def bounds_of_values(file: ParquetFile, node: SchemaNode, budget: Budget) -> lis
     paths: list[TypedPath] = []
     summaries: dict[int, ColumnSummary] = {}
     try:
-        for batch in _batches(file, node, budget):
+        for batch in _iter_batches(file, node, budget):
             if schema is None:
                 if batch.null_count == len(batch):
                     continue
@@ -243,10 +249,10 @@ def bounds_of_values(file: ParquetFile, node: SchemaNode, budget: Budget) -> lis
             if isinstance(schema, Untyped):
                 return []
             with ParquetFile(_encode_shredded(batch, schema)) as shredded:
-                paths = typed_paths(shredded.schema.root.children[0])
+                paths = find_typed_paths(shredded.schema.root.children[0])
                 for leaf in (leaf for path in paths for leaf in (path.typed, path.value) if leaf is not None):
                     summary, earlier = summarize_footer(shredded, leaf), summaries.get(leaf.leaf_start)
-                    summaries[leaf.leaf_start] = summary if earlier is None else merge([earlier, summary])
+                    summaries[leaf.leaf_start] = summary if earlier is None else merge_summaries([earlier, summary])
     except ParquetError as error:
         error.locate(path=file.path, column=node.dotted_path)
         raise
@@ -263,7 +269,7 @@ def _encode_shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
     return sink.getvalue()
 
 
-def _batches(file: ParquetFile, node: SchemaNode, budget: Budget) -> Iterator[pa.StructArray]:
+def _iter_batches(file: ParquetFile, node: SchemaNode, budget: Budget) -> Iterator[pa.StructArray]:
     """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
     nodes = file.schema.root.children
     (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
@@ -309,6 +315,6 @@ def decode_z85(text: str) -> bytes:
                 raise ValueError(f"{character!r} is not a Z85 character")
             number = number * 85 + _VALUES[character]
         if number >= 1 << 32:
-            raise ValueError(f"{text[at : at + 5]!r} is more than four bytes")
+            raise ValueError(f"{text[at : at + 5]!r} is not Z85: it encodes more than four bytes")
         decoded += number.to_bytes(4, "big")
     return bytes(decoded)

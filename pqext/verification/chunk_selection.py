@@ -37,21 +37,21 @@ class ChunkSelection:
         """Return whether the chunks of ``group`` at or below ``shape`` are decoded. Also count them as steps."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
-        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
+        return all(self._includes_chunk(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
 
-    def _includes(self, group: RowGroup, leaf: int, column: str) -> bool:
+    def _includes_chunk(self, group: RowGroup, leaf: int, column: str) -> bool:
         key = group.index, leaf
         if key in self._repeated:
             return False
         included = self._dense.get(key)
         if included is None:
-            included = self._dense[key] = self._fits(group, leaf)
+            included = self._dense[key] = self._charge_budget(group, leaf)
         if not included:
             reason = "its row groups state more values in few bytes than the limit memory_bytes allows"
             self._findings.skip(column, None, reason)
         return included
 
-    def _fits(self, group: RowGroup, leaf: int) -> bool:
+    def _charge_budget(self, group: RowGroup, leaf: int) -> bool:
         """Charge the budget for a chunk that states many values in few bytes. Return whether it fits the budget."""
         with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
             about = group.metadata.columns[leaf].meta_data

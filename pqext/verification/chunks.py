@@ -53,6 +53,8 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 
 
 class _ChunkCheck:
+    """Check of the pages, statistics, page index and Bloom filter of one column chunk."""
+
     def __init__(
         self, file: ParquetFile, group: RowGroup, leaf: LeafShape, findings: Findings, first_row: int
     ) -> None:
@@ -65,26 +67,27 @@ class _ChunkCheck:
     def run(self) -> None:
         column = self._leaf.node.dotted_path
         try:
-            with self._damage("layout.chunk-lost"):
+            with self._record_damage("layout.chunk-lost"):
                 chunk = self._group.chunk(self._leaf.node)
                 _ = chunk.metadata, chunk.decryptor
                 # Some writers record no page offsets for a chunk without pages.
                 stored = self._check_pages(chunk) if chunk.num_values or self._group.num_rows else None
                 if stored is not None:
-                    with self._damage("layout.page-lost"):
+                    with self._record_damage("layout.page-lost"):
                         self._check_values(chunk, stored)
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, self._group.index, error.message)
 
-    def _fault(self, rule: str, message: str, offset: int | None = None) -> None:
+    def _report_fault(self, rule: str, message: str, offset: int | None = None) -> None:
         self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted_path, offset))
 
     def _report(self, faults: metadata_checks.Faults) -> None:
         for rule, message in faults:
-            self._fault(rule, message)
+            self._report_fault(rule, message)
 
     @contextmanager
-    def _damage(self, rule: str) -> Iterator[None]:
+    def _record_damage(self, rule: str) -> Iterator[None]:
+        """Context manager that records corruption as a violation of ``rule``."""
         try:
             yield
         except CorruptFileError as error:
@@ -106,25 +109,25 @@ class _ChunkCheck:
                     pages.verify_checksum(raw)
                 except CorruptFileError as error:
                     sound = False
-                    self._fault("page.crc", error.message, raw.offset)
+                    self._report_fault("page.crc", error.message, raw.offset)
                     self._findings.mark_damaged(self._group.index, chunk.node.dotted_path)
                 try:
                     pages.check_levels(raw, chunk.node.max_repetition_level, chunk.node.max_definition_level)
                 except CorruptFileError as error:
-                    self._fault("page.v2.levels", error.message, raw.offset)
+                    self._report_fault("page.v2.levels", error.message, raw.offset)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), (raw.num_values, raw.num_rows, raw.num_nulls)))
                     self._check_plain_size(chunk, raw)
                 tally.add(raw)
                 starts.append(raw.offset)
         except CorruptFileError:
-            with self._damage("layout.page-lost"):
+            with self._record_damage("layout.page-lost"):
                 raise
             return None
         total = sum(entries for _, (entries, *_) in data)
         if total != chunk.metadata.num_values and not chunk.uncounted:
             message = f"the pages contain {total} values, the column chunk states {chunk.metadata.num_values}"
-            self._fault("layout.page-lost", message, span.offset)
+            self._report_fault("layout.page-lost", message, span.offset)
         self._report(metadata_checks.check_encodings(chunk.metadata, tally))
         if chunk.decryptor is None and not chunk.uncounted:
             self._report(metadata_checks.check_size(chunk.metadata, span.size, tally))
@@ -144,19 +147,21 @@ class _ChunkCheck:
             opened = pages.open_data([raw], chunk.metadata.codec, max_repetition=0, max_definition=0)
             data = opened.values.pages[0]
             if plain.count_trailing_bytes(data, raw.num_values, type.physical, type.width, account) > 0:
-                self._fault("encoding.plain.whole", "a page contains more bytes than its values need", raw.offset)
+                self._report_fault(
+                    "encoding.plain.whole", "a page contains more bytes than its values need", raw.offset
+                )
         account.resize(0)
 
-    def _index(self, read: Callable[[], T]) -> T | None:
+    def _read_index(self, read: Callable[[], T]) -> T | None:
         try:
             return read()
         except CorruptFileError as error:
-            self._fault("page-index.validation", error.message, error.offset)
+            self._report_fault("page-index.validation", error.message, error.offset)
         return None
 
     def _check_values(self, chunk: ColumnChunk, pages: list[PageExtent]) -> None:
-        offsets = self._index(lambda: chunk.offset_index)
-        columns = self._index(lambda: chunk.column_index) if offsets is not None else None
+        offsets = self._read_index(lambda: chunk.offset_index)
+        columns = self._read_index(lambda: chunk.column_index) if offsets is not None else None
         order = declared_order(chunk.node.leaf_type, chunk.order)
         rows = self._group.num_rows
         indexed: IndexedPages | None = None
@@ -164,7 +169,7 @@ class _ChunkCheck:
             indexed = IndexedPages(chunk.node, order, offsets, columns, rows)
             stated = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
             if stated != [(page.offset, page.size) for page in pages]:
-                self._fault("page-index.offsets", "the offset index does not match the page offsets")
+                self._report_fault("page-index.offsets", "the offset index does not match the page offsets")
                 indexed = None
         # Without a declared order, the deprecated fields have the order of the type.
         measured = order if order.is_defined else written_order(chunk.node.leaf_type)
@@ -177,9 +182,9 @@ class _ChunkCheck:
         counts = None
         if any(page.rows is not None for page in pages):
             counts = PageCounts(pages, chunk.node.max_definition_level)
-        for number, (run, measured_sizes) in enumerate(self._runs(chunk, measured, indexed, counts)):
+        for number, (run, measured_sizes) in enumerate(self._iter_runs(chunk, measured, indexed, counts)):
             entries, nulls, nans = entries + run.entries, nulls + run.nulls, nans + (run.nans or 0)
-            outside = outside or _outside(run, bounds)
+            outside = outside or _has_outlier(run, bounds)
             sizes.append(measured_sizes)
             lows.append(run.minimum)
             highs.append(run.maximum)
@@ -188,21 +193,21 @@ class _ChunkCheck:
             if filter is not None and run.physical is not None and len(run.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(run.physical)).all()
         for page, message in counts.iter_contradictions() if counts is not None else ():
-            self._fault("page.v2.counts", message, page.offset)
+            self._report_fault("page.v2.counts", message, page.offset)
         if outside:
-            self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
+            self._report_fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
         if absent:
-            self._fault("bloom.check", "the Bloom filter excludes a value of the chunk")
+            self._report_fault("bloom.check", "the Bloom filter excludes a value of the chunk")
         self._check_counts(chunk, order, entries, nulls, nans)
         self._report(metadata_checks.check_levels(chunk.metadata, sizes))
         if is_byte_array_decimal(chunk.node) and has_empty_value(self._file, self._group, self._leaf, chunk):
-            self._fault("logical.decimal.byte-array", "a decimal value has no bytes")
+            self._report_fault("logical.decimal.byte-array", "a decimal value has no bytes")
         if not outside:
-            low, high = _extreme(min, lows), _extreme(max, highs)
+            low, high = _choose_extreme(min, lows), _choose_extreme(max, highs)
             self._report(metadata_checks.check_exactness(chunk.metadata, order, low, high))
         if indexed is not None and offsets is not None:
             for number, rule, message in metadata_checks.check_page_levels(columns, offsets, sizes):
-                self._fault(rule, message, pages[number].offset)
+                self._report_fault(rule, message, pages[number].offset)
         if indexed is not None and columns is not None:
             self._check_boundary_order(order, indexed, columns.boundary_order)
 
@@ -210,10 +215,10 @@ class _ChunkCheck:
         try:
             return chunk.bloom_filter
         except CorruptFileError as error:
-            self._fault("bloom.header", error.message, error.offset)
+            self._report_fault("bloom.header", error.message, error.offset)
         return None
 
-    def _runs(
+    def _iter_runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
     ) -> Iterator[tuple[RunSummary, metadata_checks.Sizes]]:
         """Yield a summary of the rows of each page if an index lists the pages, otherwise of each run of rows."""
@@ -230,7 +235,7 @@ class _ChunkCheck:
     def _check_json(self, column: LeafColumn, row: int) -> None:
         """Report the values of a JSON column that are not JSON. Values in lists are reported without a row."""
         invalid, message = find_invalid_json(column.array), "a value is not a JSON document"
-        listed = invalid[: max(self._findings.room, 0)].tolist()
+        listed = invalid[: max(self._findings.capacity, 0)].tolist()
         for index in listed:
             value_row = row + index if column.repetition is None else None
             path = self._leaf.node.dotted_path
@@ -245,34 +250,36 @@ class _ChunkCheck:
         bounds = indexed_pages[number]
         assert isinstance(bounds, Bounds)
         if run.entries != page.entries:
-            self._fault("page-index.offsets", "the rows of a page do not match the offset index", page.offset)
+            self._report_fault("page-index.offsets", "the rows of a page do not match the offset index", page.offset)
         elif columns is not None and columns.null_pages[number] and run.nulls < run.entries:
-            self._fault("page-index.null-pages", "a page marked as a null page contains values", page.offset)
+            self._report_fault("page-index.null-pages", "a page marked as a null page contains values", page.offset)
         elif columns is not None and columns.null_pages[number] and _has_bounds(columns, number):
-            self._fault("page-index.null-pages", "a page marked as a null page has bounds", page.offset)
+            self._report_fault("page-index.null-pages", "a page marked as a null page has bounds", page.offset)
         elif bounds.null_count is not None and bounds.null_count != run.nulls:
             message = f"the column index counts {bounds.null_count} nulls in a page of {run.nulls}"
-            self._fault("page-index.null-counts", message, page.offset)
+            self._report_fault("page-index.null-counts", message, page.offset)
         if columns is not None and not columns.null_pages[number]:
             problem = metadata_checks.describe_invalid_bounds(
                 order, columns.min_values[number], columns.max_values[number]
             )
             if problem is not None:
-                self._fault("page-index.bounds", f"the column index has {problem} for a page", page.offset)
-        if _outside(run, bounds):
-            self._fault("page-index.bounds", "a value lies outside the bounds of its page", page.offset)
+                self._report_fault("page-index.bounds", f"the column index has {problem} for a page", page.offset)
+        if _has_outlier(run, bounds):
+            self._report_fault("page-index.bounds", "a value lies outside the bounds of its page", page.offset)
 
     def _check_counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
         stated = chunk.metadata.statistics
         if stated is None:
             return
         if stated.null_count is not None and stated.null_count != nulls:
-            self._fault("statistics.null-count", f"the statistics count {stated.null_count} nulls, the data {nulls}")
+            self._report_fault(
+                "statistics.null-count", f"the statistics count {stated.null_count} nulls, the data {nulls}"
+            )
         if order.is_float and stated.nan_count is not None and stated.nan_count != nans:
-            self._fault("statistics.nan-count", f"the statistics count {stated.nan_count} NaN, the data {nans}")
+            self._report_fault("statistics.nan-count", f"the statistics count {stated.nan_count} NaN, the data {nans}")
         problem = metadata_checks.describe_invalid_bounds(order, stated.min_value, stated.max_value, allow_nan=True)
         if problem is not None:
-            self._fault("statistics.bounds", f"the statistics have {problem}")
+            self._report_fault("statistics.bounds", f"the statistics have {problem}")
 
     def _check_boundary_order(self, order: BoundOrder, indexed_pages: IndexedPages, declared_order: int) -> None:
         if declared_order == BoundaryOrder.UNORDERED:
@@ -283,11 +290,11 @@ class _ChunkCheck:
             if declared_order == BoundaryOrder.DESCENDING:
                 lower, upper = upper, lower
             if any(low > high for low, high in zip(lower, upper, strict=True)):  # type: ignore[operator]
-                self._fault("page-index.boundary-order", "the bounds of the pages are not in the declared order")
+                self._report_fault("page-index.boundary-order", "the bounds of the pages are not in the declared order")
                 return
 
 
-def _extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
+def _choose_extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
     """Return the minimum or maximum of the runs' extremes, ignoring NaN."""
     known = [value for value in values if value is not None and value == value]
     return choose(known) if known else None
@@ -297,7 +304,7 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
     return bool(columns.min_values[page] or columns.max_values[page])
 
 
-def _outside(run: RunSummary, bounds: Bounds) -> bool:
+def _has_outlier(run: RunSummary, bounds: Bounds) -> bool:
     """Return whether a value is outside the bounds. NaN is never outside."""
     low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:
@@ -325,13 +332,13 @@ class PageExtent:
 class PageCounts:
     """Rows and nulls of each page in a chunk, counted from consecutive runs of rows.
 
-    ``highest`` is the definition level of entries that have a value.
+    ``max_level`` is the definition level of entries that have a value.
     """
 
-    def __init__(self, pages: Sequence[PageExtent], highest: int) -> None:
+    def __init__(self, pages: Sequence[PageExtent], max_level: int) -> None:
         self._pages = [page for page in pages if page.entries]
         self._ends = np.cumsum([page.entries for page in self._pages], dtype=np.int64)
-        self._highest = highest
+        self._highest = max_level
         self._rows, self._nulls = np.zeros(len(self._pages), np.int64), np.zeros(len(self._pages), np.int64)
         self._at = 0
 
@@ -378,12 +385,12 @@ def find_invalid_json(texts: pa.Array) -> NDArray[np.int64]:
     few bytes of a file can repeat one text millions of times.
     """
     encoded = texts.dictionary_encode()
-    faults = pa.array(list(_faults(encoded.dictionary)), encoded.indices.type)
+    faults = pa.array(list(_find_faults(encoded.dictionary)), encoded.indices.type)
     positions: NDArray[np.int64] = pc.indices_nonzero(pc.is_in(encoded.indices, faults)).to_numpy().astype(np.int64)
     return positions
 
 
-def _faults(texts: pa.Array) -> Iterator[int]:
+def _find_faults(texts: pa.Array) -> Iterator[int]:
     parsed = variant.parse_json(texts, on_error="null", duplicate_keys="last", max_bytes=_MOST)
     for index in pc.indices_nonzero(pc.is_null(parsed)).to_pylist():
         text = texts[index].as_py()
@@ -394,7 +401,7 @@ def _faults(texts: pa.Array) -> Iterator[int]:
 def _is_json(text: str | bytes) -> bool:
     """Return whether a text is JSON. Unlike in variants, numbers may have any size."""
     try:
-        json.loads(text, parse_constant=_reject, parse_float=str, parse_int=str)
+        json.loads(text, parse_constant=_reject_constant, parse_float=str, parse_int=str)
     except RecursionError:
         return True
     except ValueError:
@@ -402,5 +409,5 @@ def _is_json(text: str | bytes) -> bool:
     return True
 
 
-def _reject(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(constant)

@@ -44,13 +44,13 @@ _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
-    text = _metadata(file)
+    text = _geoparquet_metadata(file)
     boxes = geoparquet.boxes(text) if text else {}
     codes: dict[str, set[int] | None] = {}
     for top in tops:
         for leaf in top.leaves():
             if leaf.node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
-                type = _type(file, leaf, findings)
+                type = _check_type(file, leaf, findings)
                 if type is not None:
                     first_row = 0
                     adopted = leaf.node.is_adopted and leaf.node.declared_type is None
@@ -69,7 +69,8 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
         geoparquet_metadata.check(file, text, {top.node.name: top for top in tops}, codes, selection, findings)
 
 
-def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
+def _check_type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
+    """Return the geospatial type of a column; None if it is invalid. Faults of the type are reported."""
     column, logical = leaf.node.dotted_path, leaf.node.logical_type
     assert logical is not None
     if leaf.node.physical_type != Type.BYTE_ARRAY:
@@ -87,7 +88,7 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
     return type
 
 
-def _metadata(file: ParquetFile) -> str | None:
+def _geoparquet_metadata(file: ParquetFile) -> str | None:
     """Return the file's GeoParquet metadata; None if there is none."""
     return next((pair.value for pair in file.metadata.key_value_metadata or () if pair.key == geoparquet.KEY), None)
 
@@ -124,9 +125,9 @@ class _ChunkCheck:
                 self._check_no_order(chunk)
             stated = chunk.geospatial_statistics
             box = self._check_box(stated)
-            pages = self._pages(chunk)
+            pages = self._read_page_index(chunk)
             boxes = [] if box is None else [(_CONTAIN, "the bounding box of its column chunk", box)]
-            self._check_values(chunk, pages, boxes + self._geoparquet_boxes(), self._page_boxes(chunk, pages))
+            self._check_values(chunk, pages, boxes + self._geoparquet_boxes(), self._decode_page_boxes(chunk, pages))
             if stated is not None and stated.geospatial_types:
                 self._check_type_codes(stated.geospatial_types)
             return self._codes
@@ -136,7 +137,7 @@ class _ChunkCheck:
             self._findings.add_damage(Fault("layout.page-lost", error.message, index, None, column, error.offset))
         return None
 
-    def _fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
+    def _report_fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
         file_row = None if row is None else self._first_row + row
         part = "file" if offset is None else "value"
         self._findings.add(Fault(rule, message, self._group.index, file_row, self._leaf.node.dotted_path, offset, part))
@@ -144,30 +145,32 @@ class _ChunkCheck:
     def _report_once(self, rule: str, message: str, row: int | None = None) -> None:
         if message not in self._messages:
             self._messages.add(message)
-            self._fault(rule, message, row)
+            self._report_fault(rule, message, row)
 
     def _check_no_order(self, chunk: ColumnChunk) -> None:
         stated = chunk.metadata.statistics
         rule = f"{self._leaf.node.logical_name}".lower() + ".order"
         bounds = () if stated is None else (stated.min, stated.max, stated.min_value, stated.max_value)
         if any(value is not None for value in bounds):
-            self._fault(rule, "the statistics have a minimum and maximum, but geometries have no order")
+            self._report_fault(rule, "the statistics have a minimum and maximum, but geometries have no order")
         try:
             index = chunk.column_index
         except CorruptFileError:
             return  # reported by the check of chunks
         if index is not None and any(value for value in (*index.min_values, *index.max_values)):
-            self._fault(rule, "the column index has minima and maxima, but geometries have no order")
+            self._report_fault(rule, "the column index has minima and maxima, but geometries have no order")
 
     def _check_box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
-        """Return the bounding box of the chunk; None if there is none. Report an invalid box, and return None."""
+        """Return the declared bounding box of the chunk; None if it is missing or invalid. Reports an invalid box."""
         if declared_box is None or declared_box.bbox is None:
             return None
         box = BoundingBox.from_metadata(declared_box.bbox)
         if box.wraps and not self._type.geographic:
-            self._fault("geo.box.wraparound_only", "the bounding box is inverted in x, which is invalid in this CRS")
+            self._report_fault(
+                "geo.box.wraparound_only", "the bounding box is inverted in x, which is invalid in this CRS"
+            )
         elif not box.usable:
-            self._fault("geo.box.xy", "the bounding box has NaN or infinite bounds, or is inverted")
+            self._report_fault("geo.box.xy", "the bounding box has NaN or infinite bounds, or is inverted")
         else:
             return box
         return None
@@ -179,7 +182,7 @@ class _ChunkCheck:
             return []
         return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
-    def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
+    def _read_page_index(self, chunk: ColumnChunk) -> IndexedPages | None:
         """Return the pages of a valid page index; None otherwise. The check of chunks reports an invalid index."""
         try:
             with warnings.catch_warnings():
@@ -188,26 +191,26 @@ class _ChunkCheck:
         except CorruptFileError:
             return None
 
-    def _page_boxes(self, chunk: ColumnChunk, pages: IndexedPages | None) -> page_boxes.PageBoxes | None:
+    def _decode_page_boxes(self, chunk: ColumnChunk, pages: IndexedPages | None) -> page_boxes.PageBoxes | None:
         try:
             payload = entry(chunk.metadata, PAGE_BOXES) if pages is not None else None
             return None if payload is None or pages is None else page_boxes.decode(payload, len(pages))
         except UnsupportedError:
             return None  # page boxes of a later version
         except CorruptFileError as error:
-            self._fault("geo.page_boxes.damaged", error.message)
+            self._report_fault("geo.page_boxes.damaged", error.message)
             return None
 
     def _check_type_codes(self, declared_codes: Sequence[int]) -> None:
         if len(set(declared_codes)) != len(declared_codes):
-            self._fault("geo.types.unique", "a type code is listed twice")
+            self._report_fault("geo.types.unique", "a type code is listed twice")
         if not _CODES.issuperset(declared_codes):
-            self._fault(
+            self._report_fault(
                 "geo.types.codes", f"the type codes {sorted(set(declared_codes) - _CODES)} are not WKB type codes"
             )
         if not self._codes.issubset(declared_codes):
             missing = sorted(self._codes.difference(declared_codes))
-            self._fault("geo.types.several", f"the list of types lacks {missing}, which geometries have")
+            self._report_fault("geo.types.several", f"the list of types lacks {missing}, which geometries have")
 
     def _check_values(
         self, chunk: ColumnChunk, pages: IndexedPages | None, stated_boxes: Sequence[_StatedBox],
@@ -215,11 +218,11 @@ class _ChunkCheck:
     ) -> None:
         start, counts = 0, None if pages is None else pages.row_counts
         for number, column in enumerate(iter_runs(self._file, self._group, self._leaf, chunk, counts)):
-            rows = _rows_of(column, self._leaf.slot_level) + start
+            rows = _find_rows(column, self._leaf.slot_level) + start
             start += column.rows
             values = self._clear_invalid(column.array, rows)
             for rule, words, box in stated_boxes:
-                outside = _outside(values, self._type, box)
+                outside = _find_outside(values, self._type, box)
                 if outside is not None:
                     self._report_once(rule, f"a geometry is outside {words}", int(rows[outside]))
             if boxes is not None:
@@ -239,10 +242,10 @@ class _ChunkCheck:
                 start = code + 1
         codes = encoded.indices.fill_null(-1).to_numpy()
         bad = np.flatnonzero(np.isin(codes, list(faults)))
-        shown = max(self._findings.room, 0)
+        shown = max(self._findings.capacity, 0)
         for slot in bad[:shown].tolist():
             fault = faults[int(codes[slot])]
-            self._fault(fault.rule or "geo.wkb.iso", fault.reason, int(rows[slot]), fault.offset)
+            self._report_fault(fault.rule or "geo.wkb.iso", fault.reason, int(rows[slot]), fault.offset)
         others, counts = np.unique(codes[bad[shown:]], return_counts=True)
         for code, number in zip(others.tolist(), counts.tolist(), strict=True):
             self._findings.count(faults[code].rule or "geo.wkb.iso", faults[code].reason, number)
@@ -257,7 +260,7 @@ class _ChunkCheck:
         parts = summaries(values)
         self._codes.update(code for part in parts for code in part.types)
         if any(part.extended for part in parts):
-            slot = _find_extended(values)
+            slot = _find_ewkb(values)
             self._report_once("geo.wkb.iso", "a value is EWKB instead of ISO WKB", int(rows[slot]))
         around = bounding_box(parts)
         if not self._type.planar and (around is None or not within_range(around)):
@@ -273,9 +276,9 @@ class _ChunkCheck:
             | (ymax > north + crs_.SLACK)
         )  # fmt: skip
         message = "coordinates are outside the longitudes -180 to 180 or latitudes -90 to 90"
-        shown = max(self._findings.room, 0)
+        shown = max(self._findings.capacity, 0)
         for slot in outside[:shown].tolist():
-            self._fault("geography.range", message, int(rows[slot]))
+            self._report_fault("geography.range", message, int(rows[slot]))
         if len(outside) > shown:
             self._findings.count("geography.range", message, len(outside) - shown)
         return _clear_positions(values, outside)
@@ -296,12 +299,12 @@ class _ChunkCheck:
         if box.wraps and not self._type.geographic:
             self._report_once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
             return
-        outside = _outside(values, self._type, box)
+        outside = _find_outside(values, self._type, box)
         if outside is not None:
             self._report_once(_PAGE_CONTAIN, f"a geometry is outside the box of page {number}", int(rows[outside]))
 
 
-def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
+def _find_rows(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
     """Return the row of each slot, counted from the first row of the run."""
     if column.repetition is None:
         return np.arange(len(column.array), dtype=np.int64)
@@ -317,7 +320,8 @@ def _clear_positions(values: pa.Array, positions: NDArray[np.int64]) -> pa.Array
     return values.take(pa.array(np.arange(len(values)), mask=~is_valid))
 
 
-def _find_extended(values: pa.Array) -> int:
+def _find_ewkb(values: pa.Array) -> int:
+    """Return the position of the first value that is EWKB."""
     low, high = 0, len(values)  # an extended value is in [low, high)
     while high - low > 1:
         middle = (low + high) // 2
@@ -328,7 +332,7 @@ def _find_extended(values: pa.Array) -> int:
     return low
 
 
-def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
+def _find_outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
     """Return the position of the first value that the box does not contain; None if it contains all values.
 
     Edges are included unless they are planar. Edges on an ellipsoid rise at least as far as edges on a sphere

@@ -58,6 +58,8 @@ def check(
 
 
 class _ColumnCheck:
+    """Check of the GeoParquet metadata of one column."""
+
     def __init__(
         self, file: ParquetFile, top: Shape, node: SchemaNode, description: Mapping[str, Any],
         selection: ChunkSelection,
@@ -75,7 +77,9 @@ class _ColumnCheck:
     def run(self, codes: Mapping[str, set[int] | None]) -> None:
         if self._node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
             encoding = self._about.get("encoding")
-            self._fault(_COLUMNS, f"the metadata states the encoding {encoding!r}, which the column does not have")
+            self._report_fault(
+                _COLUMNS, f"the metadata states the encoding {encoding!r}, which the column does not have"
+            )
             return
         assert self._node.logical_type is not None
         try:
@@ -90,7 +94,7 @@ class _ColumnCheck:
             codes = codes if self._node.is_leaf else {self._name: own}
         self._check_types(codes.get(self._name))
 
-    def _fault(self, rule: str, message: str, row_group: int | None = None, row: int | None = None) -> None:
+    def _report_fault(self, rule: str, message: str, row_group: int | None = None, row: int | None = None) -> None:
         self._findings.add(Fault(rule, message, row_group, row, self._name))
 
     def _check_type(self, type: GeospatialType) -> None:
@@ -107,16 +111,18 @@ class _ColumnCheck:
         if not geoparquet_types.states_crs(node) and crs_.is_geographic(described.crs) is None:
             declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS takes effect
         for message in geoparquet_types.list_contradictions(self._name, declared, described):
-            self._fault(_PRECEDENCE, message.partition(": the type's")[0])
+            self._report_fault(_PRECEDENCE, message.partition(": the type's")[0])
 
     def _check_box(self, type: GeospatialType) -> None:
         if "bbox" not in self._about:
             return
         box = geoparquet.box_of(self._about)
         if box is None or not box.usable:
-            self._fault(_BBOX, f"the metadata has a bbox that is not a box: {str(self._about['bbox'])[:80]}")
+            self._report_fault(_BBOX, f"the metadata has a bbox that is not a box: {str(self._about['bbox'])[:80]}")
         elif box.wraps and not type.geographic:
-            self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is only valid in a geographic CRS")
+            self._report_fault(
+                _BBOX, "the metadata has a bbox that is inverted in x, which is only valid in a geographic CRS"
+            )
 
     def _check_types(self, codes: set[int] | None) -> None:
         """Report types that are missing from the metadata, and types in the metadata that no geometry has."""
@@ -126,11 +132,15 @@ class _ColumnCheck:
         stated = {str(name) for name in listed}
         present = {NAMES[code] for code in codes if code in NAMES}
         if unknown := stated - set(NAMES.values()):
-            self._fault(_TYPES, f"the metadata lists {', '.join(sorted(unknown))}, which are not types of geometries")
+            self._report_fault(
+                _TYPES, f"the metadata lists {', '.join(sorted(unknown))}, which are not types of geometries"
+            )
         if missing := present - stated:
-            self._fault(_TYPES, f"the metadata lacks the types {', '.join(sorted(missing))}, which the column has")
+            self._report_fault(
+                _TYPES, f"the metadata lacks the types {', '.join(sorted(missing))}, which the column has"
+            )
         elif present and (absent := stated & set(NAMES.values()) - present):
-            self._fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
+            self._report_fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
 
     def _check_covering(self) -> list[tuple[str, ...]]:
         """Return the paths of the columns with the bounds of the covering. Report an invalid covering.
@@ -141,15 +151,17 @@ class _ColumnCheck:
             return []
         paths = geoparquet.parse_covering(self._about)
         if not paths:
-            self._fault(_COVERING, "the metadata has a covering without xmin, ymin, xmax and ymax")
+            self._report_fault(_COVERING, "the metadata has a covering without xmin, ymin, xmax and ymax")
         for path in paths:
             node = self._file.schema.find(path)
             if node is None:
                 missing = ".".join(path)
-                self._fault(_COVERING, f"the metadata names the covering {missing}, which the file does not have")
+                self._report_fault(
+                    _COVERING, f"the metadata names the covering {missing}, which the file does not have"
+                )
                 return []
             if node.max_repetition_level or node.physical_type not in (Type.FLOAT, Type.DOUBLE):
-                self._fault(_COVERING, f"the covering {'.'.join(path)} is not a number for each row")
+                self._report_fault(_COVERING, f"the covering {'.'.join(path)} is not a number for each row")
                 return []
         return paths
 
@@ -173,7 +185,7 @@ class _ColumnCheck:
                         (values,) = binary_chunks(batch.column(self._name))
                         codes.update(code for part in summaries(values) for code in part.types)
                         if paths:
-                            self._compare(values, batch, type, paths, group, first_row)
+                            self._check_covering_boxes(values, batch, type, paths, group, first_row)
                         if not self._node.is_leaf:
                             self._check_bbox(values, group)
                         if self._is_oriented:
@@ -183,38 +195,40 @@ class _ColumnCheck:
             return None  # reported by the checks of chunks and of geometries
         return codes if is_complete else None
 
-    def _compare(
+    def _check_covering_boxes(
         self, values: pa.Array, batch: pa.RecordBatch, type: GeospatialType, paths: list[tuple[str, ...]],
         group: int, first_row: int,
     ) -> None:  # fmt: skip
         (column,) = columns(values)
         xmin, xmax, ymin, ymax = row_values(column)[0][:4]
-        low_x, low_y, high_x, high_y = (_bounds(batch, path, up) for path, up in zip(paths, (0, 0, 1, 1), strict=True))
+        low_x, low_y, high_x, high_y = (
+            _covering_bounds(batch, path, side) for path, side in zip(paths, (0, 0, 1, 1), strict=True)
+        )
         placed = ~np.isnan(xmin) & ~np.isnan(ymin)
         without = placed & (np.isnan(low_x) | np.isnan(low_y) | np.isnan(high_x) | np.isnan(high_y))
-        self._report(_COVERING, without, "a geometry has no box in its covering column", group, first_row)
+        self._report_rows(_COVERING, without, "a geometry has no box in its covering column", group, first_row)
         inverted = low_x > high_x
         if not type.geographic:
             message = "a box of the covering column is inverted in x"
-            self._report(_COVERING, placed & inverted, message, group, first_row)
+            self._report_rows(_COVERING, placed & inverted, message, group, first_row)
         # A geometry that crosses the antimeridian may have vertices at both ends of a box that wraps.
         between = inverted & type.geographic & (xmin > high_x) & (xmax < low_x)
         beside = ~inverted & ((xmin < low_x) | (xmax > high_x))
         outside = placed & ~without & (between | beside | (ymin < low_y) | (ymax > high_y))
-        self._report(_COVERING, outside, "a geometry is outside its box in the covering column", group, first_row)
+        self._report_rows(_COVERING, outside, "a geometry is outside its box in the covering column", group, first_row)
 
     def _check_orientation(self, values: pa.Array, type: GeospatialType, group: int, first_row: int) -> None:
         oriented = orient_rings(values, type)
         if oriented is not values:
             differ = pc.fill_null(pc.not_equal(values, oriented), False).to_numpy(zero_copy_only=False)
             message = "a polygon is not counterclockwise, although the metadata states it"
-            self._report(_ORIENTATION, differ, message, group, first_row)
+            self._report_rows(_ORIENTATION, differ, message, group, first_row)
 
-    def _report(self, rule: str, rows: _Flags, message: str, group: int, first_row: int) -> None:
+    def _report_rows(self, rule: str, rows: _Flags, message: str, group: int, first_row: int) -> None:
         numbers = np.flatnonzero(rows).tolist()
-        shown = max(self._findings.room, 0)
+        shown = max(self._findings.capacity, 0)
         for number in numbers[:shown]:
-            self._fault(rule, message, group, first_row + number)
+            self._report_fault(rule, message, group, first_row + number)
         if len(numbers) > shown:
             self._findings.count(rule, message, len(numbers) - shown)
 
@@ -224,11 +238,11 @@ class _ColumnCheck:
         if stated is None or own is None or not stated.usable or stated.wraps:
             return
         if not stated.contains(own):
-            self._fault(_BBOX, "a geometry is outside the box in the GeoParquet metadata", group)
+            self._report_fault(_BBOX, "a geometry is outside the box in the GeoParquet metadata", group)
 
 
-def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
-    """Return the bound of each row's covering box at ``path``, NaN if it is null. ``up`` is 1 for upper bounds.
+def _covering_bounds(batch: pa.RecordBatch, path: tuple[str, ...], side: int) -> _Numbers:
+    """Return the bound of each row's covering box at ``path``, NaN if it is null. ``side`` is 1 for upper bounds.
 
     FLOAT bounds are moved outward by one ulp, because some writers round to the nearest float.
     """
@@ -236,5 +250,5 @@ def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
     array = pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
     values: _Numbers = pc.fill_null(array.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
     if pa.types.is_float32(array.type):
-        values = np.nextafter(values.astype(np.float32), np.float32(np.inf if up else -np.inf)).astype(np.float64)
+        values = np.nextafter(values.astype(np.float32), np.float32(np.inf if side else -np.inf)).astype(np.float64)
     return values

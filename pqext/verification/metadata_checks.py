@@ -84,10 +84,10 @@ def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
             yield "layout.chunk-encoding", "encoding_stats does not match the encodings of the pages"
 
 
-def check_size(chunk: ColumnMetaData, declared_size: int, tally: EncodingTally) -> Faults:
-    """Yield a fault if the uncompressed size is not that of the pages, ``declared_size`` bytes with headers."""
-    if chunk.total_uncompressed_size != declared_size + tally.gained:
-        pages_size = declared_size + tally.gained
+def check_size(chunk: ColumnMetaData, stored_size: int, tally: EncodingTally) -> Faults:
+    """Yield a fault if the declared uncompressed size is not that of the pages, which store ``stored_size`` bytes."""
+    if chunk.total_uncompressed_size != stored_size + tally.gained:
+        pages_size = stored_size + tally.gained
         message = f"total_uncompressed_size is {chunk.total_uncompressed_size}, the pages have {pages_size}"
         yield "layout.offsets", message
 
@@ -120,7 +120,7 @@ def measure_sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
     return Sizes(tuple(repetition), tuple(definition), value_bytes)
 
 
-def total(parts: Sequence[Sizes]) -> Sizes:
+def sum_sizes(parts: Sequence[Sizes]) -> Sizes:
     """Add up the sizes of all parts."""
 
     def add_columns(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
@@ -138,7 +138,7 @@ def check_levels(chunk: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
     stated = chunk.size_statistics
     if stated is None or not parts:
         return
-    actual = total(parts)
+    actual = sum_sizes(parts)
     for name, histogram, counts in (
         ("repetition", stated.repetition_level_histogram, actual.repetition),
         ("definition", stated.definition_level_histogram, actual.definition),
@@ -225,15 +225,15 @@ def _placement_fault(element: SchemaElement, logical: LogicalType) -> str | None
     return None
 
 
-def without_implausible(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
+def drop_implausible_annotations(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
     """Return the elements without implausible annotations."""
     return [
-        _without_implausible(element) if any(find_implausible_annotations(element)) else element
+        _drop_implausible(element) if any(find_implausible_annotations(element)) else element
         for element in elements
     ]
 
 
-def _without_implausible(element: SchemaElement) -> SchemaElement:
+def _drop_implausible(element: SchemaElement) -> SchemaElement:
     result = copy(element)
     if result.logicalType is not None and _placement_fault(element, result.logicalType):
         result.logicalType = None
@@ -242,7 +242,7 @@ def _without_implausible(element: SchemaElement) -> SchemaElement:
     return result
 
 
-def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
+def find_differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
 
     The first item is a description instead if the tables contradict their extension. Raises ``ParquetError`` if the
@@ -277,14 +277,14 @@ def _compare_structs(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
         mine, theirs = getattr(thrift, member.name), getattr(flat, member.name)
         name = f"{path}{member.name}"
         if member.name in _LISTS:
-            yield from _list_differences(mine or (), theirs or (), name)
+            yield from _compare_lists(mine or (), theirs or (), name)
         elif isinstance(mine, Struct) and isinstance(theirs, Struct):
             yield from _compare_structs(mine, theirs, f"{name}.")
         elif mine != theirs:
             yield name
 
 
-def _list_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+def _compare_lists(mine: Any, theirs: Any, name: str) -> Iterator[str]:
     if len(mine) != len(theirs):
         yield name
         return

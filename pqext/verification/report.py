@@ -125,14 +125,14 @@ class Findings:
         self._damage: set[tuple[int | None, str | None]] = set()
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Number of faults that can still be retained."""
         return self.limit - len(self.faults)
 
     def add(self, fault: Fault) -> None:
         """Count a fault, and retain it unless ``limit`` faults are retained."""
         self.count(fault.rule, fault.message, 1)
-        if self.room > 0:
+        if self.capacity > 0:
             self.faults.append(fault)
 
     def count(self, rule: str, message: str, number: int) -> None:
@@ -169,10 +169,10 @@ _MAX_TEXT = 200
 
 def _render(report: Report) -> Iterator[RenderableType]:
     """Yield the summary, the violated rules and the faults."""
-    yield _head(report)
+    yield _summary_table(report)
     if report.counts:
-        yield from _rules(report)
-        yield _faults(report)
+        yield from _rule_table(report)
+        yield _fault_table(report)
     if report.unchecked:
         yield _unchecked_lines(report)
 
@@ -183,7 +183,7 @@ def _to_plain_text(text: object) -> Text:
     return Text(shorten(escape_text(str(text)), _MAX_TEXT))
 
 
-def _head(report: Report) -> RenderableType:
+def _summary_table(report: Report) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -214,7 +214,7 @@ def _table(title: str, *columns: str, right: int | None = None) -> Table:
     return table
 
 
-def _rules(report: Report) -> Iterator[RenderableType]:
+def _rule_table(report: Report) -> Iterator[RenderableType]:
     from rich.console import Group
     from rich.text import Text
 
@@ -227,7 +227,7 @@ def _rules(report: Report) -> Iterator[RenderableType]:
         yield Group(Text("what to do", style="bold"), *(Text(f"- {text}") for text in advice), "")
 
 
-def _faults(report: Report) -> RenderableType:
+def _fault_table(report: Report) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 

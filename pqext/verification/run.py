@@ -26,7 +26,7 @@ from pqext.core.schema.arrow_schema.stored_schema import UnreadableSchemaError, 
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.chunk_selection import ChunkSelection
-from pqext.verification.metadata_checks import contradicts_itself, differences, find_implausible_annotations
+from pqext.verification.metadata_checks import contradicts_itself, find_differences, find_implausible_annotations
 from pqext.verification.report import Fault, Findings, Report
 
 _RESHRED = (
@@ -190,7 +190,7 @@ def verify(
     findings = Findings(limit)
     try:
         options = ReadOptions(decryption=decryption, arrow_schema=False, legacy_calendar="stored")
-        file = _WholeFooter(
+        file = _FullFooterFile(
             source, options, limits=limits or Limits.untrusted(), filesystem=filesystem, storage_options=storage_options
         )
     except CorruptFileError as error:
@@ -229,7 +229,7 @@ def verify(
         )
 
 
-class _WholeFooter(ParquetFile):
+class _FullFooterFile(ParquetFile):
     """File that is read without its jump table, which may be wrong."""
 
     _with_jump_table = False
@@ -286,7 +286,7 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
     if footer.format == "flatbuffers" or not ends_in_flat_footer(footer.raw):
         return
     try:
-        for difference in islice(differences(footer.raw, file.limits), _DIFFERENCES):
+        for difference in islice(find_differences(footer.raw, file.limits), _DIFFERENCES):
             message = f"the FlatBuffers footer disagrees with the Thrift footer on {difference}"
             findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         if not has_matching_footer(footer.raw):
@@ -319,6 +319,7 @@ _DAMAGED = 4
 
 
 def _check_annotations(file: ParquetFile, findings: Findings) -> None:
+    """Report an unreadable Arrow schema, and implausible or incomplete schema elements."""
     for pair in file.metadata.key_value_metadata or ():
         if pair.key == ARROW_SCHEMA:
             try:

@@ -26,13 +26,13 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
     """Check the sort keys of every row group, if their columns are among ``tops``."""
     first_row = 0
     for group in file.row_groups:
-        keys = list(_keys(file, tops, group, findings))
+        keys = list(_find_keys(file, tops, group, findings))
         if keys and all(selection.includes(group, top) for _, top in keys):
             _check_rows(file, group, keys, first_row, findings)
         first_row += group.num_rows
 
 
-def _keys(
+def _find_keys(
     file: ParquetFile, tops: Sequence[Shape], group: RowGroup, findings: Findings
 ) -> Iterator[tuple[SortKey, Shape]]:
     """Yield the sort keys with their top-level columns, up to the first key that cannot be checked.
@@ -67,7 +67,7 @@ def _check_rows(
     try:
         orders = [declared_order(chunk.node.leaf_type, chunk.order) for chunk in group.chunks()]
         floats = any(order.kind == "total" for order in orders)
-        for start, columns in _columns(file, group, keys):
+        for start, columns in _iter_batches(file, group, keys):
             violation = row_order.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
             if violation is not None:
                 row, key = violation
@@ -80,7 +80,7 @@ def _check_rows(
         findings.add_damage(Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset))
 
 
-def _columns(
+def _iter_batches(
     file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
 ) -> Iterator[tuple[int, list[DenseColumn]]]:
     """Yield the first row and the key leaves of each batch. A batch starts with the last row of the preceding batch."""

@@ -30,8 +30,8 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Readable:
-    """VARIANT column whose groups can be read. ``paths`` contains the path of the group of each node of the plan."""
+class ReadableVariant:
+    """VARIANT column whose groups can be read. ``paths`` are the schema paths of the nodes of ``compiled``."""
 
     shape: GroupShape
     compiled: CompiledSchema
@@ -58,20 +58,20 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
             _check_rows(file, top, readable, selection, findings)
 
 
-def _check_group(group: GroupShape, findings: Findings) -> Readable | None:
+def _check_group(group: GroupShape, findings: Findings) -> ReadableVariant | None:
     """Report faults in the groups of a column. Return the column, or None if its rows cannot be read."""
-    for fault in group_faults(group.node):
+    for fault in find_group_faults(group.node):
         findings.add(fault)
     try:
         compiled = compile_schema(schema_of_storage(shapes.strip_annotations(group).storage_field(ReadOptions()).type))
     except (VariantError, ValueError) as error:
         findings.skip(group.node.dotted_path, None, f"its rows cannot be read: {error}")
         return None
-    return Readable(group, compiled, tuple(_paths(group, compiled)))
+    return ReadableVariant(group, compiled, tuple(_paths(group, compiled)))
 
 
 def _paths(group: GroupShape, compiled_schema: CompiledSchema) -> list[str]:
-    """Return the path in the file's schema of each node's group in the plan."""
+    """Return the path in the file's schema of each node of ``compiled_schema``."""
     result: list[Shape] = [group] * len(compiled_schema.nodes)
     for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         held = result[index]
@@ -86,7 +86,7 @@ def _paths(group: GroupShape, compiled_schema: CompiledSchema) -> list[str]:
 
 
 def _check_rows(
-    file: ParquetFile, top: Shape, readable: Sequence[Readable], selection: ChunkSelection, findings: Findings
+    file: ParquetFile, top: Shape, readable: Sequence[ReadableVariant], selection: ChunkSelection, findings: Findings
 ) -> None:
     first_row = 0
     for group in file.row_groups:
@@ -96,7 +96,7 @@ def _check_rows(
             continue
         try:
             for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
-                for variant, values, rows in _variants_within(top, readable, array, None):
+                for variant, values, rows in _iter_variants(top, readable, array, None):
                     _check_values(variant, values, rows, at, group.index, findings)
                 at += len(array)
         except (UnsupportedError, EncryptionError, LimitError) as error:
@@ -107,9 +107,9 @@ def _check_rows(
             )
 
 
-def _variants_within(
-    shape: Shape, readable: Sequence[Readable], array: pa.Array, rows: Rows | None
-) -> Iterator[tuple[Readable, pa.StructArray, Rows | None]]:
+def _iter_variants(
+    shape: Shape, readable: Sequence[ReadableVariant], array: pa.Array, rows: Rows | None
+) -> Iterator[tuple[ReadableVariant, pa.StructArray, Rows | None]]:
     """Yield each variant below ``shape`` with its array and the rows of its values, or None for consecutive rows."""
     if isinstance(shape, GroupShape):
         variant = next((candidate for candidate in readable if candidate.shape is shape), None)
@@ -117,7 +117,7 @@ def _variants_within(
             yield variant, array, rows
         elif shape.node.logical_name != "VARIANT":
             for i, child in enumerate(shape.children):
-                yield from _variants_within(child, readable, array.field(i), rows)
+                yield from _iter_variants(child, readable, array.field(i), rows)
     elif isinstance(shape, ListShape) and any(True for _ in iter_groups(shape.element)):
         offsets = np.asarray(array.offsets)
         own_rows = np.arange(len(array), dtype=np.int64) if rows is None else rows
@@ -126,15 +126,15 @@ def _variants_within(
         if pa.types.is_map(array.type):
             assert isinstance(shape.element, GroupShape)
             for child, values in zip(shape.element.children, (array.keys, array.items), strict=True):
-                yield from _variants_within(child, readable, values.slice(start, count), below)
+                yield from _iter_variants(child, readable, values.slice(start, count), below)
         else:
-            yield from _variants_within(shape.element, readable, array.values.slice(start, count), below)
+            yield from _iter_variants(shape.element, readable, array.values.slice(start, count), below)
 
 
 def _check_values(
-    variant: Readable, array: pa.StructArray, rows: Rows | None, first: int, row_group: int, findings: Findings
+    variant: ReadableVariant, array: pa.StructArray, rows: Rows | None, first: int, row_group: int, findings: Findings
 ) -> None:
-    records, counts = examine(array, variant.compiled, max_faults=findings.room, first_only=False)
+    records, counts = examine(array, variant.compiled, max_faults=findings.capacity, first_only=False)
     for status, number in counts.items():
         meaning = MEANINGS[status]
         findings.count(meaning.rule, meaning.message, number)
@@ -156,78 +156,90 @@ REQUIRED, OPTIONAL, REPEATED = (
 VERSION = 1
 
 
-def group_faults(variant: SchemaNode) -> Iterator[Fault]:
+def find_group_faults(variant: SchemaNode) -> Iterator[Fault]:
     """Yield the faults in the groups of the VARIANT column ``variant``."""
     logical = variant.logical_type.VARIANT if variant.logical_type is not None else None
     version = logical.specification_version if logical is not None else None
     if version not in (None, VERSION):
-        yield _fault(variant, "variant.version", f"the annotation states version {version} of the encoding, not 1")
+        yield _create_fault(
+            variant, "variant.version", f"the annotation states version {version} of the encoding, not 1"
+        )
     names = sorted(variant.child_names)
     if names not in (["metadata", "value"], ["metadata", "typed_value"], ["metadata", "typed_value", "value"]):
         expected = "metadata, value and typed_value (value or typed_value may be absent)"
-        yield _fault(variant, "shredding.layout.group", f"a variant group must have {expected}, not {', '.join(names)}")
+        yield _create_fault(
+            variant, "shredding.layout.group", f"a variant group must have {expected}, not {', '.join(names)}"
+        )
     metadata, value, typed = variant.child("metadata"), variant.child("value"), variant.child("typed_value")
     if metadata is not None:
-        yield from _binary(metadata, "variant.group.binary")
+        yield from _check_binary(metadata, "variant.group.binary")
         if metadata.repetition != REQUIRED:
-            yield _fault(metadata, "variant.group.metadata", "metadata must be required")
+            yield _create_fault(metadata, "variant.group.metadata", "metadata must be required")
     if value is not None and typed is None:
-        yield from _binary(value, "variant.group.binary")
+        yield from _check_binary(value, "variant.group.binary")
         if value.repetition != REQUIRED:
-            yield _fault(value, "variant.group.value", "the value of an unshredded variant must be required")
+            yield _create_fault(value, "variant.group.value", "the value of an unshredded variant must be required")
     elif not variant.is_leaf:
-        yield from _pair(variant)
+        yield from _check_pair(variant)
 
 
-def _pair(group: SchemaNode) -> Iterator[Fault]:
+def _check_pair(group: SchemaNode) -> Iterator[Fault]:
     """Yield the faults in ``value`` and ``typed_value`` of a group, and in the groups below."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
-        yield from _binary(value, "shredding.layout.value")
+        yield from _check_binary(value, "shredding.layout.value")
         if value.repetition != OPTIONAL:
-            yield _fault(value, "shredding.layout.optional", "the value next to a typed_value must be optional")
+            yield _create_fault(value, "shredding.layout.optional", "the value next to a typed_value must be optional")
     if typed is None:
         return
     if typed.repetition != OPTIONAL:
-        yield _fault(typed, "shredding.layout.optional", "typed_value must be optional")
+        yield _create_fault(typed, "shredding.layout.optional", "typed_value must be optional")
     if typed.is_leaf:
         if not is_shredded_type(typed):
-            yield _fault(typed, "shredding.types", f"{_describe(typed)} is not in the table of shredded types")
+            yield _create_fault(typed, "shredding.types", f"{_describe(typed)} is not in the table of shredded types")
     elif typed.logical_name == "LIST":
-        yield from _list(typed)
+        yield from _check_list(typed)
     elif typed.logical_type is not None:
-        yield _fault(typed, "shredding.types", f"a typed_value group must be a LIST or bare, not {typed.logical_name}")
+        yield _create_fault(
+            typed, "shredding.types", f"a typed_value group must be a LIST or bare, not {typed.logical_name}"
+        )
     else:
         names = typed.child_names
         if not names or len(set(names)) < len(names):
-            yield _fault(typed, "shredding.object.group", "a shredded object must have fields with distinct names")
+            yield _create_fault(
+                typed, "shredding.object.group", "a shredded object must have fields with distinct names"
+            )
         for field in typed.children:
-            yield from _member(field, "shredding.object.required", "the group of a shredded field must be required")
+            yield from _check_member(
+                field, "shredding.object.required", "the group of a shredded field must be required"
+            )
 
 
-def _list(typed_node: SchemaNode) -> Iterator[Fault]:
+def _check_list(typed_node: SchemaNode) -> Iterator[Fault]:
     repeated = typed_node.children[0] if len(typed_node.children) == 1 else None
     if repeated is None or repeated.is_leaf or repeated.repetition != REPEATED or len(repeated.children) != 1:
-        yield _fault(
+        yield _create_fault(
             typed_node, "shredding.array.list", "a shredded array must be a three-level list: LIST, list, element"
         )
         return
-    yield from _member(repeated.children[0], "shredding.array.list", "the element of a shredded array must be required")
+    yield from _check_member(
+        repeated.children[0], "shredding.array.list", "the element of a shredded array must be required"
+    )
 
 
-def _member(group: SchemaNode, rule: str, reason: str) -> Iterator[Fault]:
+def _check_member(group: SchemaNode, rule: str, reason: str) -> Iterator[Fault]:
     if group.repetition != REQUIRED:
-        yield _fault(group, rule, reason)
+        yield _create_fault(group, rule, reason)
     names = [] if group.is_leaf else sorted(group.child_names)
     if names not in (["typed_value"], ["typed_value", "value"], ["value"]):
-        yield _fault(group, "shredding.layout.member", "a field or element must have value, typed_value or both")
+        yield _create_fault(group, "shredding.layout.member", "a field or element must have value, typed_value or both")
     else:
-        yield from _pair(group)
+        yield from _check_pair(group)
 
 
-def _binary(node: SchemaNode, rule: str) -> Iterator[Fault]:
+def _check_binary(node: SchemaNode, rule: str) -> Iterator[Fault]:
     if node.physical_type != Type.BYTE_ARRAY or node.logical_type is not None:
-        yield _fault(node, rule, f"{node.name} must be BYTE_ARRAY without an annotation, not {_describe(node)}")
+        yield _create_fault(node, rule, f"{node.name} must be BYTE_ARRAY without an annotation, not {_describe(node)}")
 
 
 def is_shredded_type(leaf: SchemaNode) -> bool:
@@ -266,5 +278,5 @@ def _describe(node: SchemaNode) -> str:
     return f"{name} {_type_name(node.logical_type)}" if node.logical_type is not None else name
 
 
-def _fault(node: SchemaNode, rule: str, message: str) -> Fault:
+def _create_fault(node: SchemaNode, rule: str, message: str) -> Fault:
     return Fault(rule, message, column=node.dotted_path)

@@ -16,8 +16,8 @@ import pqext.spark as on_spark
 from pqext import variant
 from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.shredding_choice import KEY, column_choices
-from pqext.spark.pushdown.spark_sql import spark_condition
-from pqext.spark.sources.session import _defaults, _worker_environment, java_environment
+from pqext.spark.pushdown.spark_sql import split_condition
+from pqext.spark.sources.session import _default_settings, _worker_environment, java_environment
 
 
 def session() -> Any:
@@ -26,7 +26,7 @@ def session() -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote("local[1]")
-    for key, value in (_defaults(scratch) | {"spark.driver.memory": "1g"}).items():
+    for key, value in (_default_settings(scratch) | {"spark.driver.memory": "1g"}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -66,7 +66,7 @@ def main() -> None:
     conditions += [(F.try_variant_get("v", "$.a", "int") > 2) & (F.col("id") != 3)]
     conditions += [f"{a} = 1 and cast(id as string) = '1'"]
     found["where"] = [[row.id for row in on_spark.where(quakes, one).sort("id").collect()] for one in conditions]
-    found["pushed"] = [str(spark_condition(quakes, one).tree) for one in conditions]
+    found["pushed"] = [str(split_condition(quakes, one).tree) for one in conditions]
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
     found["type error"] = failure(lambda: df.select(on_spark.functions.to_json("id")).schema)
     storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)

@@ -18,7 +18,7 @@ import pqext
 from pqext import col
 from pqext.spark import explain_read, read, where
 from pqext.spark.columns.recorded_schema import KEY
-from pqext.spark.pushdown.spark_sql import needs_schema, spark_condition
+from pqext.spark.pushdown.spark_sql import needs_schema, split_condition
 from pqext.spark.reading.encoding import encode_options
 from pqext.spark.reading.parquet_reader import Reader
 from pqext.spark.reading.planning import Slice
@@ -95,7 +95,7 @@ LITERALS = ["ab", *(pytest.param(text, marks=pytest.mark.slow) for text in ("abc
 def test_conditions_on_char_columns_match_spark(spark: Any, path: Path, literal: str) -> None:
     theirs, ours, texts = spark.read.parquet(str(path)), read(spark, str(path)), list(conditions(literal))
     with settings(spark, **INTERPRETED):
-        splits = [spark_condition(ours, text) for text in texts]
+        splits = [split_condition(ours, text) for text in texts]
         remainders = [F.lit(True) if split.remainder is None else split.remainder for split in splits]
         rows_by_text, found = by_conditions(theirs, texts), by_conditions(ours, remainders)
     for text, split, expected, matches in zip(texts, splits, rows_by_text, found, strict=True):

@@ -20,7 +20,7 @@ from pqext.dataset.files.manifests import JOURNAL
 from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, StagedFile
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.spark import clean
-from pqext.spark.base.files import target_of
+from pqext.spark.base.files import resolve_target
 from pqext.spark.writing.sink import append_check
 
 SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
@@ -64,7 +64,7 @@ def staged(target: StoreTarget, job: str, values: list[int], task: int = 0) -> t
 def rows(url: str, options: dict[str, Any]) -> list[int]:
     """What readers see, by obstore: pyarrow holds the interpreter while it waits for Google's answer."""
     pqext.clear_cache()
-    container = target_of(url, options)._bucket  # type: ignore[attr-defined]
+    container = resolve_target(url, options)._bucket  # type: ignore[attr-defined]
     place = container.location(container.prefix)
     try:
         return sorted(pqext.read_table(place.key, filesystem=place.store.store)["x"].to_pylist())
@@ -183,4 +183,4 @@ def test_errors_display_no_secret(target_folder: Place) -> None:
 
 def test_stores_without_staged_uploads_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="from several tasks is not supported on hdfs://"):
-        target_of("hdfs://name/folder", None)
+        resolve_target("hdfs://name/folder", None)

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import functions, variant, where
-from pqext.spark.base.types import marked_struct
+from pqext.spark.base.types import create_marked_struct
 
 ROWS = 2000
 GROUP = 100
@@ -44,7 +44,7 @@ def shredded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     array = variants.shred(variants.parse_json(texts), "p STRUCT<mag: DECIMAL(9,2), name: STRING>")
     path = tmp_path_factory.mktemp("shredded") / "file.parquet"
     pq.write_table(pa.table({"id": pa.array(range(ROWS)), "v": array}), path, row_group_size=GROUP)
-    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("v", marked_struct(array.type))])
+    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("v", create_marked_struct(array.type))])
     return spark.read.schema(schema).parquet(str(path))
 
 

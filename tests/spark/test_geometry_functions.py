@@ -319,7 +319,7 @@ def test_empty_parts_do_not_crash_geos() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [(lambda: P.st_area("wkt"), "st_area takes GEOMETRY, GEOGRAPHY or BINARY of WKB, but wkt is string"),
-     (lambda: P.st_buffer("geog", 1), "BINARY of WKB, but geog is geography(4326): make geometries"),
+     (lambda: P.st_buffer("geog", 1), "BINARY of WKB, but geog is geography(4326): create geometries"),
      (lambda: P.st_buffer("geom", "wkt"), "st_buffer takes a number, but wkt is string"),
      (lambda: P.st_intersects("geom", "id"), "but id is bigint"),
      (lambda: P.st_geomfromwkt("wkb"), "st_geomfromwkt takes STRING, but wkb is binary"),

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from spark.sessions import INTERPRETED
 from spark.test_settings import settings
 
-from pqext.spark.pushdown.guards import OPERATORS, is_widened, leaf_guard, list_guard, spark_literal
+from pqext.spark.pushdown.guards import OPERATORS, is_widening_cast, leaf_guard, list_guard, spark_literal
 
 DOUBLES = [0.0, -0.0, 1.0, 4.9, 4.899999999999999, 4.900000000000001, -7.25, 1e300, -1e300, float("inf"), float("nan")]
 LEAVES: dict[str, list[Any]] = {
@@ -113,9 +113,9 @@ def test_widened_leaf_is_rounded_once(spark: Any) -> None:
         found = df.select([F.col(name).cast("double") for name in df.columns]).collect()
         assert [tuple(row) for row in found] == [tuple(map(float, row)) for row in rows]
     for name in types:
-        assert is_widened(T._parse_datatype_string(name), T.DoubleType())
+        assert is_widening_cast(T._parse_datatype_string(name), T.DoubleType())
     for leaf, requested in (("bigint", "int"), ("double", "float"), ("bigint", "float"), ("string", "double")):
-        assert not is_widened(T._parse_datatype_string(leaf), T._parse_datatype_string(requested))
+        assert not is_widening_cast(T._parse_datatype_string(leaf), T._parse_datatype_string(requested))
 
 
 def test_literal_has_the_leaf_type_rounded_outward(spark: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.uris import obstore_arguments
-from pqext.spark.base.hadoop import storage_options_of, with_cluster_settings
+from pqext.spark.base.hadoop import add_cluster_settings, find_storage_options
 
 SECRET = "c2VjcmV0LXNlY3JldA=="
 ACCOUNT = "acc.dfs.core.windows.net"
@@ -23,7 +23,7 @@ OAUTH = "org.apache.hadoop.fs.azurebfs.oauth2"
 def options(paths: str | list[str], **settings: str) -> dict[str, Any] | None:
     """What ``settings``, whose names are written with ``__`` for a full stop, mean for ``paths``."""
     named = {name.replace("__", "."): value for name, value in settings.items()}
-    return storage_options_of(named.get, [paths] if isinstance(paths, str) else paths)
+    return find_storage_options(named.get, [paths] if isinstance(paths, str) else paths)
 
 
 S3 = {"fs.s3a.access.key": "AKEY", "fs.s3a.secret.key": SECRET}
@@ -143,7 +143,7 @@ def test_data_sources_use_the_cluster_settings(tmp_path: Path, monkeypatch: pyte
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))
     url = {"path": "s3a://b/t"}
-    assert with_cluster_settings(url) is url
+    assert add_cluster_settings(url) is url
     (tmp_path / "core-site.xml").write_text(
         "<configuration><property><name>fs.s3a.access.key</name><value>OTHER</value></property>"
         f"<property><name> fs.s3a.secret.key </name><value>{SECRET}</value></property></configuration>"
@@ -154,8 +154,8 @@ def test_data_sources_use_the_cluster_settings(tmp_path: Path, monkeypatch: pyte
     )
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     found = {**KEYS, "endpoint_override": "http://h:1"}
-    assert json.loads(with_cluster_settings(url)["storage_options"]) == found
-    several = with_cluster_settings({"paths": '["s3://b/t", "s3://b/u"]'})
+    assert json.loads(add_cluster_settings(url)["storage_options"]) == found
+    several = add_cluster_settings({"paths": '["s3://b/t", "s3://b/u"]'})
     assert json.loads(several["storage_options"]) == found
     for options in ({**url, "storage_options": "{}"}, {"path": "/local"}, {"path": "https://h/x"}):
-        assert with_cluster_settings(options) == options
+        assert add_cluster_settings(options) == options

@@ -21,8 +21,8 @@ from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions, knn_join, read, spatial_join
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.geometry_arrays import Geometries
-from pqext.spark.joins.broadcasting import BroadcastRows, _Parts
-from pqext.spark.joins.spatial import cells_of, divide
+from pqext.spark.joins.broadcasting import BroadcastRows, _PartTask
+from pqext.spark.joins.spatial import assign_cells, divide_plane
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]
 
@@ -131,10 +131,10 @@ def test_nearest_matches_exhaustive_distances(k: int, most: float | None) -> Non
 def test_cells_cover_the_plane_without_overlap(cells: int) -> None:
     generator = np.random.default_rng(cells)
     centres = np.concatenate([generator.normal(size=(300, 2)), np.zeros((50, 2))])
-    found = divide(centres, cells)
+    found = divide_plane(centres, cells)
     assert len(found) <= cells
     far = np.concatenate([centres, generator.uniform(-1e6, 1e6, (200, 2)), [[np.nan, np.nan]]])
-    held = cells_of(np.column_stack([far, far]), found)
+    held = assign_cells(np.column_stack([far, far]), found)
     assert held.value_lengths().to_pylist() == [1] * (len(far) - 1) + [0]
 
 
@@ -202,7 +202,7 @@ def test_side_is_collected_by_one_job_unless_large_or_uneven(
         assert (size, bool(again)) == (len(ids) * 8, is_again)
         assert (found is None) == (size > most)
         assert found is None or sorted(found.table()["id"].to_pylist()) == ids
-    rows = uneven.mapInArrow(_Parts(1000).__call__, "part BINARY, size BIGINT").collect()
+    rows = uneven.mapInArrow(_PartTask(1000).__call__, "part BINARY, size BIGINT").collect()
     assert sorted((row["size"], row["part"] is None) for row in rows) == [(800, False), (40_000, True)]
 
 

@@ -67,7 +67,7 @@ def test_databricks_paths_refer_to_the_mount(tmp_path: Path, monkeypatch: pytest
         local_path("dbfs:/t")
     monkeypatch.setattr(files, "DBFS", str(tmp_path))
     assert local_path("dbfs:/a b/c%20d") == str(tmp_path / "a b" / "c%20d")
-    assert option_paths({"path": "dbfs:///t"}, remote=True) == [str(tmp_path / "t")]
+    assert option_paths({"path": "dbfs:///t"}, allow_urls=True) == [str(tmp_path / "t")]
 
 
 def test_missing_path_is_reported(tmp_path: Path) -> None:

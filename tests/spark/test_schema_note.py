@@ -18,7 +18,7 @@ from pqext import col
 from pqext.core.footer.writing import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
-from pqext.spark.columns.recorded_schema import KEY, canonical_collation
+from pqext.spark.columns.recorded_schema import KEY, canonicalize_collation
 
 SQL = """
 select id, if(id % 2 = 0, 'abc', 'ABC') collate UTF8_LCASE as s, make_dt_interval(int(id), 2, 3, 4.5) as dt,
@@ -195,7 +195,7 @@ def test_collations_match_those_of_spark(
 @pytest.mark.spec("spark.schema-note")
 def test_collation_names_match_spark(spark: Any) -> None:
     names = [row.NAME for row in spark.sql("select NAME from collations()").collect()]
-    assert names == [canonical_collation(name.swapcase()) for name in names]
+    assert names == [canonicalize_collation(name.swapcase()) for name in names]
 
 
 @pytest.mark.spec("spark.schema-note")

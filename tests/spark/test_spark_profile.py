@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import variant
 from pqext.core.options.layout import parse_checkpoint, to_checkpoint
-from pqext.spark.options.save import as_text, write_options
+from pqext.spark.options.save import encode_option, write_options
 from pqext.spark.writing.sink import Sink
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
@@ -123,7 +123,7 @@ def test_options_forbidden_by_the_profile_are_rejected_with_a_remedy() -> None:
 )
 def test_checkpoint_option_round_trips_as_text(checkpoint: Any) -> None:
     expected = to_checkpoint(parse_checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint)
-    assert write_options({"checkpoint": as_text(checkpoint)})["checkpoint"] == expected
+    assert write_options({"checkpoint": encode_option(checkpoint)})["checkpoint"] == expected
 
 
 @pytest.mark.parametrize("text", ["abc", "0", '{"rows": 3}', "[1]", "true"])

@@ -25,8 +25,8 @@ from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark import explain_read, read, read_metrics, where
-from pqext.spark.pushdown.spark_sql import condition_columns, spark_condition
-from pqext.spark.pushdown.sql_clauses import clauses
+from pqext.spark.pushdown.spark_sql import condition_columns, split_condition
+from pqext.spark.pushdown.sql_clauses import split_clauses
 
 UTC = dt.UTC
 ROWS = 60
@@ -184,7 +184,7 @@ def test_hundreds_of_conditions_match_the_spark_filter(
         truths = by_conditions(spark.read.parquet(path), conditions)
     alone = narrowed = 0
     for text, matching in zip(conditions, truths, strict=True):
-        split = spark_condition(df, text)
+        split = split_condition(df, text)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
         read_rows = [at for at, is_true in enumerate(found) if is_true]
         if split.remainder is None:
@@ -223,7 +223,7 @@ def test_column_conditions_match_the_spark_filter(spark: Any, new_york: None, pa
         truths = by_conditions(spark.read.parquet(path), given)
     alone = narrowed = 0
     for column, matching in zip(given, truths, strict=True):
-        split = spark_condition(df, column)
+        split = split_condition(df, column)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
         read_rows = [row for row, is_true in enumerate(found) if is_true]
         if split.remainder is None:
@@ -336,7 +336,7 @@ def _assert_same_outcomes(spark: Any, path: str, conditions: list[Any]) -> None:
     with settings(spark, **INTERPRETED):
         outcomes = [*zip(conditions, _outcomes(native, conditions), strict=True)]
         good = [(condition, rows) for condition, rows in outcomes if isinstance(rows, list)]
-        splits = [spark_condition(df, condition) for condition, _ in good]
+        splits = [split_condition(df, condition) for condition, _ in good]
         remainders = [F.lit(True) if split.remainder is None else split.remainder for split in splits]
         remaining = by_conditions(native, remainders)
     for (condition, rows), split, left in zip(good, splits, remaining, strict=True):
@@ -404,7 +404,7 @@ def test_column_names_are_not_parsed_as_sql(spark: Any, names_path: str) -> None
 
 @pytest.mark.spec("querying.spark-sql")
 def test_conditions_on_computed_columns_leave_the_read_narrowed(spark: Any, names_path: str) -> None:
-    assert str(spark_condition(read(spark, names_path), F.abs("b").isNotNull() & (F.col("p") > 5)).tree) == "p > 5"
+    assert str(split_condition(read(spark, names_path), F.abs("b").isNotNull() & (F.col("p") > 5)).tree) == "p > 5"
 
 
 @pytest.mark.spec("querying.spark-sql")
@@ -444,7 +444,7 @@ def test_errors_are_shown_at_their_position_in_the_text(spark: Any, path: str) -
     for text, told in (("nosuch > 5", "no column 'nosuch'"), ("uper(s) = 'A'", "function 'uper'"), ("i >", "expected")):
         with pytest.raises(ValueError, match=told):
             where(df, text)
-    with pytest.raises(ValueError, match="rename the result"):
+    with pytest.raises(ValueError, match="rename the computed column"):
         read(spark, path, {"s": col("v").variant("$.m", "int")}, "upper(s) = 'A'")
 
 
@@ -474,4 +474,4 @@ def test_case_sensitivity_of_names_follows_the_option(spark: Any, path: str) -> 
     ],
 )  # fmt: skip
 def test_clauses_are_split_outside_of_brackets_and_quotes(text: str, word: Any, expected: list[str]) -> None:
-    assert clauses(text, word) == expected
+    assert split_clauses(text, word) == expected

@@ -141,7 +141,7 @@ def run(options: dict[str, str], number: int, values: list[int], job: str, overw
     """A batch, as Spark runs it: one writer for the tasks, and another one for the commit."""
     batch = pa.record_batch({"x": pa.array(values, "int64")})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream_sink, "_job", lambda: (QUERY, job * 32))
+        patch.setattr(stream_sink, "_identify_job", lambda: (QUERY, job * 32))
         message = StreamSink(options, SCHEMA, overwrite).write(iter([batch]))
     StreamSink(options, SCHEMA, overwrite).commit([message], number)
 
@@ -201,7 +201,7 @@ def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: 
         return clean(target["path"], older_than=timedelta(-1), storage_options=storage).removed
 
     run(target, 0, [1], "b")
-    monkeypatch.setattr(stream_sink, "_job", lambda: (QUERY, "a" * 32))
+    monkeypatch.setattr(stream_sink, "_identify_job", lambda: (QUERY, "a" * 32))
     sink = StreamSink(target, SCHEMA, False)
     sink.write(iter([pa.record_batch({"x": [2]})]))
     assert rows(target) == [1]

@@ -34,7 +34,7 @@ def test_session_without_time_logs_a_hint(
 ) -> None:
     pq.write_table(pa.table({"t": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"n": [1]}), tmp_path / "n.parquet")
-    parquet._time_hint.cache_clear()
+    parquet._log_time_hint.cache_clear()
     read(spark, str(tmp_path / "t.parquet"))
     spark.conf.set("spark.sql.timeType.enabled", "false")
     try:

@@ -18,11 +18,11 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.spark.base.arrays import conform, conform_batch
 from pqext.spark.base.types import (
     MARK,
+    create_marked_struct,
     exchange_schema,
     exchange_type,
     file_schema,
     is_marked_struct,
-    marked_struct,
     parse_type,
     spark_schema,
     variant_target,
@@ -98,7 +98,7 @@ def test_variant_round_trips_through_the_spark_type() -> None:
 
 def test_shredded_variant_round_trips_as_a_marked_struct() -> None:
     storage = storage_struct(shredding_schema("a STRUCT<b: INT>, c ARRAY<STRING>"))
-    spark = marked_struct(storage)
+    spark = create_marked_struct(storage)
     assert is_marked_struct(spark)
     assert spark["metadata"].metadata == {MARK: "1"}
     assert file_schema(T.StructType([T.StructField("v", spark)])).field("v").type.equals(storage)

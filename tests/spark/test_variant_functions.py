@@ -18,7 +18,7 @@ from pqext.spark import functions as P
 from pqext.spark import register, shred_variant
 from pqext.spark.functions import variant_schemas, variant_values
 from pqext.spark.functions.sql_names import register_functions
-from pqext.spark.functions.variant_schemas import merge
+from pqext.spark.functions.variant_schemas import merge_schemas
 from pqext.variant.types import variant_type
 
 DOCUMENTS = [
@@ -149,19 +149,19 @@ def test_invalid_bytes_are_not_a_valid_variant() -> None:
      (("ARRAY", "BIGINT"), ("ARRAY", "VOID"), ("ARRAY", "BIGINT")), (("ARRAY", "BIGINT"), "STRING", "VARIANT")],
 )  # fmt: skip
 def test_merged_schema_covers_both(one: Any, other: Any, both: Any) -> None:
-    assert merge(one, other) == merge(other, one) == both
+    assert merge_schemas(one, other) == merge_schemas(other, one) == both
 
 
 def test_schema_of_excessively_nested_values_is_rejected() -> None:
     deep = variant.parse_json(["[" * 900 + "]" * 900])
     with pytest.raises(variant_schemas.VariantLimitError, match="nested"):
-        list(variant_schemas._schemas(deep))
+        list(variant_schemas._iter_schemas(deep))
 
 
 def test_schema_of_names_that_are_not_utf8_names_the_row() -> None:
     valid, (metadata, value) = (b"\1\0\0", b"\x0c\5"), (b"\1\1\0\1\xff", b"\2\1\0\0\2\x0c\5")
     rows = [{"metadata": valid[0], "value": valid[1]}, {"metadata": metadata, "value": value}]
-    for schemas in (variant_schemas._texts, variant_schemas.schema_of_all):
+    for schemas in (variant_schemas._format_schemas, variant_schemas.infer_common_schema):
         with pytest.raises(VariantError, match=r"^row 1: a dictionary string is not UTF-8") as error:
             schemas(pa.array(rows, pa.struct([("metadata", pa.binary()), ("value", pa.binary())])))
         assert error.value.row == 1
@@ -172,7 +172,7 @@ def test_schema_of_names_that_are_not_utf8_names_the_row() -> None:
     [(lambda: P.to_json("text"), "to_json takes VARIANT, or a struct of metadata and value, but text is string"),
      (lambda: P.parse_json("id"), "parse_json takes STRING or BINARY of UTF-8, but id is bigint"),
      (lambda: P.variant_get(F.struct("id"), "$.a"), "struct<id:bigint>"),
-     (lambda: P.variant_set(F.lit(1), "$.a", 1), "is int: parse_json makes VARIANT")],
+     (lambda: P.variant_set(F.lit(1), "$.a", 1), "is int: parse JSON text with parse_json")],
 )  # fmt: skip
 @pytest.mark.spec("spark.functions.types")
 def test_wrong_types_are_named_during_query_analysis(spark: Any, make: Any, words: str) -> None:
@@ -269,7 +269,7 @@ def test_schema_of_a_variant_without_value_is_null() -> None:
     rows = [{"metadata": b"\x01\x00\x00", "value": value} for value in (None, b"\x0c\x01")]
     array = pa.array([*rows, {"metadata": None, "value": None}, None], pair)
     assert variant_schemas.SCHEMA_OF_VARIANT.evaluate(array).to_pylist() == [None, "BIGINT", None, None]
-    assert variant_schemas.schema_of_all(array) == "BIGINT"
+    assert variant_schemas.infer_common_schema(array) == "BIGINT"
     invalid = pa.array([*rows, {"metadata": None, "value": b"\x0c\x01"}], pair)
     with pytest.raises(VariantError, match="row 2: the variant has no metadata"):
-        variant_schemas.schema_of_all(invalid)
+        variant_schemas.infer_common_schema(invalid)

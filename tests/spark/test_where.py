@@ -25,7 +25,7 @@ from pqext.dataset.expressions import Expression, Operand
 from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.options.save import write_options
-from pqext.spark.pushdown.conditions import condition
+from pqext.spark.pushdown.conditions import translate_condition
 from pqext.spark.reading.encoding import encode_options
 from pqext.spark.reading.request import Query
 
@@ -153,7 +153,7 @@ def test_three_valued_logic_matches_pqext(
     if shredded:
         df = shred_variant(df, {"v": "x DECIMAL(9,2)"}, storage=True)
         questions = [question for question in questions if columns(question) == ("v",)]
-    conditions = [condition(df, question) for question in questions]
+    conditions = [translate_condition(df, question) for question in questions]
     exact = F.array([one.exact for one in conditions])
     guarded = [i for i, one in enumerate(conditions) if one.guard is not None or one.guard_negated is not None]
     guarded = guarded[::2]
@@ -264,7 +264,7 @@ def test_spark_filter_on_a_read_warns_once_that_it_skips_nothing(
 
     path = str(tmp_path / "hint.parquet")
     pqext.write_table(pa.table({"a": [1, 2, 3]}), path)
-    methods.hint.cache_clear()
+    methods.log_filter_hint.cache_clear()
     df = read(spark, path)
     assert where(df, col("a") > 1).count() == where(df, "upper(a) > 1").count() == 2
     assert read(spark, path, where=~F.upper("a").isin("1")).count() == 2

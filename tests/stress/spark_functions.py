@@ -81,7 +81,7 @@ def of_predicates(rows: Any, wkb: pa.Array) -> Iterator[Case]:
 
 
 def related(wkb: pa.Array, question: Any, _: int) -> list[Any]:
-    found: list[Any] = geometry_predicates._relates(wkb, question).to_pylist()
+    found: list[Any] = geometry_predicates._evaluate_constant(wkb, question).to_pylist()
     return found
 
 

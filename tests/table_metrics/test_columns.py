@@ -12,7 +12,7 @@ from table_metrics.tables import written
 import pqext
 from pqext import table_metrics
 from pqext.core.base.errors import ParquetError
-from pqext.table_metrics.columns import UNKNOWN, merge
+from pqext.table_metrics.columns import UNKNOWN, merge_summaries
 
 
 @pytest.mark.spec("metrics.exact", "metrics.footer")
@@ -63,13 +63,13 @@ def part(**known: Any) -> table_metrics.ColumnSummary:
 
 @pytest.mark.spec("metrics.footer")
 def test_merged_summaries_contain_facts_known_to_all() -> None:
-    assert merge([]) == table_metrics.ColumnSummary()
-    assert merge([part(), part(minimum=0, maximum=1)]) == part(num_values=4, minimum=0)
-    assert merge([part(), part(minimum=None)]) == part(num_values=4, minimum=None)
+    assert merge_summaries([]) == table_metrics.ColumnSummary()
+    assert merge_summaries([part(), part(minimum=0, maximum=1)]) == part(num_values=4, minimum=0)
+    assert merge_summaries([part(), part(minimum=None)]) == part(num_values=4, minimum=None)
     nulls = table_metrics.ColumnSummary(5, 5, 0, tight=False)
-    assert merge([part(), nulls]) == part(num_values=7, null_count=5)
+    assert merge_summaries([part(), nulls]) == part(num_values=7, null_count=5)
     assert (nulls.all_null, nulls.is_void, part().is_void, UNKNOWN.all_null) == (True, True, False, False)
-    assert merge([part(), UNKNOWN]) == UNKNOWN
-    assert merge([part(nan_count=None), part()]).nan_count is None
-    assert str(merge([part(minimum=0.0, maximum=-0.0)]).minimum) == "-0.0"
-    assert merge([part(), part(tight=False)]).tight is False
+    assert merge_summaries([part(), UNKNOWN]) == UNKNOWN
+    assert merge_summaries([part(nan_count=None), part()]).nan_count is None
+    assert str(merge_summaries([part(minimum=0.0, maximum=-0.0)]).minimum) == "-0.0"
+    assert merge_summaries([part(), part(tight=False)]).tight is False

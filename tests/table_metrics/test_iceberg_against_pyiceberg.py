@@ -127,7 +127,7 @@ def test_duplicate_field_ids_are_rejected() -> None:
         ({"type": "list"}, ValueError, "the schema of a table must have type struct"),
         ({"type": "struct", "fields": [{"id": 1}]}, ValueError, "not the JSON of an Iceberg schema"),
         ({"type": "struct", "fields": [{"id": 1, "type": "int"}]}, ValueError, "not the JSON of an Iceberg"),
-        ({"type": "struct", "fields": [{"id": "1", "name": "a", "type": "int"}]}, ValueError, "its id an integer"),
+        ({"type": "struct", "fields": [{"id": "1", "name": "a", "type": "int"}]}, ValueError, "an integer id"),
         ({"type": "struct", "fields": 5}, ValueError, "not the JSON of an Iceberg schema"),
         ("[" * 100_000, ValueError, "the schema is not JSON"),
         ({"type": "struct", "fields": [{"id": 1, "name": "a", "type": {"type": "set"}}]}, ValueError, "'set' is not"),

@@ -46,14 +46,18 @@ def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_struct(type):
-        return _spatial(array, type) if _is_binary(array.type) else _struct(array, type, path, dense=False)
+        return (
+            _wkb_to_struct(array, type)
+            if _is_binary(array.type)
+            else _conform_struct(array, type, path, is_dense=False)
+        )
     if _is_binary(type) and pa.types.is_struct(array.type) and array.type.get_field_index("wkb") >= 0:
         return pc.struct_field(array, "wkb").cast(type)
     if pa.types.is_map(type):
-        return _map(array, type, path)
+        return _conform_map(array, type, path)
     if pa.types.is_list(type):
-        return _list(array, type, path)
-    return _leaf(array, type, path)
+        return _conform_list(array, type, path)
+    return _conform_leaf(array, type, path)
 
 
 def variant_from_spark(values: pa.Array) -> pa.Array:
@@ -74,10 +78,10 @@ def variant_to_spark(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return conform(values, exchange_type(T.VariantType()))
 
 
-def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) -> pa.Array:
-    """Rebuild a struct. A ``dense`` struct is non-nullable, and its nulls are pushed down to its members."""
+def _conform_struct(array: pa.StructArray, type: pa.StructType, path: str, is_dense: bool) -> pa.Array:
+    """Convert a struct. If ``is_dense``, the struct is not nullable, so its nulls become nulls of its members."""
     source = {field.name: index for index, field in enumerate(array.type)}
-    members = array.flatten() if dense else [array.field(index) for index in range(array.type.num_fields)]
+    members = array.flatten() if is_dense else [array.field(index) for index in range(array.type.num_fields)]
     children = []
     for field in type:
         if field.name not in source:
@@ -85,24 +89,25 @@ def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) 
         member = members[source[field.name]]
         member_path = f"{path}.{field.name}"
         if not field.nullable and pa.types.is_struct(field.type) and pa.types.is_struct(member.type):
-            children.append(_struct(member, field.type, member_path, dense=True))
+            children.append(_conform_struct(member, field.type, member_path, is_dense=True))
         else:
             children.append(conform(member, field.type, member_path))
-    mask = array.is_null() if array.null_count and not dense else None
+    mask = array.is_null() if array.null_count and not is_dense else None
     return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
-def _spatial(wkb: pa.Array, type: pa.StructType) -> pa.Array:
+def _wkb_to_struct(wkb: pa.Array, type: pa.StructType) -> pa.Array:
+    """Convert WKB to Spark's struct of SRID and WKB, with the SRID that the metadata of ``type`` declares."""
     srid = int(type.field("wkb").metadata[b"srid"])
     children = [pa.repeat(pa.scalar(srid, pa.int32()), len(wkb)), wkb.cast(pa.binary())]
     return pa.StructArray.from_arrays(children, fields=list(type), mask=wkb.is_null() if wkb.null_count else None)
 
 
-def _list(array: pa.Array, type: pa.ListType, path: str) -> pa.Array:
+def _conform_list(array: pa.Array, type: pa.ListType, path: str) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     if pa.types.is_struct(type.value_type) and not type.value_field.nullable and pa.types.is_struct(array.values.type):
-        values = _struct(array.values, type.value_type, f"{path}.element", dense=True)
+        values = _conform_struct(array.values, type.value_type, f"{path}.element", is_dense=True)
     else:
         values = conform(array.values, type.value_type, f"{path}.element")
     return pa.Array.from_buffers(
@@ -110,7 +115,7 @@ def _list(array: pa.Array, type: pa.ListType, path: str) -> pa.Array:
     )
 
 
-def _map(array: pa.MapArray, type: pa.MapType, path: str) -> pa.Array:
+def _conform_map(array: pa.MapArray, type: pa.MapType, path: str) -> pa.Array:
     children = [
         conform(array.keys, type.key_type, f"{path}.key"),
         conform(array.items, type.item_type, f"{path}.value"),
@@ -121,7 +126,7 @@ def _map(array: pa.MapArray, type: pa.MapType, path: str) -> pa.Array:
     )
 
 
-def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
+def _conform_leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
     try:
         if pa.types.is_uint64(array.type) and pa.types.is_decimal(type):
             array = array.cast(pa.decimal128(20, 0))

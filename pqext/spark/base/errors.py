@@ -82,13 +82,13 @@ def spark_option_names() -> Iterator[None]:
         yield
     except (ParquetError, ValueError, TypeError) as error:
         if isinstance(error, ParquetError):
-            error.message = with_spark_names(error.message)
+            error.message = use_spark_names(error.message)
         if error.args and isinstance(error.args[0], str):
-            error.args = (with_spark_names(error.args[0]), *error.args[1:])
+            error.args = (use_spark_names(error.args[0]), *error.args[1:])
         raise
 
 
-def with_spark_names(text: str) -> str:
+def use_spark_names(text: str) -> str:
     """Return a message with Spark's names for options."""
     for python, spark in _SPARK_PHRASES:
         text = text.replace(python, spark)
@@ -110,7 +110,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)  # raises an error with the missing or unknown argument
         for name, value in bound.arguments.items():
             _check(function, parameters, name, value)
-            bound.arguments[name] = _paths_as_text(value)
+            bound.arguments[name] = _path_to_text(value)
         with spark_option_names():
             return function(*bound.args, **bound.kwargs)
 
@@ -126,24 +126,24 @@ def _check(function: Callable[..., Any], parameters: Signature, name: str, value
         if _is_instance(item, _type_of(function, annotation)):
             continue
         expected = _DESCRIPTIONS.get(annotation, annotation.replace("ColumnOrName", "a column or its name"))
-        raise TypeError(f"{name} must be {expected}, not {_type_text(item)}{_HINTS.get(annotation, '')}")
+        raise TypeError(f"{name} must be {expected}, not {_describe_type(item)}{_HINTS.get(annotation, '')}")
 
 
-def _paths_as_text(value: Any) -> Any:
+def _path_to_text(value: Any) -> Any:
     """Return a path object as text, and a list with path objects as a list of text; other values unchanged."""
     if isinstance(value, list | tuple) and any(isinstance(item, os.PathLike) for item in value):
-        return [_paths_as_text(item) for item in value]
+        return [_path_to_text(item) for item in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _type_text(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     """Return the name of a value's type; for a list, also the type of the first element that is not text."""
     others = [item for item in value if not isinstance(item, _TEXT)] if isinstance(value, list | tuple) else []
     return f"a {type(value).__name__} with {type(others[0]).__name__}" if others else type(value).__name__
 
 
 class _Names(dict[str, Any]):
-    """Names of a module, with ``Any`` for names that are imported for type checking only."""
+    """Namespace in which annotations are resolved. Names that are imported only for type checking are ``Any``."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)
@@ -178,8 +178,8 @@ def _is_instance(value: Any, type: Any) -> bool:
 
 
 @contextmanager
-def named_user_types(df: DataFrame) -> Iterator[None]:
-    """Raise ``UnsupportedError`` for errors of the block that a user-defined type of ``df`` causes."""
+def explain_user_types(df: DataFrame) -> Iterator[None]:
+    """Context manager that raises ``UnsupportedError`` if the block fails because of a user-defined type of ``df``."""
     try:
         yield
     except _ERRORS:
@@ -197,29 +197,29 @@ def check_user_types(df: DataFrame) -> None:
         try:
             df.schema  # noqa: B018
         except _ERRORS as error:
-            raise _unknown("of a column", error, "drop the column") from error
+            raise _import_error("of a column", error, "drop the column") from error
         return
     for field in json.loads(frame.schema().json())["fields"]:
-        for type in _user_types(field["type"]):
+        for type in _iter_user_types(field["type"]):
             try:
                 T.UserDefinedType.fromJson(type)
             except Exception as error:  # any error of the imported module
                 name = escape_text(str(type.get("pyClass") or type.get("class")))
                 advice = f"drop the column with df.drop({field['name']!r})"
-                raise _unknown(name, error, advice, field["name"]) from error
+                raise _import_error(name, error, advice, field["name"]) from error
 
 
-def _unknown(name: str, error: Exception, advice: str, column: str | None = None) -> UnsupportedError:
+def _import_error(name: str, error: Exception, advice: str, column: str | None = None) -> UnsupportedError:
     return UnsupportedError(
         f"the user-defined type {name} cannot be imported ({escape_text(str(error))}): install its module, or {advice}",
         feature="user-defined types", column=column,
     )
 
 
-def _user_types(data: Any) -> Iterator[dict[str, Any]]:
+def _iter_user_types(data: Any) -> Iterator[dict[str, Any]]:
     """Yield the user-defined types in the JSON of a type."""
     if isinstance(data, dict) and data.get("type") == "udt":
         yield data
     elif isinstance(data, dict | list):
         for item in data.values() if isinstance(data, dict) else data:
-            yield from _user_types(item)
+            yield from _iter_user_types(item)

@@ -26,17 +26,17 @@ DBFS = "/dbfs"
 """Folder where Databricks mounts the file system with ``dbfs:/`` URIs."""
 
 
-def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[str]:
+def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> list[str]:
     """Return the paths passed to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
 
-    Local paths become absolute, because executors run in other working directories than the driver. With ``remote``,
-    URLs of object stores are returned unchanged; without it, they raise ``UnsupportedError`` as in :func:`local_path`.
-    Raises ``ValueError`` if there is no path.
+    Local paths become absolute, because executors run in other working directories than the driver. URLs of
+    object stores are returned unchanged with ``allow_urls``, and raise ``UnsupportedError`` without it, as in
+    :func:`local_path`. Raises ``ValueError`` if there is no path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
         raise ValueError("no path: pass one to load() or save()")
-    return [path if remote and (is_remote(path) or path.startswith(TABLE)) else local_path(path) for path in paths]
+    return [path if allow_urls and (is_remote(path) or path.startswith(TABLE)) else local_path(path) for path in paths]
 
 
 def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
@@ -89,7 +89,7 @@ def local_path(path: str) -> str:
     raise UnsupportedError(f"{redact_uri(path)} is {reason}: {advice}", feature=f"{scheme} paths")
 
 
-def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
+def resolve_target(path: str, storage_options: Mapping[str, Any] | None) -> Target:
     """Return the target of a save. Raises ``UnsupportedError`` for a store without support for atomic commits."""
     return open_target(path if is_remote(path) else local_path(path), storage_options)
 
@@ -112,7 +112,7 @@ def list_sources(
     """
     if not any(map(is_remote, paths)):
         if storage_options:
-            raise ValueError("storage_options are for URLs, such as s3://bucket/key")
+            raise ValueError("storage_options are for URLs, such as s3://bucket/key; omit them for local paths")
         yield from ((path, path) for path in list_files(paths, ignore_table_format=ignore_table_format))
         return
     for path in paths:
@@ -125,6 +125,9 @@ def list_sources(
             yield path if location.key == locate(path, None, options).key else location.path, location
 
 
-def slice_bytes(total: int, upper: int) -> int:
-    """Return the bytes to read in one task: half of ``total`` per processor, at most ``upper``, at least 1 MiB."""
-    return max(1 << 20, min(upper, total // (2 * (os.cpu_count() or 1))))
+def slice_bytes(total: int, max_bytes: int) -> int:
+    """Return the number of bytes to read in one task, for two tasks per processor.
+
+    The number is at most ``max_bytes``, but at least 1 MiB.
+    """
+    return max(1 << 20, min(max_bytes, total // (2 * (os.cpu_count() or 1))))

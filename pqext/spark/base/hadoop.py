@@ -58,7 +58,7 @@ _GS_UNKNOWN = (
 )
 
 
-def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, Any] | None:
+def read_hadoop_options(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, Any] | None:
     """Return the storage options for ``paths`` from the settings ``fs.s3a.*``, ``fs.azure.*`` and ``fs.gs.*``.
 
     Settings of a bucket (``fs.s3a.bucket.NAME.*``) or of an account take precedence over general ones. A warning
@@ -74,18 +74,19 @@ def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, An
     def setting(name: str) -> str | None:
         return spark.conf.get(name, None) or spark.conf.get(f"spark.hadoop.{name}", None) or None
 
-    return storage_options_of(setting, [paths] if isinstance(paths, str) else list(paths))
+    return find_storage_options(setting, [paths] if isinstance(paths, str) else list(paths))
 
 
 def storage_options_text(storage_options: Mapping[str, Any]) -> str:
-    """Return storage options as JSON text, with the errors of :func:`plain_storage_options`."""
-    return json.dumps(plain_storage_options(storage_options))
+    """Convert storage options to JSON text. Raises the errors of :func:`check_storage_options`."""
+    return json.dumps(check_storage_options(storage_options))
 
 
-def plain_storage_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return storage options without values that are None.
+def check_storage_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check storage options, and return them without values that are None.
 
-    Raises ``TypeError``, without the value, if a value cannot be JSON text.
+    Raises ``TypeError`` for a value that is not text, a number or a boolean. The message omits the value, which may be
+    a secret.
     """
     if not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options must map names to values, not {type(storage_options).__name__}")
@@ -98,13 +99,13 @@ def plain_storage_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
     return storage_options
 
 
-def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:
+def find_storage_options(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:
     """Return the storage options for ``paths``, using ``setting`` to look up Hadoop settings."""
-    stores = {store for store in map(_store_of, paths) if store is not None}
+    stores = {store for store in map(_parse_store, paths) if store is not None}
     options = {store: _OPTIONS_OF[store[0]](setting, store[1]) for store in sorted(stores)}
     if not any(options.values()):
         return None
-    if len({type for type, _ in stores}) > 1 or not stores or any(_store_of(path) is None for path in paths):
+    if len({type for type, _ in stores}) > 1 or not stores or any(_parse_store(path) is None for path in paths):
         _warn("Hadoop settings are not used for paths in different types of store")
         return None
     first, *others = options.values()
@@ -114,7 +115,7 @@ def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any]
     return first
 
 
-def _store_of(path: str) -> tuple[str, str] | None:
+def _parse_store(path: str) -> tuple[str, str] | None:
     """Return the type of store of ``path``, and the bucket or account whose settings apply."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3a"):
@@ -126,25 +127,25 @@ def _store_of(path: str) -> tuple[str, str] | None:
 
 
 def _s3_options(setting: Setting, bucket: str) -> dict[str, Any]:
-    def value_of(name: str) -> str | None:
+    def get_value(name: str) -> str | None:
         return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
 
-    options: dict[str, Any] = {option: value for name, option in _S3A.items() if (value := value_of(name))}
+    options: dict[str, Any] = {option: value for name, option in _S3A.items() if (value := get_value(name))}
     region = _REGION.search(options.get("endpoint_override", "").rstrip("/"))
     if region is not None:
         options.setdefault("region", region[1])  # as in Hadoop; pyarrow would default to us-east-1
-    if _is_off(value_of("connection.ssl.enabled")):
+    if _is_false(get_value("connection.ssl.enabled")):
         options["scheme"] = "http"
-    if "endpoint_override" in options and _is_off(value_of("path.style.access")):
+    if "endpoint_override" in options and _is_false(get_value("path.style.access")):
         options["force_virtual_addressing"] = True
     for name in _S3A_UNKNOWN:
-        if value_of(name):
+        if get_value(name):
             _warn(f"the Hadoop setting fs.s3a.{name} has no counterpart and is not used")
-    classes = value_of("aws.credentials.provider") or ""
+    classes = get_value("aws.credentials.provider") or ""
     providers = [name.rpartition(".")[2] for name in map(str.strip, classes.split(",")) if name]
     for provider in providers:
         if provider not in {_ANONYMOUS, *_WITH_KEYS, *_BY_ENVIRONMENT}:
-            name = _class_name(provider)
+            name = _display_value(provider)
             _warn(f"fs.s3a.aws.credentials.provider names {name}, which runs in Java alone and is not used")
     if providers and not _WITH_KEYS & {*providers}:
         options = {name: value for name, value in options.items() if name not in _KEYS}
@@ -155,30 +156,30 @@ def _s3_options(setting: Setting, bucket: str) -> dict[str, Any]:
     return options
 
 
-def _is_off(value: str | None) -> bool:
+def _is_false(value: str | None) -> bool:
     return value is not None and value.strip().lower() == "false"
 
 
 def _azure_options(setting: Setting, host: str) -> dict[str, Any]:
-    def value_of(name: str) -> str | None:
+    def get_value(name: str) -> str | None:
         return setting(f"fs.azure.{name}.{host}") or setting(f"fs.azure.{name}")
 
-    key, token = value_of("account.key"), value_of("sas.fixed.token")
-    auth_type = (value_of("account.auth.type") or ("SAS" if token and not key else "SharedKey")).lower()
+    key, token = get_value("account.key"), get_value("sas.fixed.token")
+    auth_type = (get_value("account.auth.type") or ("SAS" if token and not key else "SharedKey")).lower()
     options: dict[str, Any] = {}
     if auth_type == "sharedkey" and key:
         options = {"account_key": key}
     elif auth_type == "sas" and token:
         options = {"sas_token": token.removeprefix("?")}
     elif auth_type == "oauth":
-        options = _oauth(value_of)
+        options = _oauth_options(get_value)
     elif auth_type != "sharedkey":
-        name = _class_name(auth_type)
+        name = _display_value(auth_type)
         _warn(f"fs.azure.account.auth.type is {name} with a provider that runs in Java alone and is not used")
     return {"account_name": host.partition(".")[0], **options} if options else {}
 
 
-def _oauth(get_value: Setting) -> dict[str, Any]:
+def _oauth_options(get_value: Setting) -> dict[str, Any]:
     """Return Azure's storage options for ``fs.azure.account.auth.type`` OAuth."""
     provider = (get_value("account.oauth.provider.type") or "").rpartition(".")[2]
     client = get_value("account.oauth2.client.id")
@@ -194,7 +195,7 @@ def _oauth(get_value: Setting) -> dict[str, Any]:
     elif provider == "MsiTokenProvider":
         return {"client_id": client} if client else {}
     elif provider != "WorkloadIdentityTokenProvider":
-        reason = f"names {_class_name(provider)}, which runs in Java alone" if provider else "is not set"
+        reason = f"names {_display_value(provider)}, which runs in Java alone" if provider else "is not set"
         _warn(f"fs.azure.account.oauth.provider.type {reason}: OAuth is not used")
     return {}
 
@@ -217,7 +218,7 @@ def _google_options(setting: Setting, bucket: str) -> dict[str, Any]:
             if setting(name):
                 _warn(f"the Hadoop setting {name} has no counterpart and is not used")
         if auth_type not in ("", "SERVICE_ACCOUNT_JSON_KEYFILE"):
-            _warn(f"fs.gs.auth.type {_class_name(auth_type)} has no counterpart and is not used")
+            _warn(f"fs.gs.auth.type {_display_value(auth_type)} has no counterpart and is not used")
     root = (setting("fs.gs.storage.root.url") or "").rstrip("/")
     if root:
         options["scheme"], _, options["endpoint_override"] = root.rpartition("://")
@@ -230,7 +231,7 @@ _OPTIONS_OF: dict[str, Callable[[Setting, str], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _class_name(name: object) -> str:
+def _display_value(name: object) -> str:
     """Return the value of a setting for a message, or a placeholder if it may be a secret entered by mistake."""
     text = str(name)
     return text if _NAME.fullmatch(text) else "an invalid name"
@@ -245,17 +246,17 @@ def _warn(problem: str) -> None:
     warnings.warn(f"{problem} ({advice})", stacklevel=6)
 
 
-def with_cluster_settings(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
+def add_cluster_settings(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
     """Return the options of a data source, with ``storage_options`` from the cluster's configuration files.
 
     Spark's file takes precedence over Hadoop's, and ``storage_options`` of the data source over both. Raises
-    ``ValueError`` like :func:`from_hadoop`.
+    ``ValueError`` like :func:`read_hadoop_options`.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if "storage_options" in options or not any(map(is_remote, paths)):
         return options
     settings = _hadoop_settings() | _spark_settings()
-    storage_options = storage_options_of(settings.get, paths)
+    storage_options = find_storage_options(settings.get, paths)
     if storage_options is None:
         return options
     completed = copy(options)
@@ -267,7 +268,7 @@ def _spark_settings() -> dict[str, str]:
     home = os.environ.get("SPARK_HOME", "")
     folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else "")
     settings = {}
-    for line in _text(folder, "spark-defaults.conf").splitlines():
+    for line in _read_text(folder, "spark-defaults.conf").splitlines():
         name, _, value = line.strip().replace("=", " ", 1).replace("\t", " ").partition(" ")
         if name.startswith(_PREFIX):
             settings[name.removeprefix(_PREFIX)] = value.strip()
@@ -277,7 +278,7 @@ def _spark_settings() -> dict[str, str]:
 def _hadoop_settings() -> dict[str, str]:
     home = os.environ.get("HADOOP_HOME", "")
     folder = os.environ.get("HADOOP_CONF_DIR") or (os.path.join(home, "etc", "hadoop") if home else "")
-    text = _text(folder, "core-site.xml")
+    text = _read_text(folder, "core-site.xml")
     if not text:
         return {}
     try:
@@ -288,7 +289,7 @@ def _hadoop_settings() -> dict[str, str]:
     return {name: value for name, value in settings.items() if name.startswith("fs.")}
 
 
-def _text(folder: str, name: str) -> str:
+def _read_text(folder: str, name: str) -> str:
     if folder:
         with suppress(OSError, UnicodeError):
             return Path(folder, name).read_text("utf-8")

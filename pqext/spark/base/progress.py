@@ -40,12 +40,12 @@ def job_group(spark: SparkSession, group: str, description: str) -> Iterator[Non
 
 
 @contextmanager
-def report_progress(spark: SparkSession, group: str, total: int, show: Progress | None) -> Iterator[None]:
-    """Call ``show`` with the number of completed tasks, from 0 to ``total``, while the jobs of ``group`` run.
+def report_progress(spark: SparkSession, group: str, total: int, progress: Progress | None) -> Iterator[None]:
+    """Call ``progress`` with the number of completed tasks, from 0 to ``total``, while the jobs of ``group`` run.
 
-    A separate thread makes the calls. If ``show`` raises, the reports end and the job continues.
+    A separate thread makes the calls. If ``progress`` raises, the reports end and the job continues.
     """
-    if show is None:
+    if progress is None:
         yield
         return
     context = _context(spark)
@@ -56,7 +56,7 @@ def report_progress(spark: SparkSession, group: str, total: int, show: Progress 
         nonlocal last
         if completed_tasks > last:
             last = completed_tasks
-            show(completed_tasks, total)
+            progress(completed_tasks, total)
 
     def watch() -> None:
         with suppress(Exception):

@@ -78,7 +78,7 @@ def is_case_sensitive(setting: Setting) -> bool:
 
 
 def pads_char_literals(setting: Setting) -> bool:
-    """Return whether Spark pads the text that it compares with CHAR columns, but not the values that it has read."""
+    """Return whether Spark pads literals that it compares with CHAR columns, without padding the columns as well."""
     return not any((setting(name) or "").lower() == value for name, value in _NO_PADDING.items())
 
 
@@ -106,7 +106,7 @@ def read_settings(setting: Setting) -> dict[str, str]:
     }
 
 
-def with_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
+def add_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
     """Return the read ``options``, completed with those that follow from the settings of a session."""
     implied = read_settings(setting) | {"settings_known": "true"}
     if options.get("shredded") == "true":
@@ -135,10 +135,10 @@ def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
             )
 
 
-def codec_of(name: str, is_setting: bool = False) -> str:
-    """Return the value of option ``compression`` for Spark's name of a codec, which an option or the session specifies.
+def parse_codec(name: str, is_setting: bool = False) -> str:
+    """Convert Spark's name of a codec to a value of option ``compression``.
 
-    Raises ``ValueError`` for LZO and LZ4.
+    Raises ``ValueError`` for LZO and LZ4. ``is_setting`` states that a setting of the session specifies the codec.
     """
     codec = name.lower()
     if codec in ("lzo", "lz4"):

@@ -78,8 +78,8 @@ def spark_schema(schema: pa.Schema) -> T.StructType:
 
 def _spark_field(field: pa.Field, path: str) -> T.StructField:
     if geo.type_of(field) is not None:
-        type = _spatial_type(field)
-        metadata = _marks(field) if isinstance(type, T.BinaryType) else {}
+        type = _spark_geospatial_type(field)
+        metadata = _extension_metadata(field) if isinstance(type, T.BinaryType) else {}
         return T.StructField(field.name, type, True, metadata)
     annotation = find_by_mark(field)
     handler = annotation.load() if annotation is not None else None
@@ -142,7 +142,7 @@ def check_leaves(storage: pa.StructType, path: str) -> None:
             )
 
 
-def _spatial_type(field: pa.Field) -> T.DataType:
+def _spark_geospatial_type(field: pa.Field) -> T.DataType:
     """Return GEOMETRY or GEOGRAPHY if Spark supports the CRS, otherwise BINARY with the WKB."""
     type = geo.type_of(field)
     assert type is not None
@@ -257,7 +257,7 @@ def is_marked_struct(type: T.DataType) -> bool:
     return isinstance(type, T.StructType) and any(MARK in (field.metadata or {}) for field in type)
 
 
-def marked_struct(type: pa.StructType) -> T.StructType:
+def create_marked_struct(type: pa.StructType) -> T.StructType:
     """Return the Spark struct, with :data:`MARK`, for the Arrow storage struct of a VARIANT."""
     struct = _spark_struct(type, "$", is_marked=False)
     if isinstance(struct, T.VariantType):
@@ -268,12 +268,12 @@ def marked_struct(type: pa.StructType) -> T.StructType:
     return struct
 
 
-def without_metadata(type: T.DataType) -> T.DataType:
+def drop_metadata(type: T.DataType) -> T.DataType:
     """Return ``type`` without field metadata, as required for return types of Arrow UDFs."""
     if isinstance(type, T.StructType):
-        return T.StructType([T.StructField(f.name, without_metadata(f.dataType), f.nullable) for f in type])
+        return T.StructType([T.StructField(f.name, drop_metadata(f.dataType), f.nullable) for f in type])
     if isinstance(type, T.ArrayType):
-        return T.ArrayType(without_metadata(type.elementType), type.containsNull)
+        return T.ArrayType(drop_metadata(type.elementType), type.containsNull)
     return type
 
 
@@ -283,10 +283,10 @@ def parse_type(name: str) -> T.DataType:
 
     Raises ``ValueError`` if ``name`` is not a Spark type.
     """
-    return _atomic_type(name) or _from_ddl(parse_ddl(name, "Spark type", allow_maps=True))
+    return _parse_atomic_type(name) or _from_ddl(parse_ddl(name, "Spark type", allow_maps=True))
 
 
-def _atomic_type(name: str) -> T.DataType | None:
+def _parse_atomic_type(name: str) -> T.DataType | None:
     plain = "".join(name.lower().split())
     try:
         return _parse_datatype_json_string(json.dumps(_JSON_NAMES.get(plain, plain)))
@@ -302,7 +302,7 @@ def _from_ddl(ddl_type: DdlType) -> T.DataType:
         return T.ArrayType(element) if ddl_type.key is None else T.MapType(_from_ddl(ddl_type.key), element)
     alias = "DECIMAL" if ddl_type.name in ("DEC", "NUMERIC") else ddl_type.name
     name = alias + (f"({','.join(map(str, ddl_type.arguments))})" if ddl_type.arguments else "")
-    type = _atomic_type(name)
+    type = _parse_atomic_type(name)
     if type is None:
         raise ValueError(f"{name!r} is not the name of a Spark type")
     return type
@@ -352,7 +352,7 @@ def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.G
     return geo.GeospatialType(crs_of_srid(type.srid), "spherical" if isinstance(type, T.GeographyType) else "planar")
 
 
-def _marks(field: pa.Field) -> dict[str, str]:
+def _extension_metadata(field: pa.Field) -> dict[str, str]:
     """Return the extension metadata of a field as Spark field metadata, which the writer converts back."""
     if isinstance(field.type, pa.BaseExtensionType):
         type = geo.type_of(field)

@@ -21,12 +21,14 @@ def prepare_worker() -> None:
     ``BrokenPipeError`` is not printed; other tracebacks are printed.
     """
     gc.freeze()
-    traceback.print_exc = _without_closed_pipes(traceback.print_exc)
+    traceback.print_exc = _ignore_broken_pipes(traceback.print_exc)
 
 
-def _without_closed_pipes(show: Callable[..., None]) -> Callable[..., None]:
+def _ignore_broken_pipes(print_traceback: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``print_traceback`` to print nothing for ``BrokenPipeError``."""
+
     def print_exc(*args: Any, **kwargs: Any) -> None:
         if not isinstance(sys.exc_info()[1], BrokenPipeError):
-            show(*args, **kwargs)
+            print_traceback(*args, **kwargs)
 
     return print_exc

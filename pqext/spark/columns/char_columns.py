@@ -47,7 +47,7 @@ def _recorded_type(field: T.StructField) -> str:
 
 
 def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
-    """Adapt comparisons of CHAR columns with text to stored values with and without padding.
+    """Rewrite comparisons of CHAR columns with text so that they also match stored values with padding.
 
     The leaves must have passed :func:`check_char_padding`.
     """
@@ -75,7 +75,7 @@ def _char_comparison(leaf: Expression, lengths: Mapping[str, int]) -> tuple[int,
 
 
 def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
-    """Return a comparison of text with values that are padded or not.
+    """Rewrite a comparison with text for values that may be padded.
 
     A value that equals the literal except for trailing spaces is a prefix of the padded literal, so it is less or
     equal by its bytes. If a value differs from the literal in other characters, its padding changes the order only if
@@ -91,7 +91,7 @@ def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
 
 
 def _equal_padded(node: Comparison | IsIn, literals: Sequence[str], length: int) -> Expression:
-    """Return whether a value equals one of ``literals`` after Spark has padded both.
+    """Return a condition that a value equals one of ``literals`` after Spark has padded both.
 
     Spark pads or truncates the value to the longest literal if that is longer than the column.
     """
@@ -106,8 +106,8 @@ def _padded_length(literals: Sequence[str], length: int) -> int:
     return max([length, *map(len, literals)])
 
 
-def reads_char(leaf: Expression, schema: T.StructType) -> bool:
-    """Return whether the result of a leaf depends on the padding of CHAR values, in columns of a recorded schema."""
+def depends_on_padding(leaf: Expression, schema: T.StructType) -> bool:
+    """Return whether the result of a leaf depends on the padding of CHAR columns of a recorded schema."""
     if isinstance(leaf, IsNull | IsNotNull) and isinstance(leaf.operand, Column):
         return False
     columns = {field.name: field for field in schema if _CHAR.search(_recorded_type(field))}
@@ -117,7 +117,7 @@ def reads_char(leaf: Expression, schema: T.StructType) -> bool:
 
 
 def check_char_padding(leaves: Iterable[Expression], schema: T.StructType) -> None:
-    """Raise ``UnsupportedError`` for a leaf that :func:`pad_literals` does not evaluate exactly like Spark."""
+    """Raise ``UnsupportedError`` if the result of a leaf after :func:`pad_literals` differs from Spark's."""
     for leaf in leaves:
         problem = _padding_problem(leaf, schema)
         if problem:
@@ -128,13 +128,13 @@ def check_char_padding(leaves: Iterable[Expression], schema: T.StructType) -> No
 
 
 def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
-    """Return whether :func:`pad_literals` evaluates a leaf exactly like Spark."""
+    """Return whether a leaf has the same result as in Spark after :func:`pad_literals`."""
     return not _padding_problem(leaf, schema)
 
 
 def _padding_problem(leaf: Expression, schema: T.StructType) -> str:
-    """Return why :func:`pad_literals` does not evaluate a leaf exactly like Spark; empty if it does."""
-    if not reads_char(leaf, schema):
+    """Return why the result of a leaf after :func:`pad_literals` differs from Spark's; empty if it does not."""
+    if not depends_on_padding(leaf, schema):
         return ""
     comparison = _char_comparison(leaf, char_lengths(schema))
     if comparison is None:

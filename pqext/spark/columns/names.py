@@ -37,8 +37,8 @@ class Names:
 
     @staticmethod
     def from_schema(schema: pa.Schema | T.StructType, case_sensitive: bool = False) -> Names:
-        """Create the names of an Arrow or Spark schema."""
-        return Names(_types(schema), case_sensitive)
+        """Collect the names in an Arrow or Spark schema."""
+        return Names(_struct_types(schema), case_sensitive)
 
     @cached_property
     def _names_by_lower(self) -> dict[str, list[str]]:
@@ -64,8 +64,8 @@ class Names:
         return matches[0] if matches else name
 
     def resolve(self, node: Node) -> Node:
-        """Replace the names in a condition or value by the column names, including names with dots."""
-        resolved: Node = resolve_dotted_names(replace_columns(node, self._column), self._types)
+        """Return a condition or value with all column names in the schema's spelling. Names may contain dots."""
+        resolved: Node = resolve_dotted_names(replace_columns(node, self._resolve_column), self._types)
         return resolved
 
     def resolve_result(self, column: str | ComputedColumn, partition_columns: Container[str]) -> str | ComputedColumn:
@@ -78,7 +78,7 @@ class Names:
         name = self.find(column)
         return name if name == column or name in partition_columns else ComputedColumn(column, Column((name,)))
 
-    def _column(self, column: Column) -> Column:
+    def _resolve_column(self, column: Column) -> Column:
         if column.dotted > 1:
             dotted = ".".join(column.path[: column.dotted])
             if (name := self.find(dotted)) in self._types:
@@ -95,12 +95,12 @@ class Names:
 
 
 def resolve_case(node: Node, df: DataFrame) -> Node:
-    """Replace the names in a condition or value by the column names of ``df``."""
+    """Return a condition or value with all column names in the spelling of ``df``."""
     return Names.from_schema(df.schema, is_case_sensitive(session_setting(df.sparkSession))).resolve(node)
 
 
-def _types(schema: Any) -> dict[str, Any]:
-    """Return the names in a schema or struct, with the type of each column that is a struct, and None for others."""
+def _struct_types(schema: Any) -> dict[str, Any]:
+    """Map each name in a schema or struct to its type if it is a struct, and to None otherwise."""
     if isinstance(schema, T.StructType):
         return {field.name: field.dataType if isinstance(field.dataType, T.StructType) else None for field in schema}
     return {field.name: field.type if pa.types.is_struct(field.type) else None for field in schema}

@@ -37,14 +37,14 @@ class RecordedField:
     unsupported: tuple[str, ...] = ()
 
 
-def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
+def parse_recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
     """Return the top-level columns of a recorded schema by name; empty if Spark cannot parse the schema."""
     try:
         columns = {}
         for data in json.loads(text or "{}").get("fields", ()):
             unsupported: list[str] = []
             field = T.StructField.fromJson(_stored_type(data, unsupported))
-            type = _with_known_collations(field.dataType)
+            type = _canonicalize_collations(field.dataType)
             columns[field.name] = RecordedField(
                 T.StructField(field.name, type, field.nullable, field.metadata), tuple(unsupported)
             )
@@ -53,11 +53,11 @@ def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
     return columns
 
 
-def merge_recorded(texts: Iterable[bytes]) -> str:
+def merge_recorded_schemas(texts: Iterable[bytes]) -> str:
     """Merge the recorded schemas of several files. A column is defined by the first schema that contains it."""
     fields: dict[str, Any] = {}
     for text in texts:
-        if recorded_fields(text):
+        if parse_recorded_fields(text):
             for field in json.loads(text)["fields"]:
                 fields.setdefault(field["name"], field)
     return json.dumps({"type": "struct", "fields": [*fields.values()]})
@@ -71,46 +71,48 @@ def _stored_type(data: Any, unsupported_types: list[str]) -> Any:
         unsupported_types.append(str(data.get("class") or data.get("pyClass")))
         return _stored_type(data.get("sqlType"), unsupported_types)
     return {
-        key: _metadata(value) if key == "metadata" else _stored_type(
+        key: _clean_metadata(value) if key == "metadata" else _stored_type(
             value, unsupported_types
         ) for key, value in data.items()
     }
 
 
-def _with_known_collations(type: T.DataType) -> T.DataType:
+def _canonicalize_collations(type: T.DataType) -> T.DataType:
     """Return a type with canonical collation names. Raises ``ValueError`` for an unknown collation."""
     match type:
         case T.StringType() if is_collated(type):
-            return T.StringType(canonical_collation(type.collation))
+            return T.StringType(canonicalize_collation(type.collation))
         case T.ArrayType():
-            return T.ArrayType(_with_known_collations(type.elementType), type.containsNull)
+            return T.ArrayType(_canonicalize_collations(type.elementType), type.containsNull)
         case T.MapType():
-            key, value = _with_known_collations(type.keyType), _with_known_collations(type.valueType)
+            key, value = _canonicalize_collations(type.keyType), _canonicalize_collations(type.valueType)
             return T.MapType(key, value, type.valueContainsNull)
         case T.StructType():
             return T.StructType([
-                T.StructField(field.name, _with_known_collations(field.dataType), field.nullable, field.metadata)
+                T.StructField(field.name, _canonicalize_collations(field.dataType), field.nullable, field.metadata)
                 for field in type
             ])
     return type
 
 
-def _metadata(data: Any) -> dict[str, Any]:
+def _clean_metadata(data: Any) -> dict[str, Any]:
     """Return field metadata without the internal keys. Raises ``ValueError`` for metadata that Spark cannot parse."""
     if not isinstance(data, dict):
-        raise ValueError("metadata must be an object")
+        raise ValueError(f"field metadata must be an object, not {type(data).__name__}")
     for value in data.values():
         values = value if isinstance(value, list) else [value]
         types = {*map(type, values)}
         if len(types) > 1 or list in types or (values is value and type(None) in types):
-            raise ValueError("lists in metadata must contain strings, numbers, booleans or objects only")
+            raise ValueError(
+                "lists in field metadata must contain only strings, only numbers, only booleans or only objects"
+            )
         for item in values:
             if isinstance(item, dict):
-                _metadata(item)
+                _clean_metadata(item)
     return {key: value for key, value in data.items() if key not in _INTERNAL}
 
 
-def apply_recorded(field: T.StructField, record: RecordedField | None) -> T.StructField:
+def apply_recorded_type(field: T.StructField, record: RecordedField | None) -> T.StructField:
     """Return a column of a file with the type and metadata that Spark recorded, if they match the file.
 
     Raises ``UnsupportedError`` for an unsupported user-defined type.
@@ -139,7 +141,7 @@ def _apply_type(type: T.DataType, record: T.DataType) -> T.DataType:
         return T.MapType(key, value, type.valueContainsNull)
     if isinstance(type, T.StructType) and isinstance(record, T.StructType):
         fields = {field.name: RecordedField(field) for field in record}
-        return T.StructType([apply_recorded(field, fields.get(field.name)) for field in type])
+        return T.StructType([apply_recorded_type(field, fields.get(field.name)) for field in type])
     return type
 
 
@@ -149,24 +151,24 @@ _STORED = (
 """Stored types, and the types to which a recorded schema may change them."""
 
 
-def recorded_text(schema: T.StructType, excluded_names: Collection[str] = ()) -> str | None:
-    """Return the schema to record for a data frame, or None if Parquet can express it."""
-    fields = [_to_record(field) for field in schema if field.name not in excluded_names]
-    is_needed = any(field.metadata or _is_beyond_parquet(field.dataType) for field in _fields(fields))
+def schema_to_record(schema: T.StructType, excluded_names: Collection[str] = ()) -> str | None:
+    """Return the JSON of the schema to record for a data frame; None if Parquet can express the schema."""
+    fields = [_field_to_record(field) for field in schema if field.name not in excluded_names]
+    is_needed = any(field.metadata or _needs_record(field.dataType) for field in _walk_fields(fields))
     return T.StructType(fields).json() if is_needed else None
 
 
-def with_recorded_schema(
+def add_recorded_schema(
     options: Mapping[str, Any], schema: T.StructType, excluded_names: Collection[str]
 ) -> Mapping[str, Any]:
     """Return the writer's ``options`` with the schema to record, if any, in the key-value metadata."""
-    text = recorded_text(schema, excluded_names)
+    text = schema_to_record(schema, excluded_names)
     if text is None:
         return options
     return {**options, "key_value_metadata": {KEY: text, **options.get("key_value_metadata", {})}}
 
 
-def _to_record(field: T.StructField) -> T.StructField:
+def _field_to_record(field: T.StructField) -> T.StructField:
     metadata = {key: value for key, value in (field.metadata or {}).items() if key not in _INTERNAL}
     return T.StructField(field.name, _type_to_record(field.dataType), field.nullable, metadata)
 
@@ -175,7 +177,7 @@ def _type_to_record(type: T.DataType) -> T.DataType:
     if is_marked_struct(type):
         return T.VariantType()
     if isinstance(type, T.StructType):
-        return T.StructType([_to_record(field) for field in type])
+        return T.StructType([_field_to_record(field) for field in type])
     if isinstance(type, T.ArrayType):
         return T.ArrayType(_type_to_record(type.elementType), type.containsNull)
     if isinstance(type, T.MapType):
@@ -183,11 +185,11 @@ def _type_to_record(type: T.DataType) -> T.DataType:
     return type
 
 
-def _fields(fields: Collection[T.StructField]) -> Iterator[T.StructField]:
+def _walk_fields(fields: Collection[T.StructField]) -> Iterator[T.StructField]:
     """Yield ``fields`` and all fields nested in them. Elements, keys and values count as fields without metadata."""
     for field in fields:
         yield field
-        yield from _fields(_children(field.dataType))
+        yield from _walk_fields(_children(field.dataType))
 
 
 def _children(type: T.DataType) -> list[T.StructField]:
@@ -200,7 +202,7 @@ def _children(type: T.DataType) -> list[T.StructField]:
     return []
 
 
-def _is_beyond_parquet(type: T.DataType) -> bool:
+def _needs_record(type: T.DataType) -> bool:
     beyond = T.UserDefinedType | T.YearMonthIntervalType | T.DayTimeIntervalType | T.NullType
     return is_collated(type) or isinstance(type, beyond)
 
@@ -212,7 +214,7 @@ def is_collated(type: T.DataType) -> bool:
 
 def has_collation(column: T.StructField) -> bool:
     """Return whether a column contains strings with a collation."""
-    return any(is_collated(field.dataType) for field in _fields([column]))
+    return any(is_collated(field.dataType) for field in _walk_fields([column]))
 
 
 def field_at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
@@ -241,10 +243,10 @@ def reject_intervals(columns: Iterable[T.StructField], advice: str) -> None:
             )
 
 
-def reject_collated(columns: Iterable[T.StructField], advice: str) -> None:
+def reject_collations(columns: Iterable[T.StructField], advice: str) -> None:
     """Raise ``UnsupportedError`` if a column has a collation, because pqext would compare strings by bytes."""
     for column in columns:
-        for type in (field.dataType for field in _fields([column]) if is_collated(field.dataType)):
+        for type in (field.dataType for field in _walk_fields([column]) if is_collated(field.dataType)):
             raise UnsupportedError(
                 f"the column has type {type.simpleString()} with a collation, but pqext compares strings by their "
                 f"bytes; {advice}",
@@ -272,10 +274,10 @@ A collation has at most one specifier of each group; CS and AS are the defaults.
 """
 
 
-def canonical_collation(name: str) -> str:
+def canonicalize_collation(name: str) -> str:
     """Return Spark's spelling of a collation name. Raises ``ValueError`` for an unknown collation.
 
-    >>> canonical_collation("de_ai_CI"), canonical_collation("utf8_lcase"), canonical_collation("UNICODE_CS")
+    >>> canonicalize_collation("de_ai_CI"), canonicalize_collation("utf8_lcase"), canonicalize_collation("UNICODE_CS")
     ('de_CI_AI', 'UTF8_LCASE', 'UNICODE')
     """
     words = name.split("_")

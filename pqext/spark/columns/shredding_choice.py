@@ -45,8 +45,8 @@ class FieldPath:
         return ".".join([self.column, *(name for step in self.steps for name in step)])
 
     @property
-    def relative(self) -> str:
-        """Path with ``$`` for the column."""
+    def relative_path(self) -> str:
+        """Path within the column, which ``$`` represents."""
         return f"${self.dotted_path[len(self.column) :]}"
 
 
@@ -71,23 +71,27 @@ def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFr
         if path.column not in columns:
             field = df.schema[path.column]
             with suppress(VariantError):  # invalid metadata is replaced
-                previous = {f"{path.column}{key[1:]}": value for key, value in _choices(field, field.name).items()}
-                columns[path.column] = {
-                    paths[dotted].relative: value.options() for dotted, value in previous.items() if dotted in paths
+                previous = {
+                    f"{path.column}{key[1:]}": value for key, value in _parse_choices(field, field.name).items()
                 }
-        columns.setdefault(path.column, {})[path.relative] = choice.options()
-    return _with_choices(df, columns)
+                columns[path.column] = {
+                    paths[dotted].relative_path: value.options()
+                    for dotted, value in previous.items()
+                    if dotted in paths
+                }
+        columns.setdefault(path.column, {})[path.relative_path] = choice.options()
+    return _replace_choices(df, columns)
 
 
 def drop_choices(df: DataFrame, name: str) -> DataFrame:
-    """Remove the shredding from the metadata of column ``name``, and override the metadata of its fields."""
+    """Remove the shredding of column ``name``, and override the shredding in the metadata of fields within it."""
     fields = [path for path, field in walk_fields(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
     overrides = {
-        path.relative: parse_shredding(Untyped()).options()
+        path.relative_path: parse_shredding(Untyped()).options()
         for path in variant_paths(df.schema).values()
         if any(path.column == field.column and _is_nested(path.steps, field.steps) for field in fields)
     }
-    return _with_choices(df, {name: overrides})
+    return _replace_choices(df, {name: overrides})
 
 
 def _is_nested(steps: tuple[Step, ...], parent: tuple[Step, ...]) -> bool:
@@ -102,10 +106,12 @@ def column_choices(schema: T.StructType) -> dict[str, Shredding]:
     paths = variant_paths(schema)
     choices: dict[str, Shredding] = {}
     for field_path, field in walk_fields(schema):
-        for relative, choice in _choices(field, field_path.dotted_path).items():
-            path = field_path.dotted_path + relative[1:]
+        for relative_path, choice in _parse_choices(field, field_path.dotted_path).items():
+            path = field_path.dotted_path + relative_path[1:]
             if path not in paths:
-                raise _error(field_path.dotted_path, f"it sets a shredding for {path!r}, which is not a VARIANT")
+                raise _metadata_error(
+                    field_path.dotted_path, f"it sets a shredding for {path!r}, which is not a VARIANT"
+                )
             choices.setdefault(path, choice)
     return choices
 
@@ -129,7 +135,7 @@ def walk_fields(schema: T.StructType) -> Iterator[tuple[FieldPath, T.StructField
         queue += [(FieldPath(path.column, (*path.steps, step)), child) for step, child in children]
 
 
-def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
+def _parse_choices(field: T.StructField, path: str) -> dict[str, Shredding]:
     """Return the shredding in the metadata of a field, by relative paths."""
     text = (field.metadata or {}).get(KEY)
     if text is None:
@@ -137,27 +143,27 @@ def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
     try:
         choices = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise _error(path, f"{excerpt(text)!r} is not JSON: {error}") from None
+        raise _metadata_error(path, f"{excerpt(text)!r} is not JSON: {error}") from None
     if not isinstance(text, str) or not isinstance(choices, dict) or not all(map(_is_relative, choices)):
-        raise _error(path, f"{excerpt(str(text))!r} is not a JSON object that maps paths from $ to choices")
+        raise _metadata_error(path, f"{excerpt(str(text))!r} is not a JSON object that maps paths from $ to choices")
     try:
-        return {relative: parse_shredding(choice) for relative, choice in choices.items()}
+        return {relative_path: parse_shredding(choice) for relative_path, choice in choices.items()}
     except (ValueError, TypeError) as error:
-        raise _error(path, str(error)) from None
+        raise _metadata_error(path, str(error)) from None
 
 
 def _is_relative(path: str) -> bool:
     return path == "$" or path.startswith("$.")
 
 
-def _error(path: str, reason: str) -> VariantError:
+def _metadata_error(path: str, reason: str) -> VariantError:
     return VariantError(
         f"the metadata {KEY!r} of column {path!r} is invalid: {reason}. "
         "pqext.spark.shred_variant replaces it, pqext.spark.unshred_variant removes it"
     )
 
 
-def _with_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> DataFrame:
+def _replace_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> DataFrame:
     """Return ``df`` with ``choices`` as the only choices of their columns.
 
     An empty mapping removes all choices of a column.

@@ -28,7 +28,7 @@ from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn,
 from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.table.unified_schema import Unifier
-from pqext.spark.columns.recorded_schema import KEY, merge_recorded
+from pqext.spark.columns.recorded_schema import KEY, merge_recorded_schemas
 
 SETTING = "spark.sql.parquet.datetimeRebaseModeInWrite"
 _MODE = f"option datetime_rebase_mode or {SETTING}"
@@ -39,7 +39,7 @@ _EARLIEST_SECOND = -2_208_988_800
 Paths = frozenset[tuple[str, ...]]
 
 
-def with_version(options: Mapping[str, Any]) -> dict[str, Any]:
+def add_version(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the writer's ``options`` with Spark's version in the key-value metadata."""
     version = __version__.partition(".dev")[0]
     return {**options, "key_value_metadata": {VERSION: version, **options.get("key_value_metadata", {})}}
@@ -52,8 +52,8 @@ def depends_on_calendar(type: pa.DataType) -> bool:
     return bool(pa.types.is_date(type) or (pa.types.is_timestamp(type) and type.tz is not None))
 
 
-def reject_mode(mode: str, fields: Iterable[pa.Field]) -> None:
-    """Raise ``ValueError`` if files with these columns cannot be written with a value of :data:`SETTING`."""
+def check_rebase_mode(mode: str, fields: Iterable[pa.Field]) -> None:
+    """Raise ``ValueError`` for a column of dates or instants, which pqext does not write in rebase mode ``mode``."""
     for field in fields:
         if depends_on_calendar(field.type):
             raise ValueError(
@@ -62,12 +62,12 @@ def reject_mode(mode: str, fields: Iterable[pa.Field]) -> None:
             )
 
 
-def check_ancient(batch: pa.RecordBatch, excluded_names: Collection[str]) -> None:
-    """Raise ``UnsupportedError`` for dates before 15 October 1582 and instants before 1900, as ``EXCEPTION`` does."""
+def reject_ancient_values(batch: pa.RecordBatch, excluded_names: Collection[str]) -> None:
+    """Raise ``UnsupportedError`` for dates before 15 October 1582 and instants before 1900, like mode ``EXCEPTION``."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in excluded_names or not depends_on_calendar(column.type):
             continue
-        for leaf in _leaves(column):
+        for leaf in _calendar_leaves(column):
             least = pc.min(leaf)
             earliest = pa.scalar(_EARLIEST_DAY, pa.int32()).cast(pa.date32())
             if pa.types.is_timestamp(leaf.type):
@@ -80,18 +80,18 @@ def check_ancient(batch: pa.RecordBatch, excluded_names: Collection[str]) -> Non
                 )
 
 
-def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+def _calendar_leaves(array: pa.Array) -> Iterator[pa.Array]:
     """Yield the arrays of dates and instants in a column, without the values within nulls."""
     type = array.type
     if not depends_on_calendar(type):
         return
     if pa.types.is_map(type):
-        yield from _leaves(array.cast(pa.list_(pa.struct([type.key_field, type.item_field]))))
+        yield from _calendar_leaves(array.cast(pa.list_(pa.struct([type.key_field, type.item_field]))))
     elif pa.types.is_struct(type):
         for child in array.flatten():
-            yield from _leaves(child)
+            yield from _calendar_leaves(child)
     elif pa.types.is_nested(type):
-        yield from _leaves(array.flatten())
+        yield from _calendar_leaves(array.flatten())
     else:
         yield array
 
@@ -112,7 +112,7 @@ def unify_schemas(locations: Sequence[Any], options: ReadOptions, limits: Limits
         unifier.add(schema, path)
         if (text := (schema.metadata or {}).get(KEY.encode())) is not None:
             recorded.append(text)
-    return unifier.schema.with_metadata({KEY: merge_recorded(recorded)})
+    return unifier.schema.with_metadata({KEY: merge_recorded_schemas(recorded)})
 
 
 def compares_local_times(where: Expression) -> bool:
@@ -120,38 +120,38 @@ def compares_local_times(where: Expression) -> bool:
     return any(map(_has_local_time, visitors.leaves(where)))
 
 
-def with_instants(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
-    """Return ``where`` with instants in place of local times that are compared with INT96 columns of a file."""
+def convert_local_times(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
+    """Convert local times in ``where`` that are compared with INT96 columns of a file to instants."""
     if not compares_local_times(where):
         return where
     with ParquetFile(location, options, limits=limits) as file:
         paths = frozenset(leaf.path for leaf in file.schema.leaves if leaf.physical_type == Type.INT96)
-    return _with_instants(where, paths)
+    return _convert_literals(where, paths)
 
 
-def _with_instants(node: Expression, paths: Paths) -> Expression:
+def _convert_literals(node: Expression, paths: Paths) -> Expression:
     match node:
         case And() | Or():
-            return replace(node, operands=tuple(_with_instants(operand, paths) for operand in node.operands))
+            return replace(node, operands=tuple(_convert_literals(operand, paths) for operand in node.operands))
         case Not():
-            return replace(node, operand=_with_instants(node.operand, paths))
+            return replace(node, operand=_convert_literals(node.operand, paths))
         case Comparison(operand=Column(path=path)) if path in paths:
-            return replace(node, value=_instant(node.value))
+            return replace(node, value=_to_instant(node.value))
         case IsIn(operand=Column(path=path)) if path in paths:
-            return replace(node, values=tuple(map(_instant, node.values)))
+            return replace(node, values=tuple(map(_to_instant, node.values)))
     return node
 
 
 def _has_local_time(leaf: Expression) -> bool:
     match leaf:
         case Comparison(operand=Column(), value=value):
-            return _instant(value) is not value
+            return _to_instant(value) is not value
         case IsIn(operand=Column(), values=values):
-            return any(_instant(value) is not value for value in values)
+            return any(_to_instant(value) is not value for value in values)
     return False
 
 
-def _instant(literal: Any) -> Any:
+def _to_instant(literal: Any) -> Any:
     """Convert a local time to an instant in UTC. Other literals are returned unchanged."""
     nanoseconds: int | None = None
     if isinstance(literal, str):

@@ -14,10 +14,10 @@ from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.spark.base.files import absolute_paths
-from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
-from pqext.spark.options.file import FileOptions, as_options
-from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.base.hadoop import read_hadoop_options
+from pqext.spark.base.settings import add_settings, filter_in_timezone, session_setting, session_timezone
+from pqext.spark.options.file import FileOptions, encode_file_options
+from pqext.spark.reading.aggregation import Aggregate, Aggregation, parse_aggregates
 from pqext.spark.reading.encoding import encode_options
 from pqext.spark.sources.data_sources import ensure_registered
 
@@ -71,33 +71,33 @@ def query(
     groups = list(set_timezone(parse_columns(by), timezone))
     requested: list[str | ComputedColumn] = list(groups)
     targets: list[Aggregate] = []
-    for name, function, column in aggregates_of(agg):
-        place = None
+    for name, function, column in parse_aggregates(agg):
+        input_index = None
         if column is not None:
             (result,) = set_timezone(parse_columns([column]), timezone)
             if result not in requested:
                 used = set(map(_name, requested))
                 is_used = _name(result) in used
                 requested.append(ComputedColumn(_unused_name(used), _value(result)) if is_used else result)
-                place = len(requested) - 1
+                input_index = len(requested) - 1
             else:
-                place = requested.index(result)
-        targets.append(Aggregate(name, function, place))
+                input_index = requested.index(result)
+        targets.append(Aggregate(name, function, input_index))
     names = [*map(_name, groups), *(item.name for item in targets)]
     if len(set(names)) != len(names):
         raise ValueError(f"two columns of the result have the same name: {', '.join(map(str, names))}")
     aggregation = Aggregation(len(groups), tuple(targets))
     paths = absolute_paths(path)
-    options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
+    options["storage_options"] = options.get("storage_options") or read_hadoop_options(spark, paths)
     chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
     encoded = encode_options(
         requested, where=filter_in_timezone(where, timezone), aggregation=aggregation, **options,
-        file_options=as_options(chosen, timezone),
+        file_options=encode_file_options(chosen, timezone),
     )
-    encoded = with_settings(encoded, session_setting(spark))
+    encoded = add_settings(encoded, session_setting(spark))
     ensure_registered(spark)
     made = spark.read.format("pqext").options(**encoded).load(paths)
-    return aggregation.result(made, list(map(_name, groups)))
+    return aggregation.combine(made, list(map(_name, groups)))
 
 
 def _name(column: str | ComputedColumn) -> str:

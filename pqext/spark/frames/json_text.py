@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pqext.spark.base.files import absolute_paths
-from pqext.spark.base.hadoop import from_hadoop, storage_options_text
+from pqext.spark.base.hadoop import read_hadoop_options, storage_options_text
 from pqext.spark.sources.data_sources import FORMAT, ensure_registered
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_json(
     if partition_bytes is not None:
         options["partition_bytes"] = str(partition_bytes)
     paths = absolute_paths(path)
-    storage = storage_options or from_hadoop(spark, paths)
+    storage = storage_options or read_hadoop_options(spark, paths)
     if storage:
         options["storage_options"] = storage_options_text(storage)
     ensure_registered(spark)

@@ -43,10 +43,10 @@ def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
     df.explain = explain  # type: ignore[method-assign]
 
 
-def replace_narrowing(df: DataFrame) -> None:
+def replace_filters(df: DataFrame) -> None:
     """Make Spark's filters and views of ``df`` log, once per process, that they do not skip data."""
     for name in _NARROWING:
-        setattr(df, name, partial(_with_hint, getattr(df, name)))
+        setattr(df, name, partial(_call_with_hint, getattr(df, name)))
 
 
 def is_cached(df: DataFrame) -> bool:
@@ -55,13 +55,13 @@ def is_cached(df: DataFrame) -> bool:
     return level.useMemory or level.useDisk or level.useOffHeap
 
 
-def _with_hint(method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    hint()
+def _call_with_hint(method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    log_filter_hint()
     return method(*arguments, **options)
 
 
 @cache
-def hint() -> None:
+def log_filter_hint() -> None:
     """Log once that Spark's own filters do not use statistics."""
     logging.getLogger("pqext.spark").warning(
         "Spark does not pass filters and columns to data source pqext: DataFrame.where and views of what "

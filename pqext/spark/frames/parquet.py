@@ -22,17 +22,18 @@ from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
-from pqext.spark.base.errors import named_user_types
+from pqext.spark.base.errors import explain_user_types
 from pqext.spark.base.files import absolute_paths, is_remote
-from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
+from pqext.spark.base.hadoop import read_hadoop_options
+from pqext.spark.base.settings import add_settings, filter_in_timezone, session_setting, session_timezone
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
 from pqext.spark.columns.timestamps import compares_local_times
-from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
-from pqext.spark.options.file import FileOptions, as_options
-from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
+from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_filters
+from pqext.spark.options.file import FileOptions, encode_file_options
+from pqext.spark.pushdown.conditions import is_equivalent_in_read, translate_condition
 from pqext.spark.pushdown.spark_sql import (
+    add_condition_columns,
     can_evaluate,
     find_session,
     is_spark_sql,
@@ -40,12 +41,11 @@ from pqext.spark.pushdown.spark_sql import (
     names_column,
     needs_schema,
     read_in_two_steps,
-    spark_condition,
-    with_condition_columns,
+    split_condition,
 )
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
 from pqext.spark.reading.encoding import encode_options
-from pqext.spark.reading.native import Choice, Engine, check_engine, choose
+from pqext.spark.reading.native import Engine, EngineChoice, check_engine, choose_engine
 from pqext.spark.reading.parquet_reader import few_files_counter, read_few_rows
 from pqext.spark.reading.planning import MAX_INDEXED_ROW_GROUPS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query
@@ -166,7 +166,7 @@ def read(
     timezone = session_timezone(spark)
     paths = absolute_paths(path)
     columns = None if columns is None else set_timezone(parse_columns(columns), timezone)
-    storage = storage_options or from_hadoop(spark, paths)
+    storage = storage_options or read_hadoop_options(spark, paths)
     again = partial(
         read, spark, paths, bbox=bbox, shredded=shredded, bbox_column=bbox_column, metrics_path=metrics_path,
         partition_bytes=partition_bytes, partitioning=partitioning, trust_statistics=trust_statistics,
@@ -180,34 +180,34 @@ def read(
         memory_bytes=memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
         include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format,
-        file_options=as_options(file_options, timezone),
+        file_options=encode_file_options(file_options, timezone),
     )
     names = partial(_stored_names, spark, paths, encode)
     if needs_schema(where, session_setting(spark)) or names_column(where, include_row_numbers):
         return read_in_two_steps(again, columns, where, _filter_rows, names)
     values, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
-    options = with_settings(encode(columns, where), session_setting(spark))
+    options = add_settings(encode(columns, where), session_setting(spark))
     if is_spark_sql(values) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
         return read_in_two_steps(again, columns, values, _filter_rows, names)
     ensure_registered(spark)
-    choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
+    choice = EngineChoice("python") if engine == "python" else choose_engine(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
         df = choice.reading.read(spark)
     else:
         df = cast_to_intervals(spark.read.format("pqext").options(**options, interval_months="true").load(paths))
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
-        _time_hint()
+        _log_time_hint()
     computed = {column.name for column in parse_columns(columns or ()) if isinstance(column, ComputedColumn)}
     computed |= {name for name in [include_row_numbers] if name is not None}
     query = partial(_query_of, options, paths)
     is_found_here = not _is_on_connect(spark)
     _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), query, engine, is_found_here)
     if choice.engine != "native":
-        replace_narrowing(df)
+        replace_filters(df)
     if metrics_path is None and options.get("on_invalid") != "skip":  # the error may be caused by any column
         files = _local_files(options, paths) if is_found_here else None
-        replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
+        replace_count(df, partial(_make_counter, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):
         replace_explain(df, partial(_explain, spark, query, engine))
     return df
@@ -218,11 +218,11 @@ def _stored_names(
 ) -> Sequence[str]:
     """Return the names of all columns, including columns whose type is not supported."""
     ensure_registered(spark)
-    options = with_settings(encode(), session_setting(spark)) | {"names_only": "true"}
+    options = add_settings(encode(), session_setting(spark)) | {"names_only": "true"}
     return spark.read.format("pqext").options(**options).load(paths).schema.names
 
 
-def _counter_of(
+def _make_counter(
     spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str, files: Sequence[str] | None
 ) -> Callable[[], int] | None:
     """Return a function that counts the rows of a read on the driver or in tasks, or None if Spark should count.
@@ -246,7 +246,7 @@ def _counter_of(
 
 
 @cache
-def _time_hint() -> None:
+def _log_time_hint() -> None:
     """Log once that Spark rejects TIME columns by default, because Spark's error does not name the setting."""
     logging.getLogger("pqext.spark").warning(
         "Spark's filters, groups and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
@@ -292,44 +292,44 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Example:
         >>> where(read(spark, "events"), col("event").variant("$.mag", "double") > 5)  # doctest: +SKIP
     """
-    with named_user_types(df):
+    with explain_user_types(df):
         return _filter_rows(df, expression)
 
 
 def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
     if is_spark_sql(expression):
-        requested = spark_condition(df, expression, is_bounded=df in _reads)
-        narrowed = df if requested.tree is None else _where_tree(df, requested.tree)
+        requested = split_condition(df, expression, is_bounded=df in _reads)
+        narrowed = df if requested.tree is None else _filter_by_expression(df, requested.tree)
         if requested.remainder is None:
             return narrowed
         try:
             result = _filter(narrowed, requested.remainder)
             result.schema  # noqa: B018  Connect analyses no sooner
         except AnalysisException:  # an error of a column that is bound to df
-            return _with_spark_filter(_filter(df, expression), df, str(expression))
-        return _with_spark_filter(result, narrowed, requested.text)
+            return _record_spark_filter(_filter(df, expression), df, str(expression))
+        return _record_spark_filter(result, narrowed, requested.text)
     tree = set_timezone(as_expression(expression), session_timezone(df.sparkSession))
-    return df if tree is None else _where_tree(df, resolve_case(tree, df))
+    return df if tree is None else _filter_by_expression(df, resolve_case(tree, df))
 
 
-def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
+def _filter_by_expression(df: DataFrame, tree: Expression) -> DataFrame:
     """Filter ``df`` with an expression on its columns."""
     known = _reads.get(df)
     if known is not None and known.is_found_here and compares_local_times(tree):
         with suppress(FileNotFoundError):  # of a cached frame
             if known.computed.isdisjoint(visitors.columns(tree)):
-                tree = known.query().with_instants(tree)
-    filter = condition(df, tree).column
+                tree = known.query().convert_local_times(tree)
+    filter = translate_condition(df, tree).column
     if known is None or is_cached(df) or not is_equivalent_in_read(tree, df.schema):
-        return _with_spark_filter(_filter(df, filter), df, str(tree))
+        return _record_spark_filter(_filter(df, filter), df, str(tree))
     both = all_of([tree] if known.where is None else [known.where, tree])
     if both.depth >= MAX_DEPTH or not known.computed.isdisjoint(visitors.columns(tree)):
-        return _with_spark_filter(_filter(df, filter), df, str(tree))
+        return _record_spark_filter(_filter(df, filter), df, str(tree))
     return known.again(where=both)
 
 
-def _with_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
-    """Record that ``result`` is the read ``source``, which Spark filters by the condition ``text``."""
+def _record_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
+    """Record that ``result`` is the read ``source``, filtered in Spark by the condition ``text``. Return ``result``."""
     known, earlier = _filtered_reads.get(source) or (_reads.get(source), "")
     if known is not None and not is_cached(source):
         text = f"({earlier}) AND ({text})" if earlier else text
@@ -416,22 +416,22 @@ def explain_read(
         encode_options, bbox=bbox, bbox_column=bbox_column, shredded=shredded, partitioning=partitioning,
         trust_statistics=trust_statistics, storage_options=storage_options, schema=schema,
         path_glob_filter=path_glob_filter, skipping=skipping, partition_types=partition_types,
-        ignore_table_format=ignore_table_format, file_options=as_options(file_options, timezone),
+        ignore_table_format=ignore_table_format, file_options=encode_file_options(file_options, timezone),
     )
 
     def query_of(where: Any) -> Query:
         options = encode(columns, where if spark is None else filter_in_timezone(where, timezone))
-        options = options if spark is None else with_settings(options, session_setting(spark))
+        options = options if spark is None else add_settings(options, session_setting(spark))
         return _query_of(options, [path] if isinstance(path, str) else list(path))
 
     if spark is not None and may_split(where, session_setting(spark), partial(query_of, where)):
         names = partial(_stored_names, spark, absolute_paths(path), encode)
         unfiltered = read(
-            spark, path, with_condition_columns(columns, where, names), shredded=shredded, partitioning=partitioning,
+            spark, path, add_condition_columns(columns, where, names), shredded=shredded, partitioning=partitioning,
             storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter,
             partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
         )
-        where = spark_condition(unfiltered, where).tree
+        where = split_condition(unfiltered, where).tree
     return _explain(spark, partial(query_of, where), engine, all_indexes)
 
 
@@ -440,7 +440,7 @@ def _explain(
     spark_filter: str | None = None,
 ) -> ReadPlan:
     requested = query()
-    choice = choose(requested, engine, spark)
+    choice = choose_engine(requested, engine, spark)
     names, limit = requested.values_schema().names, None if all_indexes else MAX_INDEXED_ROW_GROUPS
     plan = plan_read(requested, names, max_indexed=limit, with_reasons=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons, spark_filter=spark_filter)

@@ -16,13 +16,13 @@ from pqext.dataset.writing.appending import inherit_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import SaveResult, WriteMode, check_choice
 from pqext.dataset.writing.targets import Target, check_empty
-from pqext.spark.base.errors import named_user_types
-from pqext.spark.base.files import is_remote, target_of
-from pqext.spark.base.hadoop import from_hadoop, storage_options_text
+from pqext.spark.base.errors import explain_user_types
+from pqext.spark.base.files import is_remote, resolve_target
+from pqext.spark.base.hadoop import read_hadoop_options, storage_options_text
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
 from pqext.spark.columns.shredding_choice import column_choices, variant_paths
-from pqext.spark.options.save import PartitionOverwrite, as_text
+from pqext.spark.options.save import PartitionOverwrite, encode_option
 from pqext.spark.sources.data_sources import ensure_registered
 from pqext.spark.writing.sink import read_summary
 
@@ -90,20 +90,20 @@ def write(
     """
     check_choice("mode", mode, get_args(WriteMode))
     if storage_options is None and is_remote(path):
-        storage_options = from_hadoop(df.sparkSession, path)
+        storage_options = read_hadoop_options(df.sparkSession, path)
     storage_text = storage_options_text(storage_options or {})
-    target = target_of(path, storage_options)
+    target = resolve_target(path, storage_options)
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
             return SaveResult(target.path, ())
         check_empty(target)
     ensure_registered(df.sparkSession)
-    with named_user_types(df):
+    with explain_user_types(df):
         exchanged = cast_to_months(df)
     if mode == "append" and "shredding" not in options:
-        options["shredding"] = _inherited_shredding(target, df.schema)
-    encoded = {name: as_text(value) for name, value in options.items()}
+        options["shredding"] = _inherit_shredding(target, df.schema)
+    encoded = {name: encode_option(value) for name, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     encoded |= {"partition_by": json.dumps(by)} if by else {}
     encoded |= {"merge_schema": "true"} if merge_schema else {}
@@ -131,7 +131,7 @@ def write(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _inherited_shredding(target: Target, schema: StructType) -> dict[str, str]:
+def _inherit_shredding(target: Target, schema: StructType) -> dict[str, str]:
     """Return the shredding of the newest file of ``target`` for VARIANT columns of ``schema`` without shredding."""
     chosen = column_choices(schema)
     paths = [path for path in variant_paths(schema) if path not in chosen]
@@ -174,7 +174,7 @@ def clean(
     """
     name = os.fspath(path)
     if is_remote(name):
-        return target_of(name, storage_options or _session_storage_options(name)).clean(older_than)
+        return resolve_target(name, storage_options or _session_storage_options(name)).clean(older_than)
     return commit.clean(name, older_than=older_than)
 
 
@@ -182,4 +182,4 @@ def _session_storage_options(path: str) -> dict[str, Any] | None:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()
-    return None if spark is None else from_hadoop(spark, path)
+    return None if spark is None else read_hadoop_options(spark, path)

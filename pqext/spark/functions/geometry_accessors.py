@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries, geometry_columns, table_function
+from pqext.spark.functions.geometry_arrays import Geometries, create_function, geometry_columns
 from pqext.spark.functions.geometry_predicates import relate_constant
-from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
+from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, to_number_column
 
 
 def st_x(geometry: ColumnOrName) -> Column:
@@ -125,7 +125,7 @@ def st_dwithin(geometry: ColumnOrName, other: Any, distance: float | ColumnOrNam
     geometry. With a constant geometry, ``distance`` must be a number.
     """
     if isinstance(other, str | Column):
-        return DWITHIN(geometry, other, number(distance, "distance"))
+        return DWITHIN(geometry, other, to_number_column(distance, "distance"))
     return relate_constant("st_dwithin", "dwithin", geometry, other, distance)
 
 
@@ -136,23 +136,23 @@ def _dwithin(array: pa.Array, other: pa.Array, distance: pa.Array) -> pa.Array:
     return pa.array(distances <= maximum, mask=left.missing | right.missing | np.isnan(maximum))
 
 
-X = table_function("st_x")
-Y = table_function("st_y")
-Z = table_function("st_z")
-M = table_function("st_m")
-XMIN = table_function("st_xmin")
-XMAX = table_function("st_xmax")
-YMIN = table_function("st_ymin")
-YMAX = table_function("st_ymax")
-GEOMETRYTYPE = table_function("st_geometrytype")
-NPOINTS = table_function("st_npoints")
-ISEMPTY = table_function("st_isempty")
-ISVALID = table_function("st_isvalid")
-AREA = table_function("st_area")
-LENGTH = table_function("st_length")
-PERIMETER = table_function("st_perimeter")
-DISTANCE = table_function("st_distance")
-AZIMUTH = table_function("st_azimuth")
+X = create_function("st_x")
+Y = create_function("st_y")
+Z = create_function("st_z")
+M = create_function("st_m")
+XMIN = create_function("st_xmin")
+XMAX = create_function("st_xmax")
+YMIN = create_function("st_ymin")
+YMAX = create_function("st_ymax")
+GEOMETRYTYPE = create_function("st_geometrytype")
+NPOINTS = create_function("st_npoints")
+ISEMPTY = create_function("st_isempty")
+ISVALID = create_function("st_isvalid")
+AREA = create_function("st_area")
+LENGTH = create_function("st_length")
+PERIMETER = create_function("st_perimeter")
+DISTANCE = create_function("st_distance")
+AZIMUTH = create_function("st_azimuth")
 DWITHIN = ArrowFunction("st_dwithin", (GEOMETRIES, GEOMETRIES, NUMBER), T.BooleanType(), _dwithin)
 
 
@@ -224,7 +224,7 @@ def _hilbert(array: pa.Array, bounds: tuple[float, float, float, float] = WORLD)
     return pa.array((index >> np.uint64(1)).astype(np.int64), mask=~is_valid)
 
 
-def _degrees(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
+def _centre_degrees(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
     """Return the longitudes and latitudes of the centres, and a mask of rows without a valid centre."""
     x, y = _centres(Geometries.from_arrow(array))
     is_valid = (np.abs(x) <= 180) & (np.abs(y) <= 90)
@@ -232,37 +232,37 @@ def _degrees(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
 
 
 def _geohash(array: pa.Array, precision: int = 9) -> pa.Array:
-    x, y, missing = _degrees(array)
+    x, y, missing = _centre_degrees(array)
     bits = 5 * precision
     x_bits, y_bits = (bits + 1) // 2, bits // 2
-    east, north = _cell((x + 180) / 360, x_bits), _cell((y + 90) / 180, y_bits)
+    east, north = _cell_index((x + 180) / 360, x_bits), _cell_index((y + 90) / 180, y_bits)
     positions = np.arange(bits)  # bits of longitude and latitude alternate
     shifts = np.where(positions % 2 == 0, x_bits, y_bits) - 1 - positions // 2
     codes = np.zeros(len(x), np.uint64)
     for position in positions.tolist():
         axis = north if position % 2 else east
         codes = (codes << np.uint64(1)) | ((axis >> np.uint64(shifts[position])) & np.uint64(1))
-    return _text(codes, 5, precision, _BASE32, missing)
+    return _format_digits(codes, 5, precision, _BASE32, missing)
 
 
 def _quadkey(array: pa.Array, zoom: int = 14) -> pa.Array:
-    x, y, missing = _degrees(array)
+    x, y, missing = _centre_degrees(array)
     sine = np.sin(np.radians(np.clip(y, -_MERCATOR_TOP, _MERCATOR_TOP)))
     south = 0.5 - np.log((1 + sine) / (1 - sine)) / (4 * np.pi)
-    column, row = _cell((x + 180) / 360, zoom), _cell(south, zoom)
+    column, row = _cell_index((x + 180) / 360, zoom), _cell_index(south, zoom)
     codes = np.zeros(len(x), np.uint64)
     for bit in reversed(range(zoom)):
         digit = ((column >> np.uint64(bit)) & np.uint64(1)) | (((row >> np.uint64(bit)) & np.uint64(1)) << np.uint64(1))
         codes = (codes << np.uint64(2)) | digit
-    return _text(codes, 2, zoom, _BASE4, missing)
+    return _format_digits(codes, 2, zoom, _BASE4, missing)
 
 
-def _cell(fraction: _Doubles, bits: int) -> NDArray[np.uint64]:
+def _cell_index(fraction: _Doubles, bits: int) -> NDArray[np.uint64]:
     """Return the index of the cell that contains each fraction, on an axis with 2^bits cells."""
     return np.clip(np.floor(fraction * 2.0**bits), 0, 2.0**bits - 1).astype(np.uint64)
 
 
-def _text(
+def _format_digits(
     numbers: NDArray[np.uint64], bits: int, length: int, digits: NDArray[np.uint8], missing: NDArray[np.bool_]
 ) -> pa.Array:
     """Format numbers as ``length`` digits of ``bits`` bits each."""

@@ -91,8 +91,8 @@ def geometry_columns(arrays: Sequence[pa.Array]) -> list[Geometries]:
     return columns
 
 
-def table_function(name: str) -> ArrowFunction:
-    """Return a function of the table.
+def create_function(name: str) -> ArrowFunction:
+    """Create the Spark function for an entry of the table of geometry functions.
 
     Its required parameters are columns, and its optional parameters are constants.
     """

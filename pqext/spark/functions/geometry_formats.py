@@ -19,7 +19,7 @@ from pqext.spark.functions.udf import (
     ColumnOrName,
     check_argument,
     display_name,
-    with_name,
+    name_column,
 )
 
 _BYTES = ArgumentType(r"^(binary|void)$", "BINARY of WKB", "use st_geomfromwkt for text, or unhex for hexadecimal text")
@@ -31,7 +31,7 @@ def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, sr
     If ``z`` is null, the Z of the point is NaN.
     """
     wkb = POINT(x, y) if z is None else POINT_Z(x, y, z)
-    return _with_srid("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
+    return _create_with_srid("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
 
 
 def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
@@ -39,7 +39,7 @@ def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
 
     Spark raises an error for malformed WKB, EWKB and rings that are not closed.
     """
-    return _with_srid("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
+    return _create_with_srid("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
 
 
 def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
@@ -47,7 +47,7 @@ def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
 
     Malformed WKT fails the query; the error states the row in its batch and the byte.
     """
-    return _with_srid("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
+    return _create_with_srid("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
 
 
 st_geomfromtext = st_geomfromwkt
@@ -58,17 +58,17 @@ def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
 
     Null for null. Malformed GeoJSON fails the query; the error states the row in its batch and the byte.
     """
-    return _with_srid("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
+    return _create_with_srid("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
 
 
-def _with_srid(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
+def _create_with_srid(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
     """Apply ``function`` to ``wkb`` and return GEOMETRY(``srid``)."""
     has_srid = len(signature(F.st_geomfromwkb).parameters) > 1  # false in Spark 4.1
     result = F.st_geomfromwkb(wkb, F.lit(srid)) if has_srid else F.st_setsrid(F.st_geomfromwkb(wkb), F.lit(srid))
-    return with_name(result, function, map(display_name, arguments), f"geometry({srid})")
+    return name_column(result, function, map(display_name, arguments), f"geometry({srid})")
 
 
-def _points(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
+def _create_points(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
     from pqext.geo.wkb import from_points
 
     return from_points(x, y, z)
@@ -86,7 +86,7 @@ def _from_geojson(texts: pa.Array) -> pa.Array:
     return from_geojson(texts).cast(pa.binary())
 
 
-def with_default_srid(array: pa.Array) -> pa.Array:
+def set_default_srid(array: pa.Array) -> pa.Array:
     """Convert WKB to GEOMETRY(ANY) with SRID 4326, the result type of the SQL functions."""
     return geometry_array(array, 4326)
 
@@ -119,28 +119,28 @@ def st_asgeojson(geometry: ColumnOrName, precision: int | None = None) -> Column
     return AS_GEOJSON(geometry, precision=precision) if precision is not None else AS_GEOJSON(geometry)
 
 
-def _wkb(array: pa.Array) -> pa.Array:
+def _to_wkb(array: pa.Array) -> pa.Array:
     from pqext import geo
 
     return geo.to_iso_wkb(Geometries.from_arrow(array).wkb)
 
 
-def _wkt(array: pa.Array, precision: int | None = None) -> pa.Array:
+def _to_wkt(array: pa.Array, precision: int | None = None) -> pa.Array:
     from pqext import geo
 
     return geo.to_wkt(Geometries.from_arrow(array).wkb, precision).cast(pa.string())
 
 
-def _geojson(array: pa.Array, precision: int | None = None) -> pa.Array:
+def _to_geojson(array: pa.Array, precision: int | None = None) -> pa.Array:
     from pqext import geo
 
     return geo.to_geojson(Geometries.from_arrow(array).wkb, precision).cast(pa.string())
 
 
-POINT = ArrowFunction("st_point", (NUMBER, NUMBER), T.BinaryType(), _points)
-POINT_Z = ArrowFunction("st_point", (NUMBER, NUMBER, NUMBER), T.BinaryType(), _points)
+POINT = ArrowFunction("st_point", (NUMBER, NUMBER), T.BinaryType(), _create_points)
+POINT_Z = ArrowFunction("st_point", (NUMBER, NUMBER, NUMBER), T.BinaryType(), _create_points)
 FROM_WKT = ArrowFunction("st_geomfromwkt", (TEXT,), T.BinaryType(), _from_wkt)
 FROM_GEOJSON = ArrowFunction("st_geomfromgeojson", (TEXT,), T.BinaryType(), _from_geojson)
-AS_WKB = ArrowFunction("st_aswkb", (GEOMETRIES,), T.BinaryType(), _wkb)
-AS_WKT = ArrowFunction("st_aswkt", (GEOMETRIES,), T.StringType(), _wkt)
-AS_GEOJSON = ArrowFunction("st_asgeojson", (GEOMETRIES,), T.StringType(), _geojson)
+AS_WKB = ArrowFunction("st_aswkb", (GEOMETRIES,), T.BinaryType(), _to_wkb)
+AS_WKT = ArrowFunction("st_aswkt", (GEOMETRIES,), T.StringType(), _to_wkt)
+AS_GEOJSON = ArrowFunction("st_asgeojson", (GEOMETRIES,), T.StringType(), _to_geojson)

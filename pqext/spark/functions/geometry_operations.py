@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pqext.geo.functions.table import FUNCTIONS
 from pqext.geo.joins.geometry_column import call_shapely
 from pqext.spark.base.types import crs_of_srid, srid_of_crs
-from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometry_array, table_function
+from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, create_function, from_shapes, geometry_array
 from pqext.spark.functions.udf import (
     ANYTHING,
     FLAT,
@@ -23,8 +23,8 @@ from pqext.spark.functions.udf import (
     arrow_udf,
     check_argument,
     display_name,
-    number,
-    with_name,
+    name_column,
+    to_number_column,
     wrap_evaluation,
 )
 
@@ -70,7 +70,7 @@ def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs:
     A negative distance shrinks polygons. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates
     in degrees with :func:`st_transform` first.
     """
-    return BUFFER(geometry, number(distance, "distance"), quad_segs=_QUAD_SEGS.check(quad_segs))
+    return BUFFER(geometry, to_number_column(distance, "distance"), quad_segs=_QUAD_SEGS.check(quad_segs))
 
 
 def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserve_topology: bool = True) -> Column:
@@ -78,7 +78,7 @@ def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserv
 
     ``preserve_topology=False`` is faster and may create invalid polygons.
     """
-    return SIMPLIFY(geometry, number(tolerance, "tolerance"), preserve_topology=preserve_topology)
+    return SIMPLIFY(geometry, to_number_column(tolerance, "tolerance"), preserve_topology=preserve_topology)
 
 
 def st_makevalid(geometry: ColumnOrName) -> Column:
@@ -87,11 +87,11 @@ def st_makevalid(geometry: ColumnOrName) -> Column:
 
 
 def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
-    """Round coordinates to multiples of ``size``, in units of the CRS, so that geometries are valid. Null for null.
+    """Round coordinates to multiples of ``size``, in units of the CRS, and keep geometries valid. Null for null.
 
     Lines and rings that collapse are removed. Invalid polygons and a size of 0 or less fail the query.
     """
-    return SNAPTOGRID(geometry, number(size, "size"))
+    return SNAPTOGRID(geometry, to_number_column(size, "size"))
 
 
 def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
@@ -157,7 +157,7 @@ def st_transform(
     srid = _srid(target)
     if srid not in _TYPED:
         return transformed
-    return with_name(
+    return name_column(
         F.st_setsrid(transformed, F.lit(srid)), "st_transform", [display_name(geometry), str(target)],
         f"geometry({srid})"
     )
@@ -176,7 +176,7 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
 
 
 def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
-    """Transform each geometry to the CRS in ``targets``, from the CRS in ``sources`` or of its SRID.
+    """Transform each geometry to the CRS in ``targets``, from the CRS in ``sources`` or, if None, that of its SRID.
 
     Rows without a geometry or a CRS become null. Raises ``TypeError`` for BINARY without ``sources``.
     """
@@ -204,7 +204,7 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
 
 
 def _crs(array: pa.Array, column: Geometries) -> str | None:
-    """Return the CRS of the column's type or of all its rows. Raises ``TypeError`` without a unique CRS."""
+    """Return the common CRS of all rows. Raises ``TypeError`` if it is unknown or differs between rows."""
     if column.srid is None:
         raise TypeError("the CRS of BINARY is unknown: pass source=4326, which is the third argument in SQL")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:
@@ -223,7 +223,7 @@ def st_envelope_agg(geometry: ColumnOrName) -> Column:
     """
     box = BOX(geometry)
     sides = [F.min(box["xmin"]), F.min(box["ymin"]), F.max(box["xmax"]), F.max(box["ymax"]), F.max(box["srid"])]
-    return with_name(RECTANGLE(*sides), "st_envelope_agg", [display_name(geometry)], "geometry(any)")
+    return name_column(RECTANGLE(*sides), "st_envelope_agg", [display_name(geometry)], "geometry(any)")
 
 
 def st_union_agg(geometry: ColumnOrName) -> Column:
@@ -231,9 +231,9 @@ def st_union_agg(geometry: ColumnOrName) -> Column:
 
     All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
     """
-    aggregate = arrow_udf(wrap_evaluation(union_all, "st_union_agg"), GEOMETRY, "st_union_agg", returns=dict)
+    aggregate = arrow_udf(wrap_evaluation(union_all, "st_union_agg"), GEOMETRY, "st_union_agg", return_annotation=dict)
     result = aggregate(check_argument("st_union_agg", FLAT, geometry))
-    return with_name(result, "st_union_agg", [display_name(geometry)], "geometry(any)")
+    return name_column(result, "st_union_agg", [display_name(geometry)], "geometry(any)")
 
 
 st_envelope_aggr = st_envelope_agg
@@ -272,19 +272,19 @@ def union_all(array: pa.Array) -> Any:
     return from_shapes([call_shapely(shapely.union_all, shapely.force_2d(shapes))], srid)[0].as_py()
 
 
-ENVELOPE = table_function("st_envelope")
-CENTROID = table_function("st_centroid")
-POINTONSURFACE = table_function("st_pointonsurface")
-CONVEXHULL = table_function("st_convexhull")
-BOUNDARY = table_function("st_boundary")
-BUFFER = table_function("st_buffer")
-SIMPLIFY = table_function("st_simplify")
-SNAPTOGRID = table_function("st_snaptogrid")
-MAKEVALID = table_function("st_makevalid")
-FORCEPOLYGONCCW = table_function("st_forcepolygonccw")
-FORCEPOLYGONCW = table_function("st_forcepolygoncw")
-UNION = table_function("st_union")
-INTERSECTION = table_function("st_intersection")
+ENVELOPE = create_function("st_envelope")
+CENTROID = create_function("st_centroid")
+POINTONSURFACE = create_function("st_pointonsurface")
+CONVEXHULL = create_function("st_convexhull")
+BOUNDARY = create_function("st_boundary")
+BUFFER = create_function("st_buffer")
+SIMPLIFY = create_function("st_simplify")
+SNAPTOGRID = create_function("st_snaptogrid")
+MAKEVALID = create_function("st_makevalid")
+FORCEPOLYGONCCW = create_function("st_forcepolygonccw")
+FORCEPOLYGONCW = create_function("st_forcepolygoncw")
+UNION = create_function("st_union")
+INTERSECTION = create_function("st_intersection")
 TRANSFORM_ROWS = ArrowFunction("st_transform", (GEOMETRIES, ANYTHING, ANYTHING), GEOMETRY, transform_rows)
 TRANSFORM = ArrowFunction("st_transform", (GEOMETRIES,), GEOMETRY, _transform)
 BOX = ArrowFunction("st_envelope_agg", (FLAT,), _BOX, _boxes)

@@ -37,55 +37,58 @@ def st_intersects(geometry: ColumnOrName, other: Any) -> Column:
     Example:
         >>> df.where(st_intersects("geom", (4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
     """
-    return _relate("st_intersects", "intersects", geometry, other)
+    return _relate_argument("st_intersects", "intersects", geometry, other)
 
 
 def st_disjoint(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether geometries do not intersect. See :func:`st_intersects`."""
-    return _relate("st_disjoint", "disjoint", geometry, other)
+    return _relate_argument("st_disjoint", "disjoint", geometry, other)
 
 
 def st_within(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether ``geometry`` is in ``other``, and not only on its boundary. See :func:`st_intersects`."""
-    return _relate("st_within", "within", geometry, other)
+    return _relate_argument("st_within", "within", geometry, other)
 
 
 def st_contains(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether ``other`` is in ``geometry``, and not only on its boundary. See :func:`st_intersects`."""
-    return _relate("st_contains", "contains", geometry, other)
+    return _relate_argument("st_contains", "contains", geometry, other)
 
 
 def st_covers(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether ``other`` is in ``geometry`` or on its boundary. See :func:`st_intersects`."""
-    return _relate("st_covers", "covers", geometry, other)
+    return _relate_argument("st_covers", "covers", geometry, other)
 
 
 def st_coveredby(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether ``geometry`` is in ``other`` or on its boundary. See :func:`st_intersects`."""
-    return _relate("st_coveredby", "covered_by", geometry, other)
+    return _relate_argument("st_coveredby", "covered_by", geometry, other)
 
 
 def st_touches(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether only the boundaries of geometries intersect. See :func:`st_intersects`."""
-    return _relate("st_touches", "touches", geometry, other)
+    """Return whether geometries share points, but their interiors do not. See :func:`st_intersects`."""
+    return _relate_argument("st_touches", "touches", geometry, other)
 
 
 def st_crosses(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether ``geometry`` crosses ``other``: they share some interior points, of a lower dimension.
+    """Return whether geometries share interior points that have a lower dimension than one of the geometries.
 
-    See :func:`st_intersects`.
+    Each geometry also has points outside the other. See :func:`st_intersects`.
     """
-    return _relate("st_crosses", "crosses", geometry, other)
+    return _relate_argument("st_crosses", "crosses", geometry, other)
 
 
 def st_overlaps(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether geometries of the same dimension share some but not all points. See :func:`st_intersects`."""
-    return _relate("st_overlaps", "overlaps", geometry, other)
+    """Return whether geometries of the same dimension share a part of this dimension, and each has other points.
+
+    See :func:`st_intersects`.
+    """
+    return _relate_argument("st_overlaps", "overlaps", geometry, other)
 
 
 def st_equals(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether geometries are the same set of points. See :func:`st_intersects`."""
-    return _relate("st_equals", "equals", geometry, other)
+    return _relate_argument("st_equals", "equals", geometry, other)
 
 
 def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: float, ymax: float) -> Column:
@@ -140,7 +143,7 @@ def relate_constant(
     from pqext.dataset.expressions.spatial import canonical_distance, canonical_geometry
 
     shape, metres = canonical_geometry(operation, query), canonical_distance(operation, distance)
-    relates = ArrowFunction(name, (GEOMETRIES,), T.BooleanType(), _relates)
+    relates = ArrowFunction(name, (GEOMETRIES,), T.BooleanType(), _evaluate_constant)
     return relates(geometry, relation=_Constant(operation, shape, metres, edges, crs))
 
 
@@ -157,7 +160,7 @@ class _Constant:
         return geometry_text(self.predicate[1])
 
 
-def _relates(array: pa.Array, relation: _Constant) -> pa.Array:
+def _evaluate_constant(array: pa.Array, relation: _Constant) -> pa.Array:
     from pqext.dataset.expressions.spatial import predicate
 
     column = Geometries.from_arrow(array)
@@ -180,7 +183,7 @@ _OPERATIONS: dict[str, Operation] = {
 }
 
 
-def _relate(name: str, operation: Operation, geometry: ColumnOrName, other: Any) -> Column:
+def _relate_argument(name: str, operation: Operation, geometry: ColumnOrName, other: Any) -> Column:
     if isinstance(other, str | Column):
         return PAIRS[name](as_column(geometry), other)
     return relate_constant(name, operation, geometry, other)
@@ -196,24 +199,24 @@ class _PairPredicate:
         import shapely
 
         left, right = geometry_columns([array, other])
-        missing = left.missing | right.missing
+        missing_rows = left.missing | right.missing
         if not left.type.planar:
-            return _relate_geographies(self.operation, left, right, missing)
+            return _relate_geographies(self.operation, left, right, missing_rows)
         matches = call_shapely(getattr(shapely, self.operation), left.shapes(), right.shapes())
-        return pa.array(matches, mask=missing)
+        return pa.array(matches, mask=missing_rows)
 
 
-def _relate_geographies(operation: Operation, left: Geometries, right: Geometries, missing: Any) -> pa.Array:
+def _relate_geographies(operation: Operation, left: Geometries, right: Geometries, missing_rows: Any) -> pa.Array:
     """Evaluate a predicate once for each distinct geometry of ``right``, on all rows that contain it."""
     from pqext.geo.predicates.predicate import SpatialPredicate
 
-    matches = np.zeros(len(missing), np.bool_)
-    unknown = missing.copy()
+    matches = np.zeros(len(missing_rows), np.bool_)
+    unknown = missing_rows.copy()
     distinct = right.wkb.dictionary_encode()
     codes = distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     queries = Geometries(distinct.dictionary, right.type).shapes()
     for code, query in enumerate(queries):
-        rows = np.flatnonzero((codes == code) & ~missing)
+        rows = np.flatnonzero((codes == code) & ~missing_rows)
         results = SpatialPredicate(operation, query).relate(left.wkb.take(pa.array(rows)), left.type)
         matches[rows] = pc.fill_null(results, False).to_numpy(zero_copy_only=False)
         unknown[rows] = results.is_null().to_numpy(zero_copy_only=False)

@@ -60,7 +60,7 @@ def _iter_functions() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any
     """Yield the SQL name, the Spark type, the implementation and its annotated return type of each function."""
     functions = [function for module in _MODULES for function in _functions(module)]
     table: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
-        function.name: (function.type, _WithDoubles(function), pa.Array)
+        function.name: (function.type, _DoubleArguments(function), pa.Array)
         for function in [*functions, *geometry_predicates.PAIRS.values()]
     } | _SQL_FUNCTIONS
     aliases = {alias: name for module in _MODULES for alias, name in _aliases(module)}
@@ -73,7 +73,7 @@ def _functions(module: Any) -> list[ArrowFunction]:
 
 
 def _aliases(module: Any) -> Iterator[tuple[str, str]]:
-    """Yield the second names of functions that a module assigns, and the names that the functions are defined by."""
+    """Yield each alias that a module defines for a function, and the name of the function."""
     for alias, function in vars(module).items():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__ and alias != function.__name__:
             yield alias, function.__name__
@@ -81,7 +81,7 @@ def _aliases(module: Any) -> Iterator[tuple[str, str]]:
 
 def _check_count(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``evaluate`` with a check of the number of its arguments, which raises ``TypeError``."""
-    least, most = evaluate.counts if isinstance(evaluate, _WithDoubles) else _argument_counts(evaluate)
+    least, most = evaluate.counts if isinstance(evaluate, _DoubleArguments) else _argument_counts(evaluate)
 
     def call(*arrays: pa.Array) -> Any:
         if not least <= len(arrays) <= most:
@@ -99,7 +99,7 @@ def _argument_counts(evaluate: Callable[..., Any]) -> tuple[int, float]:
     return least, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
 
 
-class _WithDoubles:
+class _DoubleArguments:
     """Function wrapper that converts numeric arguments to doubles."""
 
     def __init__(self, function: ArrowFunction) -> None:
@@ -115,7 +115,7 @@ class _WithDoubles:
         return self.evaluate(*arguments)
 
 
-def _constant(array: pa.Array, name: str) -> Any:
+def _constant_value(array: pa.Array, name: str) -> Any:
     """Return the value of an option, which must be the same in all rows, or None if there are no rows."""
     if not len(array):
         return None
@@ -136,43 +136,43 @@ def _try_get(variants: pa.Array, paths: pa.Array) -> pa.Array:
 def _get_values(variants: pa.Array, paths: pa.Array, strict: bool) -> pa.Array:
     from pqext import variant
 
-    path = _constant(paths, "the path")
+    path = _constant_value(paths, "the path")
     as_path(path or "$")
     return variant_to_spark(variant.get(variant_from_spark(variants), path or "$", variant.variant_type(), strict))
 
 
 def _set(variants: pa.Array, paths: pa.Array, values: pa.Array) -> pa.Array:
-    return variant_paths.VARIANT_SET.evaluate(variants, values, path=_constant(paths, "the path") or "$")
+    return variant_paths.VARIANT_SET.evaluate(variants, values, path=_constant_value(paths, "the path") or "$")
 
 
 def _delete(variants: pa.Array, path: pa.Array, *paths: pa.Array) -> pa.Array:
-    steps = tuple(_constant(step, "the path") for step in (path, *paths))
+    steps = tuple(_constant_value(step, "the path") for step in (path, *paths))
     return variant_paths.VARIANT_DELETE.evaluate(variants, paths=() if None in steps else steps)
 
 
 def _point(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
     numbers = [array.cast(pa.float64()) for array in (x, y, z) if array is not None]
-    return geometry_formats.with_default_srid(geometry_formats.POINT.evaluate(*numbers))
+    return geometry_formats.set_default_srid(geometry_formats.POINT.evaluate(*numbers))
 
 
 def _from_wkb(wkb: pa.Array) -> pa.Array:
-    return geometry_formats.with_default_srid(geometry_formats.AS_WKB.evaluate(wkb))
+    return geometry_formats.set_default_srid(geometry_formats.AS_WKB.evaluate(wkb))
 
 
 def _from_wkt(texts: pa.Array) -> pa.Array:
-    return geometry_formats.with_default_srid(geometry_formats.FROM_WKT.evaluate(texts))
+    return geometry_formats.set_default_srid(geometry_formats.FROM_WKT.evaluate(texts))
 
 
 def _from_geojson(texts: pa.Array) -> pa.Array:
-    return geometry_formats.with_default_srid(geometry_formats.FROM_GEOJSON.evaluate(texts))
+    return geometry_formats.set_default_srid(geometry_formats.FROM_GEOJSON.evaluate(texts))
 
 
 def _geohash(array: pa.Array, precision: pa.Array) -> pa.Array:
-    return geometry_accessors.GEOHASH.evaluate(array, precision=_constant(precision, "precision") or 1)
+    return geometry_accessors.GEOHASH.evaluate(array, precision=_constant_value(precision, "precision") or 1)
 
 
 def _quadkey(array: pa.Array, zoom: pa.Array) -> pa.Array:
-    return geometry_accessors.QUADKEY.evaluate(array, zoom=_constant(zoom, "zoom") or 1)
+    return geometry_accessors.QUADKEY.evaluate(array, zoom=_constant_value(zoom, "zoom") or 1)
 
 
 def _envelope_agg(array: pa.Array) -> Any:
@@ -203,5 +203,5 @@ _SQL_FUNCTIONS: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
     "st_quadkey": (T.StringType(), _quadkey, pa.Array),
     "st_envelope_agg": (GEOMETRY, _envelope_agg, dict),
     "st_union_agg": (GEOMETRY, geometry_operations.union_all, dict),
-    "schema_of_variant_agg": (T.StringType(), variant_schemas.schema_of_all, str),
+    "schema_of_variant_agg": (T.StringType(), variant_schemas.infer_common_schema, str),
 }

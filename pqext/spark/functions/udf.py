@@ -16,7 +16,7 @@ from pyspark.sql.pandas import functions as pandas_functions
 
 from pqext.core.base.errors import ParquetError
 from pqext.spark.base.errors import spark_option_names
-from pqext.spark.base.types import without_metadata
+from pqext.spark.base.types import drop_metadata
 
 ColumnOrName: TypeAlias = "Column | str"
 
@@ -33,17 +33,17 @@ class ArgumentType:
 VARIANTS = ArgumentType(
     r"^(variant|void|struct<(.*,)?metadata:binary.*)$",
     "VARIANT, or a struct of metadata and value",
-    "parse_json makes VARIANT of JSON text, to_variant_object of structs, arrays and maps",
+    "parse JSON text with parse_json, or convert structs, arrays and maps with to_variant_object",
 )
 GEOMETRIES = ArgumentType(
     r"^(geometry.*|geography.*|binary|void)$",
     "GEOMETRY, GEOGRAPHY or BINARY of WKB",
-    "make geometries with st_point, st_geomfromwkt or st_geomfromgeojson",
+    "create geometries with st_point, st_geomfromwkt or st_geomfromgeojson",
 )
 FLAT = ArgumentType(
     r"^(geometry.*|binary|void)$",
     "GEOMETRY or BINARY of WKB",
-    "make geometries with st_geomfromwkt, or cast GEOGRAPHY to planar geometries with CAST(... AS GEOMETRY(4326))",
+    "create geometries with st_geomfromwkt, or cast GEOGRAPHY to planar geometries with CAST(... AS GEOMETRY(4326))",
 )
 CONVERT_EDGES = (
     "convert GEOMETRY with CAST(st_setsrid(..., 4326) AS GEOGRAPHY(4326)), "
@@ -77,7 +77,7 @@ class ArrowFunction:
         names = [*map(display_name, arguments), *map(str, constants.values())]
         call = f"{self.name}({', '.join(map(display_name, arguments))})"
         result = arrow_udf(wrap_evaluation(evaluate, call), self.type, self.name)(*columns)
-        return with_name(result, self.name, names, self.type.simpleString())
+        return name_column(result, self.name, names, self.type.simpleString())
 
 
 def check_argument(function: str, argument_type: ArgumentType, argument: ColumnOrName) -> Column:
@@ -104,14 +104,14 @@ def check_argument(function: str, argument_type: ArgumentType, argument: ColumnO
 
 
 def _require(function: str, condition: Column, message: Column, column: Column) -> Column:
-    """Return ``column``, with a check of ``condition`` on types that fails the analysis with ``message``."""
+    """Return ``column`` with a check: the analysis of the query fails with ``message`` unless ``condition`` is true."""
     wrong = F.concat(F.lit(f"{function} STRUCT<`"), message, F.lit("`: INT>"))
     schema = F.when(condition, F.lit(f"{function} BOOLEAN")).otherwise(wrong)
     return F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)
 
 
 def _check_edges(function: str, left: ColumnOrName, right: ColumnOrName, column: Column) -> Column:
-    """Return ``column``, the argument ``right``, with a check that both arguments have planar edges or both do not."""
+    """Return ``column``, the column of ``right``, with a check that both arguments have the same type of edges."""
     types = [F.typeof(as_column(argument)) for argument in (left, right)]
     names = [display_name(argument).replace("`", "'") for argument in (left, right)]
     is_mixed = F.concat_ws(" ", *types).rlike(r"^geometry\S* geography|^geography\S* geometry")
@@ -125,7 +125,7 @@ def _check_edges(function: str, left: ColumnOrName, right: ColumnOrName, column:
 _KNOWN_TYPE = "_pqext_type"
 
 
-def with_name(column: Column, function: str, arguments: Iterable[str], type: str) -> Column:
+def name_column(column: Column, function: str, arguments: Iterable[str], type: str) -> Column:
     """Return ``column`` named ``function(arguments)``, with its type recorded for :func:`check_argument`."""
     result = column.alias(f"{function}({', '.join(arguments)})")
     setattr(result, _KNOWN_TYPE, type)
@@ -139,7 +139,7 @@ def display_name(argument: ColumnOrName) -> str:
 
 
 def as_column(argument: ColumnOrName) -> Column:
-    """Return the column with a name, or a column unchanged. Raises ``TypeError`` for other values."""
+    """Convert a name to a column, and return a column unchanged. Raises ``TypeError`` for other values."""
     if isinstance(argument, str):
         return F.col(argument)
     if not isinstance(argument, Column):
@@ -147,7 +147,7 @@ def as_column(argument: ColumnOrName) -> Column:
     return argument
 
 
-def number(value: Any, name: str) -> Column:
+def to_number_column(value: Any, name: str) -> Column:
     """Convert a number, or a column of numbers or its name, to a column. Raises ``TypeError`` for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Column):
         raise TypeError(f"{name} must be a number or a column, not {type(value).__name__}")
@@ -174,10 +174,10 @@ def wrap_evaluation(evaluate: Callable[..., pa.Array], name: str) -> Callable[..
 
 
 def arrow_udf(
-    function: Callable[..., Any], type: T.DataType, name: str, returns: Any = pa.Array
+    function: Callable[..., Any], type: T.DataType, name: str, return_annotation: Any = pa.Array
 ) -> Callable[..., Column]:
     """Create an Arrow UDF. Spark determines its type from annotations, which this function sets."""
-    function.__annotations__ = dict.fromkeys(function.__annotations__, pa.Array) | {"return": returns}
+    function.__annotations__ = dict.fromkeys(function.__annotations__, pa.Array) | {"return": return_annotation}
     function.__name__ = name
     make: Callable[..., Callable[..., Column]] = pandas_functions.arrow_udf
-    return make(function, without_metadata(type))
+    return make(function, drop_metadata(type))

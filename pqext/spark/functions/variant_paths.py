@@ -25,7 +25,7 @@ from pqext.spark.functions.udf import (
     arrow_udf,
     check_argument,
     display_name,
-    with_name,
+    name_column,
 )
 from pqext.variant.access.nested import CAST_FAILED
 from pqext.variant.access.path import as_path, as_wildcard_path, format_path
@@ -87,7 +87,7 @@ def get_in_timezone(
     timezone: str | None = None,
     strict: bool = False,
 ) -> Column:
-    """Return :func:`try_variant_get`, or :func:`variant_get` if ``strict``, with an explicit time zone."""
+    """Extract a value like :func:`try_variant_get`, or :func:`variant_get` if ``strict``, in an explicit time zone."""
     spark_type = parse_type(type) if isinstance(type, str) else type
     text = format_path(as_path(path))
     target = target_type(variant_target(spark_type))
@@ -101,7 +101,7 @@ def get_in_timezone(
 
     name = "variant_get" if strict else "try_variant_get"
     result = arrow_udf(get, spark_type, f"{name}[{text}]")(check_argument(name, VARIANTS, column))
-    return with_name(result, name, [display_name(column), text, spark_type.simpleString()], spark_type.simpleString())
+    return name_column(result, name, [display_name(column), text, spark_type.simpleString()], spark_type.simpleString())
 
 
 def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
@@ -125,7 +125,7 @@ def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
     return arrow_udf(explode, entries, f"variant_explode[{text}]")(check_argument("variant_explode", VARIANTS, column))
 
 
-def group_get(
+def get_from_group(
     metadata: Column,
     value: Column | None,
     typed_value: Column | None,
@@ -160,7 +160,7 @@ def _timezone_for(target: pa.DataType) -> str | None:
 
 
 def _cast_error(error: VariantError, values: pa.Array, path: str, type: T.DataType) -> VariantError:
-    """Return the error of a strict cast with the value, Spark's name of the type and the remedy."""
+    """Return an error for a strict cast that states the value, Spark's name of the type and the remedy."""
     from pqext import variant
 
     if error.row is None or CAST_FAILED not in error.message:

@@ -18,7 +18,7 @@ from pqext.spark.functions.udf import (
     arrow_udf,
     check_argument,
     display_name,
-    with_name,
+    name_column,
     wrap_evaluation,
 )
 from pqext.variant.binary_value import BinaryVariant, walk
@@ -59,21 +59,23 @@ def schema_of_variant_agg(variant: ColumnOrName) -> Column:
     Spark's ``schema_of_variant_agg`` is one row, VOID.
     """
     name = "schema_of_variant_agg"
-    aggregate = arrow_udf(wrap_evaluation(schema_of_all, name), T.StringType(), name, returns=str)
+    aggregate = arrow_udf(wrap_evaluation(infer_common_schema, name), T.StringType(), name, return_annotation=str)
     result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
-    return with_name(result, "schema_of_variant_agg", [display_name(variant)], "string")
+    return name_column(result, "schema_of_variant_agg", [display_name(variant)], "string")
 
 
-def schema_of_all(variants: pa.Array) -> str:
+def infer_common_schema(variants: pa.Array) -> str:
     """Return the common schema of an array of variants, as text."""
-    return text(_merge_all(schema for schema in _schemas(variants) if schema is not None))
+    return format_schema(_merge_all(schema for schema in _iter_schemas(variants) if schema is not None))
 
 
-def _texts(variants: pa.Array) -> pa.Array:
-    return pa.array([None if schema is None else text(schema) for schema in _schemas(variants)], pa.string())
+def _format_schemas(variants: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if schema is None else format_schema(schema) for schema in _iter_schemas(variants)], pa.string()
+    )
 
 
-def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
+def _iter_schemas(variants: pa.Array) -> Iterator[Schema | None]:
     from pqext.variant import unshred
 
     values = variant_from_spark(variants)
@@ -85,7 +87,7 @@ def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
         if row["metadata"] is None:
             raise error(Fault.FAULT_METADATA_NULL, row=number)
         try:
-            yield _schema(walk(BinaryVariant(row["value"], row["metadata"])))
+            yield _read_schema(walk(BinaryVariant(row["value"], row["metadata"])))
         except VariantError as fault:
             if fault.row is None:
                 fault.row, fault.message = number, f"row {number}: {fault.message}"
@@ -94,23 +96,23 @@ def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
             raise VariantLimitError("the value is nested too deeply to infer its schema", row=number) from None
 
 
-def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
+def _read_schema(events: Iterator[tuple[Any, Any]]) -> Schema:
     """Return the schema of the value at the next event."""
     type, data = next(events)
     if type == "[":
-        element = _merge_all([_schema(events) for _ in range(data)])
+        element = _merge_all([_read_schema(events) for _ in range(data)])
         next(events)  # the end of the array
         return ("ARRAY", element)
     if type == "{":
-        fields = {next(events)[1]: _schema(events) for _ in range(data)}
+        fields = {next(events)[1]: _read_schema(events) for _ in range(data)}
         next(events)
         return ("OBJECT", fields)
     if type in _DECIMALS:
-        return _decimal(data)
+        return _decimal_schema(data)
     return _NAMES.get(type, "VARIANT")
 
 
-def _decimal(value: ScaledDecimal) -> Schema:
+def _decimal_schema(value: ScaledDecimal) -> Schema:
     unscaled, scale = abs(value.unscaled), value.scale
     while scale and not unscaled % 10:
         unscaled, scale = unscaled // 10, scale - 1
@@ -120,11 +122,11 @@ def _decimal(value: ScaledDecimal) -> Schema:
 def _merge_all(schemas: Iterable[Schema]) -> Schema:
     result: Schema = "VOID"
     for schema in schemas:
-        result = merge(result, schema)
+        result = merge_schemas(result, schema)
     return result
 
 
-def merge(schema: Schema, other: Schema) -> Schema:
+def merge_schemas(schema: Schema, other: Schema) -> Schema:
     """Return the narrowest schema that represents the values of both, or VARIANT, following Spark's merge rules."""
     if schema == other or other == "VOID":
         return schema
@@ -137,11 +139,11 @@ def merge(schema: Schema, other: Schema) -> Schema:
         return "VARIANT"
     names = {part if isinstance(part, str) else part[0] for part in (schema, other)}
     if names == {"ARRAY"}:
-        return ("ARRAY", merge(schema[1], other[1]))
+        return ("ARRAY", merge_schemas(schema[1], other[1]))
     if names == {"OBJECT"}:
         fields = dict(schema[1])  # type: ignore[arg-type]
         for name, field in other[1].items():  # type: ignore[union-attr]
-            fields[name] = merge(fields[name], field) if name in fields else field
+            fields[name] = merge_schemas(fields[name], field) if name in fields else field
         return ("OBJECT", fields)
     if "DECIMAL" in names and names <= {"DECIMAL", "BIGINT"}:
         (_, precision, scale), (_, other_precision, other_scale) = (
@@ -152,15 +154,17 @@ def merge(schema: Schema, other: Schema) -> Schema:
     return "DOUBLE" if "DECIMAL" in names and names <= {"DECIMAL", "DOUBLE", "FLOAT"} else "VARIANT"
 
 
-def text(schema: Schema) -> str:
+def format_schema(schema: Schema) -> str:
     """Format a schema in Spark's notation, with the fields sorted by name."""
     if isinstance(schema, str):
         return schema
     if schema[0] == "DECIMAL":
         return f"DECIMAL({schema[1]},{schema[2]})"
     if schema[0] == "ARRAY":
-        return f"ARRAY<{text(schema[1])}>"
-    return "OBJECT<" + ", ".join(f"{_quote(name)}: {text(schema[1][name])}" for name in sorted(schema[1])) + ">"
+        return f"ARRAY<{format_schema(schema[1])}>"
+    return (
+        "OBJECT<" + ", ".join(f"{_quote(name)}: {format_schema(schema[1][name])}" for name in sorted(schema[1])) + ">"
+    )
 
 
 def _quote(name: str) -> str:
@@ -168,4 +172,4 @@ def _quote(name: str) -> str:
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
-SCHEMA_OF_VARIANT = ArrowFunction("schema_of_variant", (VARIANTS,), T.StringType(), _texts)
+SCHEMA_OF_VARIANT = ArrowFunction("schema_of_variant", (VARIANTS,), T.StringType(), _format_schemas)

@@ -60,7 +60,7 @@ def to_json(variant: ColumnOrName) -> Column:
 
     Instants are in the session's time zone, as in Spark.
     """
-    return replace(TO_JSON, evaluate=partial(_json, timezone=active_timezone()))(variant)
+    return replace(TO_JSON, evaluate=partial(_to_json, timezone=active_timezone()))(variant)
 
 
 def variant_type(variant: ColumnOrName) -> Column:
@@ -119,17 +119,17 @@ def _parse_json(
     return variant_to_spark(values)
 
 
-def _parsed_or_null(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: Any = "error") -> pa.Array:
+def _try_parse_json(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: Any = "error") -> pa.Array:
     return _parse_json(texts, "null", numbers, duplicate_keys)
 
 
-def _json(values: pa.Array, timezone: str | None = None) -> pa.Array:
+def _to_json(values: pa.Array, timezone: str | None = None) -> pa.Array:
     from pqext import variant
 
     return variant.to_json(variant_from_spark(values), timezone=task_timezone(timezone))
 
 
-def _types(values: pa.Array) -> pa.Array:
+def _type_names(values: pa.Array) -> pa.Array:
     heads = _heads(values)
     numbers = _NUMBERS.take(heads)
     return _NAMED.take(numbers)
@@ -155,7 +155,7 @@ def _is_null_value(values: pa.Array) -> pa.Array:
     return pc.fill_null(pc.equal(_heads(values), 0), False)
 
 
-def _valid(values: pa.Array) -> pa.Array:
+def _is_valid(values: pa.Array) -> pa.Array:
     from pqext import variant
 
     variants = variant_from_spark(values)
@@ -185,11 +185,11 @@ def _key(values: pa.Array) -> pa.Array:
 
 
 PARSE_JSON = ArrowFunction("parse_json", (TEXT_OR_BYTES,), T.VariantType(), _parse_json)
-TRY_PARSE_JSON = ArrowFunction("try_parse_json", (TEXT_OR_BYTES,), T.VariantType(), _parsed_or_null)
-TO_JSON = ArrowFunction("to_json", (VARIANTS,), T.StringType(), _json)
-VARIANT_TYPE = ArrowFunction("variant_type", (VARIANTS,), T.StringType(), _types)
+TRY_PARSE_JSON = ArrowFunction("try_parse_json", (TEXT_OR_BYTES,), T.VariantType(), _try_parse_json)
+TO_JSON = ArrowFunction("to_json", (VARIANTS,), T.StringType(), _to_json)
+VARIANT_TYPE = ArrowFunction("variant_type", (VARIANTS,), T.StringType(), _type_names)
 IS_VARIANT_NULL = ArrowFunction("is_variant_null", (VARIANTS,), T.BooleanType(), _is_null_value)
-IS_VALID_VARIANT = ArrowFunction("is_valid_variant", (VARIANTS,), T.BooleanType(), _valid)
+IS_VALID_VARIANT = ArrowFunction("is_valid_variant", (VARIANTS,), T.BooleanType(), _is_valid)
 VARIANT_EQUALS = ArrowFunction("variant_equals", (VARIANTS, VARIANTS), T.BooleanType(), _equal)
 VARIANT_HASH = ArrowFunction("variant_hash", (VARIANTS,), T.LongType(), _hash)
 VARIANT_KEY = ArrowFunction("variant_key", (VARIANTS,), T.BinaryType(), _key)

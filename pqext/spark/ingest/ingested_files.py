@@ -13,7 +13,7 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.dataset.writing.ingest_records import Digest, IngestRecord, JobInput
 from pqext.dataset.writing.targets import Target
 from pqext.spark.ingest.task import IngestConfig
-from pqext.spark.json.text_parts import Part, digest_of
+from pqext.spark.json.text_parts import Part, hash_range
 
 OnChangedArguments = Literal["raise", "skip"]
 WRITER_DEFAULTS: Mapping[str, Any] = {"threads": 1, "encodings": "auto"}
@@ -56,14 +56,14 @@ class EarlierJobs:
             entries = {name: entry for name, entry in entries.items() if _is_unchanged(part, entry)}
             self.used.update(entries)
             (ingested if entries else new).append(part)
-            if entries and all(_changed_arguments(entry, arguments) for entry in entries.values()):
+            if entries and all(_find_changed_arguments(entry, arguments) for entry in entries.values()):
                 changed.append((part, [*entries.values()][-1]))
         if changed and on_changed_arguments == "raise":
             part, entry = changed[0]
             raise ValueError(
                 f"{with_noun(len(changed), 'input file')}, {escape_text(part.name)} first, "
                 f"{'was' if len(changed) == 1 else 'were'} ingested into {self.target.path} with "
-                f"other arguments ({_difference(entry, arguments)}): pass the same arguments to skip "
+                f"other arguments ({_describe_changes(entry, arguments)}): pass the same arguments to skip "
                 'these files, mode="overwrite" to replace all rows, again=True to add their rows a second time, or '
                 'on_changed_arguments="skip" to keep the rows as they are'
             )
@@ -89,7 +89,7 @@ def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dic
         "column": config.column,
         "schema": None if config.shredding is None else config.shredding.options(),
         "geometry": [
-            [column.kind, column.name, *column.paths, _text(field.metadata)]
+            [column.kind, column.name, *column.paths, _to_text(field.metadata)]
             for column, field in config.geometry_columns
         ],
         "on_error": config.on_error,
@@ -110,10 +110,10 @@ def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dic
         if name == "threads" or value == defaults.get(name):
             continue
         arguments["options of geometry" if name == "geometry" else name] = "set" if name == "encryption" else value
-    return {name: _text(value) for name, value in arguments.items()}
+    return {name: _to_text(value) for name, value in arguments.items()}
 
 
-def combined_digest(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
+def combine_digests(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
     """Return the digest of a file, computed from the hashes of its ranges, or None if a range has no hash."""
     ordered = sorted((part.start, part.size if part.stop is None else part.stop, text) for part, text in ranges)
     hashes = [(stop, text) for _, stop, text in ordered if text is not None]
@@ -129,11 +129,11 @@ def _is_unchanged(part: Part, entry: JobInput) -> bool:
         return False
     starts = [0, *(stop for stop, _ in digest)]
     return all(
-        digest_of(part.path, start, stop) == text for start, (stop, text) in zip(starts, digest, strict=False)
+        hash_range(part.path, start, stop) == text for start, (stop, text) in zip(starts, digest, strict=False)
     )
 
 
-def _changed_arguments(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
+def _find_changed_arguments(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
     """Return the names of arguments that would change the rows of a file; empty if the record has no arguments.
 
     The time zone matters if both jobs have partitions, and ``on_error`` if documents of the file were invalid.
@@ -149,17 +149,19 @@ def _changed_arguments(entry: JobInput, arguments: Mapping[str, str]) -> list[st
     return sorted(names)
 
 
-def _difference(entry: JobInput, arguments: Mapping[str, str]) -> str:
+def _describe_changes(entry: JobInput, arguments: Mapping[str, str]) -> str:
     before = entry.arguments or {}
-    names = _changed_arguments(entry, arguments)
-    return ", ".join(f"{name} was {_format(before, name)} and is {_format(arguments, name)}" for name in names)
+    names = _find_changed_arguments(entry, arguments)
+    return ", ".join(
+        f"{name} was {_format_argument(before, name)} and is {_format_argument(arguments, name)}" for name in names
+    )
 
 
-def _format(arguments: Mapping[str, str], name: str) -> str:
+def _format_argument(arguments: Mapping[str, str], name: str) -> str:
     return escape_text(excerpt(arguments[name], 0, _SHOWN)) if name in arguments else "the default"
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(_to_json_value(value), sort_keys=True, default=str)
 
 

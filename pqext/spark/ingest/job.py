@@ -1,4 +1,4 @@
-"""Convert JSON files to shredded Parquet in Spark tasks, without rows in the JVM."""
+"""Convert JSON files to shredded Parquet in Spark tasks, without passing rows through the JVM."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.ingest_records import Digest, dump_ingest_record
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
 from pqext.dataset.writing.targets import Target, put_empty
-from pqext.spark.base.files import is_remote, target_of
-from pqext.spark.base.hadoop import from_hadoop, plain_storage_options
+from pqext.spark.base.files import is_remote, resolve_target
+from pqext.spark.base.hadoop import check_storage_options, read_hadoop_options
 from pqext.spark.base.progress import job_group, report_progress
-from pqext.spark.base.settings import codec_of, save_settings, session_setting, session_timezone
-from pqext.spark.columns.timestamps import reject_mode, with_version
+from pqext.spark.base.settings import parse_codec, save_settings, session_setting, session_timezone
+from pqext.spark.columns.timestamps import add_version, check_rebase_mode
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
     ConcurrentIngestError,
     EarlierJobs,
     OnChangedArguments,
-    combined_digest,
+    combine_digests,
     encode_arguments,
 )
-from pqext.spark.ingest.task import Attempt, IngestConfig, IngestTask, StoppedError, geometry_columns, partition_columns
+from pqext.spark.ingest.task import Attempt, IngestConfig, IngestTask, StoppedError, parse_geometry, parse_partitions
 from pqext.spark.json.csv_documents import CsvFormat
 from pqext.spark.json.text_parts import Part, assign_parts, find_parts
-from pqext.spark.options.save import with_profile
+from pqext.spark.options.save import add_profile
 from pqext.spark.writing.sink import append_check
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
@@ -76,7 +76,7 @@ class IngestResult:
 
     @property
     def residual(self) -> dict[str, float]:
-        """Shares of values in the residual that are not zero, by path (``value: $.user.id``)."""
+        """Share of values that are in the residual, by path (``value: $.user.id``), without zero shares."""
         return residual_shares(file.residual for file in self.written)
 
     @property
@@ -212,12 +212,12 @@ def ingest_json(
     if bad_lines_file and on_error == "fail":
         raise ValueError(f'bad_lines_file requires on_error="null" or "skip", not {on_error!r}')
     if storage_options is not None:
-        storage_options = plain_storage_options(storage_options)
+        storage_options = check_storage_options(storage_options)
     else:
         remote = [path for path in (*([paths] if isinstance(paths, str) else paths), dest) if is_remote(path)]
-        storage_options = from_hadoop(spark, remote) if remote else None
-    computed, geometry_options = geometry_columns(geometry)
-    partitions = partition_columns(partition_by)
+        storage_options = read_hadoop_options(spark, remote) if remote else None
+    computed, geometry_options = parse_geometry(geometry)
+    partitions = parse_partitions(partition_by)
     names = [column, *(field.name for _, field in computed), *([] if error_column is None else [error_column])]
     names += [name for name, _, _ in partitions]
     names += [field.name for field in (csv_format.fields() if csv_format is not None else ())]
@@ -236,20 +236,20 @@ def ingest_json(
     if max_records_per_file is None and (records := int(settings.get("max_records_per_file", 0))):
         max_records_per_file = records
     if "compression" in settings and "compression" not in options:
-        options["compression"] = codec_of(settings["compression"])
+        options["compression"] = parse_codec(settings["compression"])
     options = {**WRITER_DEFAULTS, **options, **({"geometry": geometry_options} if geometry_options else {})}
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     config = IngestConfig(
         column, None if schema is None else parse_shredding(schema, "json"), numbers, duplicate_keys, max_bytes, format,
         on_error, error_column, computed, partitions, bad_lines_file, division, csv_format, storage_options,
-        with_profile(options, "profile=None"), session_timezone(spark),
+        add_profile(options, "profile=None"), session_timezone(spark),
     )
     stored = config.schema(config.parser())
     check_division(division, stored)  # raises for wrong arguments
     if (mode_in_write := settings.get("datetime_rebase_mode", "corrected")) != "corrected":
-        reject_mode(mode_in_write, drop_columns(stored, division.partition_by))
-    target = target_of(dest, storage_options)
+        check_rebase_mode(mode_in_write, drop_columns(stored, division.partition_by))
+    target = resolve_target(dest, storage_options)
     inputs = find_parts(paths, storage_options)
     arguments = encode_arguments(config, csv)
     while True:
@@ -259,7 +259,7 @@ def ingest_json(
         skipped = tuple(part.name for part in ingested)
         if not parts:
             return IngestResult((), skipped, (), None)
-        job_config = _with_schema(config, parts)
+        job_config = _resolve_schema(config, parts)
         work = assign_parts(parts, task_bytes, format == "lines")
         job = Job(
             spark, target, tuple(parts), job_config, arguments, work, mode == "overwrite", merge_schema, earlier,
@@ -279,7 +279,7 @@ def ingest_json(
         )
 
 
-def _with_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
+def _resolve_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
     """Return the configuration with its shredding schema, which is inferred from the files if necessary."""
     parser = config.parser()
     if parser.undecided is None:
@@ -309,12 +309,12 @@ class Job:
         division = self.config.division
         schema = drop_columns(self.config.schema(self.config.parser()), division.partition_by)
         # Writing an empty file rejects options that do not match the columns.
-        empty = empty_file(schema, with_version(self.config.options))
+        empty = empty_file(schema, add_version(self.config.options))
         self.target.check(self.overwrite, append_check(lambda: empty, division.partition_by, self.merge_schema))
         job = uuid.uuid4().hex
         staged = self.target.begin(job, os.getpid())
         try:
-            attempts = self._attempts(IngestTask(staged, job, self.work, self.config))
+            attempts = self._run_tasks(IngestTask(staged, job, self.work, self.config))
             written = [staging for attempt in attempts for staging in attempt.written]
             if not written and (self.overwrite or not self.target.has_files):
                 put_empty(self.target, job, division.partition_by, empty)
@@ -322,7 +322,7 @@ class Job:
             if bad_lines:
                 self.target.put(f"{commit.BAD_LINES}{job}.ndjson", bad_lines)
             entries = zip(self.parts, _sum_files(self.parts, attempts), strict=True)
-            digests = _digests(attempts)
+            digests = _file_digests(attempts)
             files = [
                 {"stamp": part.stamp, "digest": digests.get(part.path), **asdict(file)} for part, file in entries
             ]
@@ -335,7 +335,7 @@ class Job:
             raise
         return attempts, f"{self.target.path}/{commit.BAD_LINES}{job}.ndjson" if bad_lines else None
 
-    def _attempts(self, task: IngestTask) -> list[Attempt]:
+    def _run_tasks(self, task: IngestTask) -> list[Attempt]:
         """Run the tasks and return their reports. Raises the first permanent error."""
         group = f"pqext-ingest-{task.job}"
         files = f"{len(self.parts):,} files" if len(self.parts) > 1 else self.parts[0].name
@@ -352,13 +352,13 @@ class Job:
             return attempts
 
 
-def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
+def _file_digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
     """Return the digest of each file by path; None for files in object stores."""
     ranges: dict[str, list[tuple[Part, str | None]]] = {}
     for attempt in attempts:
         for result in attempt.parts:
             ranges.setdefault(result.part.path, []).append((result.part, result.digest))
-    return {path: combined_digest(hashes) for path, hashes in ranges.items()}
+    return {path: combine_digests(hashes) for path, hashes in ranges.items()}
 
 
 def _sum_files(parts: Sequence[Part], attempts: Sequence[Attempt]) -> list[IngestedFile]:

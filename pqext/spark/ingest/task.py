@@ -25,17 +25,17 @@ from pqext.dataset.computed_columns import ColumnRecipe, column_function, comput
 from pqext.dataset.writing.part_files import Division, PartFiles, StagedFile
 from pqext.dataset.writing.staging import StagingArea
 from pqext.geo.types import geometry_field
-from pqext.spark.columns.timestamps import with_version
+from pqext.spark.columns.timestamps import add_version
 from pqext.spark.json.csv_documents import CsvFormat, CsvRows, read_csv_rows
 from pqext.spark.json.text_parts import (
     READ_BYTES,
     Part,
     count_preceding_lines,
-    digest_of,
     fault_message,
     fault_remedy,
-    location_of,
-    stamp_of,
+    hash_range,
+    locate_part,
+    read_stamp,
 )
 from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
@@ -54,7 +54,7 @@ _ADVICE = 'on_error="null" or "skip" continues without it'
 
 @dataclass(frozen=True)
 class IngestConfig:
-    """Conversion of documents to rows, with all arguments of a job except its paths."""
+    """Parsed arguments of an ingest job except its paths: how tasks convert documents to rows."""
 
     column: str
     shredding: Any
@@ -94,7 +94,7 @@ class IngestConfig:
 
     @property
     def csv_fields(self) -> list[pa.Field]:
-        """Columns of CSV files in addition to the documents."""
+        """Fields of the columns of CSV files other than the documents."""
         return [] if self.csv is None else self.csv.fields()
 
     @property
@@ -103,8 +103,8 @@ class IngestConfig:
         return "line" if self.csv is None else "row"
 
     def locate(self, part: Part) -> Any:
-        """Return the location of the file of a part."""
-        return location_of(part, self.storage_options)
+        """Return the location of the file that contains a part."""
+        return locate_part(part, self.storage_options)
 
     def chunks(self, part: Part) -> Iterator[TextChunk | CsvRows]:
         """Yield the text of a file, or of a range of a file, in chunks."""
@@ -125,7 +125,7 @@ class IngestConfig:
         return arrays
 
 
-def geometry_columns(
+def parse_geometry(
     geometry: Mapping[str, Any] | None,
 ) -> tuple[tuple[tuple[ColumnRecipe, pa.Field], ...], dict[str, Any]]:
     """Parse argument ``geometry``. Returns the columns computed from paths, and option ``geometry`` of the writer.
@@ -154,7 +154,7 @@ def geometry_columns(
     return tuple(columns), options
 
 
-def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
+def parse_partitions(partition_by: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
     """Parse argument ``partition_by``. Returns the name, path and type of each partition column.
 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
@@ -201,7 +201,7 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Report of an attempt: the results of the parts that it read, and the files that it wrote."""
+    """Report of an attempt to run a task: the results of the parts that it read, and the files that it wrote."""
 
     parts: tuple[PartResult, ...] = ()
     written: tuple[StagedFile, ...] = ()
@@ -246,12 +246,12 @@ class IngestTask:
         parser = self.config.parser()
         schema = self.config.schema(parser)
         results = [PartResult(part) for part in self.work[number]]
-        options = with_version(self.config.options)
+        options = add_version(self.config.options)
         with PartFiles(self.staged, name, schema, options, self.config.division) as files:
             for result in results:
                 for batch in self._batches(result, parser, schema):
                     if self.staged.has_failed:
-                        raise StoppedError("another task failed")
+                        raise StoppedError("the task was stopped because another task failed")
                     files.write(batch)
             return Attempt(tuple(results), files.close())
 
@@ -295,7 +295,7 @@ class IngestTask:
                     raise GeometryError(f"{reasons[min(reasons)]}; {_ADVICE}")
                 result.bad += len(reasons) - len(array_faults)
                 if reasons and config.has_bad_lines_file:
-                    texts = texts or documents(chunk)
+                    texts = texts or split_documents(chunk)
                     bad_lines.append(bad_line_records(part.name, texts[first : first + len(array)], reasons))
                 if isinstance(chunk, CsvRows):
                     columns += chunk.columns.slice(first, len(array)).columns
@@ -309,8 +309,8 @@ class IngestTask:
         result.bad_lines += compress(b"".join(bad_lines))
         location = config.locate(part)
         if isinstance(location, str):
-            result.digest = digest_of(location, part.start, part.size if part.stop is None else part.stop)
-        if stamp_of(location)[0] != part.stamp:
+            result.digest = hash_range(location, part.start, part.size if part.stop is None else part.stop)
+        if read_stamp(location)[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed; run the job again", path=part.name)
 
     def _build_batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
@@ -329,7 +329,7 @@ class IngestTask:
         return batch.filter(pa.array([row not in reasons for row in range(rows)]))
 
 
-def documents(chunk: TextChunk | CsvRows) -> list[tuple[int | None, bytes]]:
+def split_documents(chunk: TextChunk | CsvRows) -> list[tuple[int | None, bytes]]:
     """Return the offset in the file, if known, and the text of each document of a chunk."""
     if isinstance(chunk, CsvRows):
         return [(None, text) for text in chunk.documents.to_pylist()]
@@ -357,7 +357,7 @@ def _bad_line_record(file: str, offset: int | None, message: str, raw: bytes) ->
 
 
 def bad_line_records(file: str, rows: list[tuple[int | None, bytes]], reasons: Mapping[int, str]) -> bytes:
-    """Return the lines of the file of invalid documents for the ``rows`` with an error."""
+    """Format the bad-lines file: one line for each of the ``rows`` that has a reason in ``reasons``."""
     records = []
     for row in sorted(reasons):
         offset, raw = rows[row]

@@ -54,10 +54,10 @@ class BroadcastRows:
         """
         rows: Sequence[Any]
         if batches is not None:
-            rows = [row for batch in _Parts(max_bytes)(batches) for row in batch.to_pylist()]
+            rows = [row for batch in _PartTask(max_bytes)(batches) for row in batch.to_pylist()]
         else:
             fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
-            rows = number_columns(df).mapInArrow(_Parts(max_bytes).__call__, T.StructType(fields)).collect()
+            rows = number_columns(df).mapInArrow(_PartTask(max_bytes).__call__, T.StructType(fields)).collect()
         size = sum(row["size"] for row in rows)
         if size > max_bytes:
             return None, size
@@ -81,7 +81,7 @@ class BroadcastRows:
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _PartTask:
     """Task function that returns its rows as bytes with their size in Arrow, or only the size beyond its share.
 
     If rows of at most ``max_bytes`` in total are spread evenly over the tasks, all of them are returned. The total size
@@ -102,12 +102,12 @@ class _Parts:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
                 stream.write_batch(batch)
-            yield _part(sink.getvalue().to_pybytes(), batch.nbytes)
+            yield _part_batch(sink.getvalue().to_pybytes(), batch.nbytes)
         if unsent:
-            yield _part(None, unsent)
+            yield _part_batch(None, unsent)
 
 
-def _part(part: bytes | None, size: int) -> pa.RecordBatch:
+def _part_batch(part: bytes | None, size: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([part], pa.binary()), pa.array([size], pa.int64())], ["part", "size"])
 
 
@@ -135,7 +135,7 @@ class SpatialTask:
                 continue
             matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
             if self.how == "left":
-                matched = _add_unmatched(batch.num_rows, left_rows, right_rows)
+                matched = _add_unmatched_rows(batch.num_rows, left_rows, right_rows)
             yield from pair_rows(self.schema, self.names, batch, table, *matched)
 
 
@@ -161,7 +161,7 @@ class NearestTask:
             yield from pair_rows(self.schema, self.names, batch, table, left_rows, matched, away)
 
 
-def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
+def _add_unmatched_rows(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
     """Return the pairs and the unmatched rows of the left side, paired with null, in the order of left rows."""
     alone = np.setdiff1d(np.arange(rows), left_rows)
     both = np.concatenate([left_rows, alone])
@@ -196,11 +196,11 @@ def combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     for batch in batches:
         waiting.append(batch)
         if sum(item.num_rows for item in waiting) >= BATCH_ROWS:
-            yield _combined_batch(waiting)
+            yield _concatenate(waiting)
             waiting = []
     if waiting:
-        yield _combined_batch(waiting)
+        yield _concatenate(waiting)
 
 
-def _combined_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -21,7 +21,7 @@ from pqext.spark.pushdown.conditions import spatial_type
 
 @dataclass(frozen=True)
 class Side:
-    """Geometry column of a data frame: its number, its name and its type."""
+    """Geometry column of a data frame: its position, its name and its type."""
 
     number: int
     name: str
@@ -31,15 +31,15 @@ class Side:
         """Return the geometries of the column in a batch."""
         column = batch.column(self.number)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return self.with_type(whole)
+        return self.parse_array(whole)
 
-    def with_type(self, array: pa.Array) -> Geometries:
-        """Return the geometries of an array of the column."""
+    def parse_array(self, array: pa.Array) -> Geometries:
+        """Parse an array of the column to geometries."""
         return replace(Geometries.from_arrow(array), type=self.type)
 
 
-def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
-    """Return the geometry columns of both sides, which ``on`` names or which are the only geometry columns.
+def find_sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
+    """Return the geometry columns of both sides: those that ``on`` names or, if it is None, the only ones.
 
     Raises ``ValueError`` if the columns are ambiguous or their CRSs differ, and ``TypeError`` for columns of other
     types, or for GEOMETRY with GEOGRAPHY.
@@ -47,7 +47,7 @@ def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
     names = (on, on) if isinstance(on, str) or on is None else tuple(on)
     if len(names) != 2:
         raise ValueError(f"on must be the name of a column, or a pair of names for the left and the right, not {on!r}")
-    left_side, right_side = _side(left, names[0], "left"), _side(right, names[1], "right")
+    left_side, right_side = _find_side(left, names[0], "left"), _find_side(right, names[1], "right")
     known = [_declares_type(df, side) for df, side in ((left, left_side), (right, right_side))]
     if known[0] and not known[1]:  # WKB gets the type of the other side
         right_side = replace(right_side, type=left_side.type)
@@ -77,7 +77,7 @@ def _declares_type(df: DataFrame, side: Side) -> bool:
     )
 
 
-def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
+def _find_side(df: DataFrame, name: str | None, side_name: str) -> Side:
     fields = df.schema.fields
     if name is None:
         results = [f.name for f in fields if isinstance(f.dataType, T.GeometryType | T.GeographyType)]
@@ -90,7 +90,7 @@ def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
     if len(positions) != 1:
         hint = did_you_mean(str(name), df.columns)
         raise ValueError(f"{len(positions) or 'no'} columns {name!r} on the {side_name}{hint}")
-    type = _type(df.schema, name)
+    type = _geospatial_type(df.schema, name)
     if type is None:
         kind = fields[positions[0]].dataType.simpleString()
         raise TypeError(
@@ -100,7 +100,7 @@ def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
     return Side(positions[0], name, type)
 
 
-def _type(schema: T.StructType, name: str) -> GeospatialType | None:
+def _geospatial_type(schema: T.StructType, name: str) -> GeospatialType | None:
     held = schema[name].dataType
     if isinstance(held, T.GeometryType | T.GeographyType) and held.srid == held.MIXED_SRID:
         return GeospatialType(None, "spherical" if isinstance(held, T.GeographyType) else "planar")
@@ -112,7 +112,7 @@ def number_columns(df: DataFrame) -> DataFrame:
     return df.toDF(*map(str, range(len(df.columns))))
 
 
-def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
+def join_schemas(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
     """Return the columns of both sides. ``suffix`` is added to names on the right that the left side also has.
 
     Raises ``ValueError`` if names are still duplicated.

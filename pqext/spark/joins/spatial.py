@@ -27,7 +27,7 @@ from pqext.spark.columns.names import quote
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.joins.broadcasting import BroadcastRows, How, NearestTask, SpatialTask, pair_rows
-from pqext.spark.joins.sides import Side, joined_schema, number_columns, sides
+from pqext.spark.joins.sides import Side, find_sides, join_schemas, number_columns
 
 Strategy = Literal["auto", "broadcast", "grid"]
 On = str | tuple[str, str] | None
@@ -79,15 +79,15 @@ def spatial_join(
     condition = Condition.from_arguments(predicate, distance)
     _check_choice("how", how, get_args(How))
     _check_choice("strategy", strategy, get_args(Strategy))
-    sides(left, right, on)
+    find_sides(left, right, on)
     only_left = how in ("semi", "anti")
-    whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
+    whole = T.StructType(left.schema.fields) if only_left else join_schemas(left.schema, right.schema, suffix)
     schema = _result_schema(whole, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit strategy")
     right_frame = right
     left, right, names = _select_columns(left, right, on, whole, schema)
-    left_side, right_side = sides(left, right, on)
+    left_side, right_side = find_sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
         here = read_on_driver(right_frame, right.schema)
@@ -140,14 +140,14 @@ def knn_join(
         raise ValueError(f"k must be an integer of at least 1, not {k!r}")
     if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
         raise ValueError(f"max_distance must be a positive number, not {max_distance!r}")
-    left_side, right_side = sides(left, right, on)
+    left_side, right_side = find_sides(left, right, on)
     if not left_side.type.planar:
         raise TypeError("knn_join needs planar geometries: transform both sides to a projected CRS with st_transform")
     away = T.StructField(distance_column, T.DoubleType(), True)
-    whole = joined_schema(left.schema, right.schema, suffix, away)
+    whole = join_schemas(left.schema, right.schema, suffix, away)
     schema = _result_schema(whole, columns)
     left, right, names = _select_columns(left, right, on, whole, schema)
-    left_side, right_side = sides(left, right, on)
+    left_side, right_side = find_sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
     task = NearestTask(left_side, right_side, BroadcastRows.collect(right), k, most, schema, (*names, distance_column))
     return number_columns(left).mapInArrow(task.__call__, schema)
@@ -170,7 +170,7 @@ def _select_columns(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
     """Return both sides with only the required columns, and the names of these columns in the complete result."""
-    left_side, right_side = sides(left, right, on)
+    left_side, right_side = find_sides(left, right, on)
     count = len(left.columns)
     in_result = result.names[: count + len(right.columns)]
     needed = [name in schema.names for name in in_result] + [False] * (count + len(right.columns) - len(in_result))
@@ -206,7 +206,7 @@ def _join_large_sides(
     rows = sum(survey.rows for survey in surveys)
     centres = np.concatenate([survey.centres for survey in surveys])
     count = min(max(rows // ROWS_A_CELL, 1), MOST_CELLS)
-    cells = divide(centres, count)
+    cells = divide_plane(centres, count)
     return join_by_cells(left, right, sides, condition, schema, names, cells)
 
 
@@ -229,7 +229,7 @@ class Survey:
     def collect(cls, df: DataFrame, side: Side) -> Survey:
         """Run a job that reads the geometry column of a side, and return its survey."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
-        result = number_columns(df).mapInArrow(_SurveyedSide(side), schema).collect()
+        result = number_columns(df).mapInArrow(_SurveyTask(side), schema).collect()
         total = sum(row["rows"] for row in result)
         samples = []
         for row in result:  # sample each task in proportion to its rows
@@ -240,7 +240,9 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class _SurveyedSide:
+class _SurveyTask:
+    """Task function that counts the rows of a side and samples the centres of their boxes."""
+
     side: Side
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -261,7 +263,7 @@ class _SurveyedSide:
         yield pa.RecordBatch.from_arrays(columns, names=["rows", "centres"])
 
 
-def divide(centres: NDArray[np.float64], count: int) -> Sides:
+def divide_plane(centres: NDArray[np.float64], count: int) -> Sides:
     """Divide the plane into at most ``count`` rectangles that contain similar numbers of centres."""
     done: list[list[float]] = []
     waiting = [(centres, [-np.inf, -np.inf, np.inf, np.inf], count)]
@@ -280,7 +282,7 @@ def divide(centres: NDArray[np.float64], count: int) -> Sides:
     return np.array(done)
 
 
-def cells_of(sides: Sides, cells: Sides) -> pa.Array:
+def assign_cells(sides: Sides, cells: Sides) -> pa.Array:
     """Return the numbers of the cells that each box touches, as lists; empty for null boxes."""
     counts, numbers = [np.zeros(1, np.int64)], []
     for start in range(0, len(sides), _PIECE):
@@ -317,7 +319,7 @@ def _repeat_per_cell(df: DataFrame, side: Side, condition: Condition | None, cel
     """Repeat each row for each of its cells, with the number of the cell in the last column."""
 
     def find_cells(geometries: pa.Array) -> pa.Array:
-        return cells_of(sides_of(side.with_type(geometries), condition), cells)
+        return assign_cells(sides_of(side.parse_array(geometries), condition), cells)
 
     df = number_columns(df)
     numbers = arrow_udf(find_cells, T.ArrayType(T.IntegerType()), "cells")(df[side.number])
@@ -326,6 +328,11 @@ def _repeat_per_cell(df: DataFrame, side: Side, condition: Condition | None, cel
 
 @dataclass(frozen=True)
 class _CellTask:
+    """Task function that joins the rows of both sides in a cell.
+
+    A pair is returned only in the cell that contains the lower left corner of the intersection of its boxes.
+    """
+
     sides: tuple[Side, Side]
     condition: Condition
     schema: T.StructType

@@ -1,1 +1,1 @@
-"""Read JSON lines and JSON documents in CSV files in tasks."""
+"""Read JSON lines, and JSON documents in CSV files, in Spark tasks."""

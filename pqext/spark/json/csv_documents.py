@@ -171,13 +171,13 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
                 previous: pa.RecordBatch | None = None  # the last batch is not yielded before the file is checked
                 while (batch := _read_batch(batches)) is not None:
                     if previous is not None:
-                        yield _rows(path, previous, first)
+                        yield _create_chunk(path, previous, first)
                         first += len(previous)
                     previous = batch
                 if not end.seen:
                     raise CorruptFileError(f"a quote after row {first - 1} is not closed", path=path)
                 if previous is not None and len(previous):
-                    yield _rows(path, previous, first)
+                    yield _create_chunk(path, previous, first)
         except (LimitError, CorruptFileError) as error:
             error.locate(path=path)
             raise
@@ -201,8 +201,8 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             end.stop()
 
 
-def _rows(path: str, rows: pa.RecordBatch, first: int) -> CsvRows:
-    """Return a chunk of rows. A null document becomes empty text, which is not JSON."""
+def _create_chunk(path: str, rows: pa.RecordBatch, first: int) -> CsvRows:
+    """Create a chunk of rows. A null document becomes empty text, which is not JSON."""
     return CsvRows(path, rows.column(0).fill_null(b""), rows.select(range(1, rows.num_columns)), first)
 
 

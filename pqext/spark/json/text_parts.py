@@ -20,7 +20,7 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import codec_of, open_stream
 from pqext.spark.base.arrays import conform
-from pqext.spark.base.errors import concise_errors, with_spark_names
+from pqext.spark.base.errors import concise_errors, use_spark_names
 from pqext.spark.base.files import is_remote, list_sources, local_path, slice_bytes
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.variant.json.documents import count_newlines
@@ -68,23 +68,23 @@ def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | 
         source = name if is_remote(name) else local_path(name)
         storage = storage_options if is_remote(name) else None
         sources = list_sources([source], storage, ignore_table_format=True)  # tables do not contain text files
-        files |= {_identity(location): (file, location) for file, location in sources}
-    return parts_of(files.values())
+        files |= {_unique_name(location): (file, location) for file, location in sources}
+    return create_parts(files.values())
 
 
-def _identity(location: str | Location) -> str:
-    """Return the only name of a file: its path without links, ``.`` and ``..``, or its URL without credentials."""
+def _unique_name(location: str | Location) -> str:
+    """Return a unique name of a file: its path without links, ``.`` and ``..``, or its URL without credentials."""
     return os.path.realpath(location) if isinstance(location, str) else location.path
 
 
-def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
+def create_parts(files: Iterable[tuple[str, Any]]) -> list[Part]:
     """Create parts for complete files, given their paths or URLs and their locations."""
     return [
-        Part(file, _identity(location), *stamp_of(location)) for file, location in files
+        Part(file, _unique_name(location), *read_stamp(location)) for file, location in files
     ]
 
 
-def stamp_of(location: str | Location) -> tuple[str, int]:
+def read_stamp(location: str | Location) -> tuple[str, int]:
     """Return an identifier for the version of a file, and its size."""
     if isinstance(location, str):
         stat = os.stat(location)
@@ -93,7 +93,7 @@ def stamp_of(location: str | Location) -> tuple[str, int]:
         return f"{source.size} {getattr(source, 'version', None) or ''}".strip(), source.size
 
 
-def digest_of(path: str, start: int, stop: int) -> str:
+def hash_range(path: str, start: int, stop: int) -> str:
     """Hash a byte range of a local file."""
     digest = xxhash.xxh3_128()
     with open(path, "rb", buffering=0) as file:
@@ -105,15 +105,15 @@ def digest_of(path: str, start: int, stop: int) -> str:
 
 
 def assign_parts(
-    parts: Iterable[Part], task_bytes: int | None, can_split: bool, upper: int = TASK_BYTES
+    parts: Iterable[Part], task_bytes: int | None, can_split: bool, max_bytes: int = TASK_BYTES
 ) -> tuple[tuple[Part, ...], ...]:
     """Assign parts to tasks: large files are split into ranges, and small files are combined.
 
     Files are split only if ``can_split`` and if they are not compressed. A task reads at most ``task_bytes``, by
-    default :func:`slice_bytes` of the total and ``upper``.
+    default :func:`slice_bytes` of the total and ``max_bytes``.
     """
     weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
-    step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), upper)
+    step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), max_bytes)
     tasks: list[tuple[Part, ...]] = []
     packed: list[Part] = []
     packed_bytes = 0
@@ -134,8 +134,8 @@ def assign_parts(
     return (*tasks, *([tuple(packed)] if packed else []))
 
 
-def location_of(part: Part, storage_options: Mapping[str, Any] | None) -> str | Location:
-    """Return the location of the file of a part."""
+def locate_part(part: Part, storage_options: Mapping[str, Any] | None) -> str | Location:
+    """Return the location of the file that contains a part."""
     options = storage_options if scheme_of(part.path) is not None else None
     location: str | Location = locate(part.path, None, options)
     return location
@@ -149,7 +149,7 @@ def count_preceding_lines(location: str | Location, offset: int) -> int:
 
 def fault_message(fault: LineFault, part: Part, unit: str = "line") -> str:
     """Describe a fault with its file and line, with Spark's names for options."""
-    return with_spark_names(describe_fault(fault, part.name, unit=unit))
+    return use_spark_names(describe_fault(fault, part.name, unit=unit))
 
 
 def fault_remedy(fault: LineFault, text: memoryview | bytes, unit: str = "line") -> str:
@@ -198,11 +198,11 @@ class JsonLinesReader(DataSourceReader):
             "decimal", "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, min(self.max_line_bytes, LARGEST_BYTES), None
         )
         for part in partition.parts:
-            yield from self._read(part, parser)
+            yield from self._read_part(part, parser)
 
-    def _read(self, part: Part, parser: JsonParser) -> Iterator[pa.RecordBatch]:
-        location = location_of(part, self.storage_options)
-        stamp, size = stamp_of(location)
+    def _read_part(self, part: Part, parser: JsonParser) -> Iterator[pa.RecordBatch]:
+        location = locate_part(part, self.storage_options)
+        stamp, size = read_stamp(location)
         if size < part.size or (stamp != part.stamp and not isinstance(location, str)):  # local files may grow
             raise ChangedFileError(
                 f"the file was changed or replaced after this data frame was planned (planned {part.size} bytes, "
@@ -222,9 +222,9 @@ class JsonLinesReader(DataSourceReader):
             for values in arrays:
                 array_reasons, reasons = reasons[: values.null_count], reasons[values.null_count :]
                 if len(values):
-                    yield self._batch(values, array_reasons)
+                    yield self._build_batch(values, array_reasons)
 
-    def _batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
+    def _build_batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
         columns = []
         for field in self.schema:
             if field.name == self.column:

@@ -1,4 +1,4 @@
-"""Options that select files: those of Spark's file sources, by their names in Spark and in pqext."""
+"""Options that select files, under the names of Spark's file sources and of pqext."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class FileOptions(TypedDict, total=False):
     timestamp: str | datetime
 
 
-def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
+def encode_file_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
     """Convert :class:`FileOptions` to options of the data source. Local times are in ``timezone``."""
     options: dict[str, str] = {}
     for name, value in arguments.items():
         if name.startswith("modified_") or name == "timestamp":
             time = value.isoformat() if isinstance(value, datetime) else value
-            options[name] = instant(time, timezone).isoformat()
+            options[name] = parse_instant(time, timezone).isoformat()
         else:
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return options
@@ -129,7 +129,7 @@ def _modification_time(file: str, location: Any) -> float:
     return location.listed.modified_ms / 1000
 
 
-def instant(text: str, timezone: str | None) -> datetime:
+def parse_instant(text: str, timezone: str | None) -> datetime:
     """Parse a time in ISO 8601 to UTC. A time without an offset is a local time in ``timezone``.
 
     Raises ``ValueError`` for other text, and for a local time if the zone is None or unknown.
@@ -157,7 +157,9 @@ def check_base_path(base: str, root: str | None, locations: Sequence[Any]) -> No
             raise ValueError(f"option base_path: {source_name(location)} is not below {redact_uri(base)}")
 
 
-def readable_files(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:
+def find_readable_files(
+    files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits
+) -> list[tuple[str, Any]]:
     """Return the files that can be opened. Raises the last error if no file can be opened."""
     readable: list[tuple[str, Any]] = []
     error: CorruptFileError | None = None

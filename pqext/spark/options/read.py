@@ -19,7 +19,7 @@ from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.table.partitions import Partitioning
 from pqext.skipping.store.store import OnForeign, Store, open_store
 from pqext.spark.base.files import is_remote, local_path, option_paths
-from pqext.spark.options.save import storage_options
+from pqext.spark.options.save import parse_storage_options
 from pqext.variant.timezones import find_timezone
 
 _NAMES = {"path", "on_foreign", "keys"}
@@ -72,7 +72,7 @@ class StoreReference:
         """Parse an option, written by :meth:`as_text` or by a user. Raises ``ValueError`` for other text."""
         if not text.lstrip().startswith("{"):
             if not text:
-                raise ValueError("expected the path of a data-skipping store")
+                raise ValueError("expected the path of a data-skipping store, not an empty string")
             return cls(_absolute_path(text))
         try:
             data = json.loads(text)
@@ -98,7 +98,7 @@ def _absolute_path(path: str) -> str:
     return path if is_remote(path) else local_path(path)
 
 
-def _columns(text: str) -> tuple[str | ComputedColumn, ...]:
+def _parse_columns(text: str) -> tuple[str | ComputedColumn, ...]:
     items = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
     columns = tuple(
         ComputedColumn(item["name"], value_of_tree(item["value"]))
@@ -111,7 +111,7 @@ def _columns(text: str) -> tuple[str | ComputedColumn, ...]:
     return columns
 
 
-def _bbox(text: str) -> tuple[float, float, float, float]:
+def _parse_bbox(text: str) -> tuple[float, float, float, float]:
     try:
         xmin, ymin, xmax, ymax = map(float, json.loads(text if text.lstrip().startswith("[") else f"[{text}]"))
     except (TypeError, ValueError):
@@ -128,50 +128,50 @@ def parse_flag(text: str) -> bool:
     return flags[text.lower()]
 
 
-def _positive_integer(text: str) -> int:
+def _parse_positive_integer(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError(f"expected a positive integer, not {text!r}")
     return int(text)
 
 
-def _partitioning(text: str) -> Partitioning:
+def _parse_partitioning(text: str) -> Partitioning:
     values: dict[str, Partitioning] = {"hive": "hive", "none": None}
     if text.lower() not in values:
         raise ValueError(f"expected hive or none, not {text!r}")
     return values[text.lower()]
 
 
-def _partition_types(text: str) -> dict[str, str]:
+def _parse_partition_types(text: str) -> dict[str, str]:
     types = json.loads(text)
     if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
         raise ValueError(f'expected an object of type names by column, such as {{"zip": "string"}}, not {text!r}')
     return types
 
 
-def _schema(text: str) -> str:
+def _parse_schema(text: str) -> str:
     if text.lower() != "union":
         raise ValueError(f"expected union, not {text!r}; omit it if all files have the same schema")
     return "union"
 
 
-def _name(text: str) -> str:
+def _parse_name(text: str) -> str:
     if not text:
-        raise ValueError("expected the name of a column")
+        raise ValueError("expected the name of a column, not an empty string")
     return text
 
 
-def _timezone(text: str) -> str:
+def _parse_timezone(text: str) -> str:
     find_timezone(text)
     return text
 
 
-def _on_invalid(text: str) -> str:
+def _parse_on_invalid(text: str) -> str:
     if text.lower() not in ("raise", "skip"):
         raise ValueError(f"expected raise or skip, not {text!r}")
     return text.lower()
 
 
-def _engine(text: str) -> None:
+def _parse_engine(text: str) -> None:
     """Check the engine. The data source is the engine ``python``, which ``auto`` also selects."""
     if text.lower() not in ("python", "auto"):
         raise ValueError(
@@ -180,58 +180,58 @@ def _engine(text: str) -> None:
         )
 
 
-def _invalid_utf8(text: str) -> InvalidUtf8:
+def _parse_invalid_utf8(text: str) -> InvalidUtf8:
     return ReadOptions(invalid_utf8=text).invalid_utf8  # type: ignore[arg-type]
 
 
-def _rebase_mode(text: str) -> RebaseMode:
+def _parse_rebase_mode(text: str) -> RebaseMode:
     mode = str(text).lower()
     if mode not in get_args(RebaseMode):
         raise ValueError(f"a rebase mode must be one of {', '.join(get_args(RebaseMode))}, not {text!r}")
     return cast("RebaseMode", mode)
 
 
-def _file_pattern(text: str) -> str:
+def _parse_file_pattern(text: str) -> str:
     if not isinstance(text, str) or not text or "/" in text:
         raise ValueError(f"expected a pattern of file names without folders, such as '*.parquet', not {text!r}")
     return text
 
 
 PARSERS: dict[str, Any] = {
-    "columns": _columns,
+    "columns": _parse_columns,
     "aggregation": json.loads,
     "where": from_text,
-    "bbox": _bbox,
+    "bbox": _parse_bbox,
     "bbox_column": str,
     "shredded": parse_flag,
     "metrics_path": local_path,
-    "partition_bytes": _positive_integer,
-    "memory_bytes": _positive_integer,
-    "partitioning": _partitioning,
-    "partition_types": _partition_types,
+    "partition_bytes": _parse_positive_integer,
+    "memory_bytes": _parse_positive_integer,
+    "partitioning": _parse_partitioning,
+    "partition_types": _parse_partition_types,
     "trust_statistics": parse_flag,
-    "storage_options": storage_options,
-    "schema": _schema,
-    "include_file_paths": _name,
-    "include_row_numbers": _name,
-    "path_glob_filter": _file_pattern,
+    "storage_options": parse_storage_options,
+    "schema": _parse_schema,
+    "include_file_paths": _parse_name,
+    "include_row_numbers": _parse_name,
+    "path_glob_filter": _parse_file_pattern,
     "skipping": StoreReference.from_text,
-    "timezone": _timezone,
+    "timezone": _parse_timezone,
     "ignore_table_format": parse_flag,
     "version": int,
     "timestamp": str,
-    "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
+    "base_path": lambda text: option_paths({"path": text}, allow_urls=True)[0],
     "modified_after": str,
     "modified_before": str,
-    "on_invalid": _on_invalid,
+    "on_invalid": _parse_on_invalid,
     "ignore_missing_files": parse_flag,
     "case_sensitive": parse_flag,
-    "engine": _engine,
+    "engine": _parse_engine,
     "settings_known": parse_flag,
-    "invalid_utf8": _invalid_utf8,
+    "invalid_utf8": _parse_invalid_utf8,
     "legacy_timezone": str,
-    "datetime_rebase_mode": _rebase_mode,
-    "int96_rebase_mode": _rebase_mode,
+    "datetime_rebase_mode": _parse_rebase_mode,
+    "int96_rebase_mode": _parse_rebase_mode,
     "interval_months": parse_flag,
     "names_only": parse_flag,
 }

@@ -16,7 +16,7 @@ from pqext.core.options.read_write import RebaseMode, WriteOptions
 from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
 from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
-from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
+from pqext.spark.base.settings import CASE_SENSITIVE, parse_codec
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.recorded_schema import is_collated
 from pqext.spark.columns.shredding_choice import column_choices
@@ -77,7 +77,7 @@ class SaveOptions:
         ])
 
 
-def save_options(
+def parse_save_options(
     schema: StructType, options: Mapping[str, str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> SaveOptions:
     """Parse the options of a save, and complete them with ``settings`` and the shredding in the metadata of columns.
@@ -91,7 +91,7 @@ def save_options(
     is_case_sensitive = case is not None and case.lower() == "true"
     if case is not None and not is_case_sensitive:
         _check_names(schema)
-    by = tuple(_names(of_save.get("partition_by", ())))
+    by = tuple(_parse_names(of_save.get("partition_by", ())))
     columns = tuple(map(Names.from_schema(schema, is_case_sensitive).find, by))
     if len(set(columns)) < len(columns):
         by = columns  # an error, which names the column
@@ -101,7 +101,7 @@ def save_options(
         if name in _OF_SAVES:
             of_save.setdefault(name, value)
         elif name not in of_writer:
-            of_writer[name] = codec_of(value, is_setting=True) if name == "compression" else value
+            of_writer[name] = parse_codec(value, is_setting=True) if name == "compression" else value
     parsed = write_options(of_writer)
     by_option = parsed.get("shredding", {})
     choices = {path: choice.options() for path, choice in column_choices(schema).items()}
@@ -113,9 +113,9 @@ def save_options(
     if mode == "dynamic" and not by and is_by_option:
         raise ValueError("option partition_overwrite=dynamic replaces partitions: name their columns in partition_by")
     division = Division(
-        by, _number(of_save, "max_records_per_file", zero=None), _number(of_save, "target_file_bytes")
+        by, _parse_number(of_save, "max_records_per_file", zero_value=None), _parse_number(of_save, "target_file_bytes")
     )
-    storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
+    storage = parse_storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
     merge_schema = of_save.get("merge_schema", "false").lower()
     if merge_schema not in ("true", "false"):
         raise ValueError(f"option merge_schema must be true or false, not {merge_schema!r}")
@@ -169,11 +169,11 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             every = sorted([*known, *_OF_SAVES])
             ours = FOREIGN_OPTIONS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
-        parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
+        parsed[name] = _parse_checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
         if name == "geoparquet" and isinstance(parsed[name], float):
             parsed[name] = text.strip()  # a GeoParquet version
         if name == "compression" and isinstance(parsed[name], str):
-            parsed[name] = codec_of(parsed[name])
+            parsed[name] = parse_codec(parsed[name])
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
             raise ValueError(f"option {name} must be JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
     if parsed.get("durable"):
@@ -182,11 +182,11 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         )
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
-    return with_profile(parsed, "option profile=none")
+    return add_profile(parsed, "option profile=none")
 
 
-def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
-    """Validate options of the writer, and add profile ``spark``. ``lifting_option`` is the remedy in errors."""
+def add_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
+    """Validate options of the writer, and add profile ``spark``. Messages recommend ``lifting_option`` to omit it."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -198,7 +198,7 @@ def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]
     return options
 
 
-def storage_options(text: str) -> dict[str, Any]:
+def parse_storage_options(text: str) -> dict[str, Any]:
     """Parse option ``storage_options``. The message of a ``ValueError`` omits the value, which may contain secrets."""
     try:
         parsed = json.loads(text)
@@ -232,7 +232,7 @@ def _split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str
     return of_save, of_writer
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _parse_names(value: Any) -> tuple[str, ...]:
     """Return the column names in a JSON list or a comma-separated string."""
     if isinstance(value, str):
         try:
@@ -245,24 +245,24 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int | None:
+def _parse_number(options: Mapping[str, str], name: str, zero_value: int | None = 0) -> int | None:
     if name not in options:
         return None
     try:
         number = int(options[name])
     except ValueError:
         raise ValueError(f"option {name} must be an integer, not {options[name]!r}") from None
-    return number if number else zero  # in Spark, 0 means no limit
+    return number if number else zero_value  # in Spark, 0 means no limit
 
 
-def as_text(value: Any) -> str:
+def encode_option(value: Any) -> str:
     """Format the value of an option for :func:`write_options`."""
     if isinstance(value, Checkpoint):
         value = {name: amount for name, amount in asdict(value).items() if amount is not None}
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _checkpoint(value: Any) -> Any:
+def _parse_checkpoint(value: Any) -> Any:
     try:
         return Checkpoint(**value) if isinstance(value, dict) else parse_checkpoint(str(value))
     except (ValueError, TypeError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.pushdown.sql_clauses import without_brackets
+from pqext.spark.pushdown.sql_clauses import strip_brackets
 
 _BETWEEN = {
     "=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "and": "and", "or": "or",
@@ -37,8 +37,8 @@ _OPERAND = re.compile(r"(DATE|TIMESTAMP)?'(?:[^'\\]|\\.)*'|[\w.]+", re.S)
 _OPENING, _CLOSING = "([", ")]"
 
 
-class _NoTextError(ValueError):
-    """``Column`` without an equivalent text."""
+class _UnsupportedColumnError(ValueError):
+    """A ``Column`` has no equivalent SQL text."""
 
 
 def column_text(column: Column, names: list[str]) -> str | None:
@@ -50,11 +50,11 @@ def column_text(column: Column, names: list[str]) -> str | None:
         return None  # Spark prints names without quotes
     is_connect = type(column).__module__.startswith("pyspark.sql.connect")
     try:
-        text = _connect_text(column._expr) if is_connect else _with_times(str(column)[len("Column<'") : -len("'>")])
+        text = _connect_text(column._expr) if is_connect else _quote_times(str(column)[len("Column<'") : -len("'>")])
         if '"' in text or "--" in text or "/*" in text or any(_is_ambiguous(name, text) for name in names):
             return None
-        return _infix(text)
-    except (_NoTextError, RecursionError):
+        return _to_infix(text)
+    except (_UnsupportedColumnError, RecursionError):
         return None
 
 
@@ -66,7 +66,7 @@ def _is_ambiguous(name: str, text: str) -> bool:
     return _NAME.fullmatch(name) is None and name in text
 
 
-def _with_times(text: str) -> str:
+def _quote_times(text: str) -> str:
     """Return ``text`` with dates and timestamps as literals, because Spark prints them without quotes."""
 
     def literal(time: re.Match[str]) -> str:
@@ -79,8 +79,8 @@ def _with_times(text: str) -> str:
     return "".join([*parts, _UNQUOTED_TIME.sub(literal, text[at:])])
 
 
-def _infix(text: str) -> str:
-    """Return ``text`` with operators between their operands."""
+def _to_infix(text: str) -> str:
+    """Convert calls of operators, such as ``=(a, 1)``, to infix notation."""
     result, at = "", 0
     while at < len(text):
         quoted = _QUOTED.match(text, at)
@@ -91,8 +91,8 @@ def _infix(text: str) -> str:
         if call is None:
             result, at = result + text[at], at + 1
             continue
-        end, arguments = _arguments(text, call.end())
-        result += _format_call(call[1], [_infix(argument) for argument in arguments], _ends_with_operand(result))
+        end, arguments = _parse_arguments(text, call.end())
+        result += _format_call(call[1], [_to_infix(argument) for argument in arguments], _ends_with_operand(result))
         at = end
     return result
 
@@ -121,17 +121,17 @@ def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str
         if word == "in" and len(sides) > 1:
             return f"({sides[0]} in ({', '.join(sides[1:])}))"
         if not (word.isidentifier() and word not in ("in", "and", "or")):
-            raise _NoTextError
+            raise _UnsupportedColumnError
     return f"{name}({', '.join(arguments)})"
 
 
 def _add_brackets(argument: str) -> str:
     """Return an operand, in brackets if it may contain an operator. Spark prints the text of ``expr`` unchanged."""
-    is_atomic = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
+    is_atomic = _OPERAND.fullmatch(argument) is not None or strip_brackets(argument) != argument
     return argument if is_atomic else f"({argument})"
 
 
-def _arguments(text: str, position: int) -> tuple[int, list[str]]:
+def _parse_arguments(text: str, position: int) -> tuple[int, list[str]]:
     """Return the end of the call whose opening bracket directly precedes ``position``, and the call's arguments."""
     depth, start, arguments = 0, position, []
     while position < len(text):
@@ -146,7 +146,7 @@ def _arguments(text: str, position: int) -> tuple[int, list[str]]:
         if depth < 0:
             return position + 1, [argument for argument in arguments if argument]
         position += 1
-    raise _NoTextError
+    raise _UnsupportedColumnError
 
 
 def _connect_text(node: Any) -> str:
@@ -159,11 +159,11 @@ def _connect_text(node: Any) -> str:
         case "SQLExpression":
             return str(node._expr)
         case "LiteralExpression":
-            return _literal(node._value, node._dataType)
-    raise _NoTextError
+            return _format_literal(node._value, node._dataType)
+    raise _UnsupportedColumnError
 
 
-def _literal(value: Any, type: T.DataType) -> str:
+def _format_literal(value: Any, type: T.DataType) -> str:
     if value is None:
         return "NULL"
     match type:
@@ -181,4 +181,4 @@ def _literal(value: Any, type: T.DataType) -> str:
         case T.TimestampType():
             moment = datetime(1970, 1, 1) + timedelta(microseconds=value)
             return f"TIMESTAMP'{moment}'"  # possibly in another time zone, as on Spark Classic
-    raise _NoTextError
+    raise _UnsupportedColumnError

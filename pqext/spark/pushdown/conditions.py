@@ -1,7 +1,7 @@
 """Translate expressions to conditions on the columns of a data frame, with guards that Spark can push down.
 
 A condition has the semantics of ``pqext.dataset``. Literals are converted to the type of the column
-(:func:`pqext.spark.pushdown.guards.place_literal`), so Spark does not add casts.
+(:func:`pqext.spark.pushdown.guards.fit_comparison`), so Spark does not add casts.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from pqext.spark.columns.recorded_schema import has_collation, is_collated, is_i
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
-from pqext.spark.functions.variant_paths import get_in_timezone, group_get
-from pqext.spark.pushdown.guards import MAX_LISTED, equal_literals, place_literal, plain_guard, spark_literal
-from pqext.spark.pushdown.variant_column import Condition, Value, find_leaf, plain_comparison, spark_path
+from pqext.spark.functions.variant_paths import get_from_group, get_in_timezone
+from pqext.spark.pushdown.guards import MAX_LISTED, fit_comparison, plain_guard, representable_literals, spark_literal
+from pqext.spark.pushdown.variant_column import Condition, Value, compare_plain_column, find_leaf, spark_path
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.types import is_variant_type, variant_field, variant_type
@@ -80,28 +80,28 @@ class BoundVariant:
         return self.value(path, type).column
 
     def value(self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None) -> Value:
-        """Return the value with its leaf, in the session's time zone by default."""
+        """Extract the value at ``path`` with its shredded leaf, by default in the session's time zone."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
         column, struct = find_field(self.df, (self.name, *self.fields))
         if isinstance(struct, T.VariantType):
-            return Value(self._native_get(column, steps, spark_type, timezone), spark_type)
+            return Value(self._extract(column, steps, spark_type, timezone), spark_type)
         if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
             name = ".".join((self.name, *self.fields))
             raise TypeError(f"column {name!r} is {struct.simpleString()}, not VARIANT or a shredded struct")
         leaf = find_leaf(struct, steps)
-        value = leaf.part(column, "value") if leaf.has_value else None
-        typed = leaf.part(column, "typed_value") if leaf.has_typed else None
+        value = leaf.member(column, "value") if leaf.has_value else None
+        typed = leaf.member(column, "typed_value") if leaf.has_typed else None
         if value is None and typed is None:
             return Value(F.lit(None).cast(spark_type), spark_type)
         zone = timezone or session_timezone(self.df.sparkSession)
-        exact = group_get(column["metadata"], value, typed, format_path(leaf.remaining_path), spark_type, zone)
+        exact = get_from_group(column["metadata"], value, typed, format_path(leaf.remaining_path), spark_type, zone)
         if leaf.type is None or typed is None:
             return Value(exact, spark_type)
         return Value(exact, spark_type, typed, leaf.type, value)
 
-    def _native_get(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
-        """Return the value by Spark's own function if that supports path and time zone, otherwise by Python."""
+    def _extract(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
+        """Extract a value with Spark's own function if it supports the path and the time zone, otherwise in Python."""
         path, session = spark_path(steps), session_timezone(self.df.sparkSession)
         if path is None or timezone not in (None, session):
             return get_in_timezone(column, steps, type, timezone or session)
@@ -129,7 +129,7 @@ def variant(df: DataFrame, column: str) -> BoundVariant:
     return BoundVariant(df, column)
 
 
-def condition(df: DataFrame, expression: Expression, bound: Mapping[Any, Value] | None = None) -> Condition:
+def translate_condition(df: DataFrame, expression: Expression, bound: Mapping[Any, Value] | None = None) -> Condition:
     """Translate ``expression`` to a condition on the columns of ``df``.
 
     ``bound`` maps the keys of VARIANT operands to values that are extracted differently than by their paths. Raises
@@ -139,6 +139,8 @@ def condition(df: DataFrame, expression: Expression, bound: Mapping[Any, Value] 
 
 
 class _Translator(Visitor[Condition]):
+    """Translates the nodes of an expression to conditions on the columns of ``df``."""
+
     def __init__(self, df: DataFrame, bound: Mapping[Any, Value]) -> None:
         self.df = df
         self.schema = df.schema
@@ -165,14 +167,14 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._evaluate_with_pqext(replace(node, operand=_rename(node.operand)), node.operand)
-            test = place_literal(value.type, node.operator, node.value, str(node.operand))
-            return _constant(value.exact, test) if isinstance(test, bool) else value.compare(*test)
+                return self._evaluate_with_pqext(replace(node, operand=_rename_column(node.operand)), node.operand)
+            test = fit_comparison(value.type, node.operator, node.value, str(node.operand))
+            return _constant_condition(value.exact, test) if isinstance(test, bool) else value.compare(*test)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        test = place_literal(type, node.operator, node.value, str(node.operand))
-        return _constant(column, test) if isinstance(test, bool) else plain_comparison(column, *test)
+        test = fit_comparison(type, node.operator, node.value, str(node.operand))
+        return _constant_condition(column, test) if isinstance(test, bool) else compare_plain_column(column, *test)
 
     def visit_is_in(self, node: IsIn) -> Condition:
         if node.has_null:
@@ -183,15 +185,15 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._evaluate_with_pqext(replace(node, operand=_rename(node.operand)), node.operand)
-            values = equal_literals(value.type, node.values, str(node.operand))
-            return value.is_in(values) if values else _constant(value.exact, False)
+                return self._evaluate_with_pqext(replace(node, operand=_rename_column(node.operand)), node.operand)
+            values = representable_literals(value.type, node.values, str(node.operand))
+            return value.is_in(values) if values else _constant_condition(value.exact, False)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        values = equal_literals(type, node.values, str(node.operand))
+        values = representable_literals(type, node.values, str(node.operand))
         if not values:
-            return _constant(column, False)
+            return _constant_condition(column, False)
         literals = [spark_literal(value) for value in values]
         if len(values) > MAX_LISTED:
             return Condition(column.isin(literals))
@@ -219,7 +221,7 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._evaluate_with_pqext(IsNotNull(_rename(node.operand)), node.operand)
+                return self._evaluate_with_pqext(IsNotNull(_rename_column(node.operand)), node.operand)
             return value.is_not_null()
         column, _ = self._column(E.operand_column(node.operand).path)
         return Condition(column.isNotNull(), column.isNotNull(), column.isNull())
@@ -253,10 +255,10 @@ class _Translator(Visitor[Condition]):
         text = to_json(node)
         _evaluate(text, pa.array([], variant_type()))  # raises for a literal that cannot be compared
 
-        def holds(values: pa.Array) -> pa.Array:
+        def evaluate_rows(values: pa.Array) -> pa.Array:
             return _evaluate(text, variant_from_spark(values))
 
-        return Condition(arrow_udf(holds, T.BooleanType(), "holds")(column))
+        return Condition(arrow_udf(evaluate_rows, T.BooleanType(), "holds")(column))
 
     def _computed_condition(self, node: Expression) -> Condition:
         """Return a condition on computed values that pqext evaluates on the referenced columns."""
@@ -276,7 +278,7 @@ class _Translator(Visitor[Condition]):
             fields.append(variant_field(name) if is_variant else plain if spatial is None else geo.mark(plain, spatial))
         text = to_json(node)
 
-        def holds(*values: pa.Array) -> pa.Array:
+        def evaluate_rows(*values: pa.Array) -> pa.Array:
             arrays = [
                 variant_from_spark(value) if is_variant_type(field.type)
                 else Geometries.from_arrow(value).wkb if geo.type_of(field) is not None else value
@@ -285,8 +287,8 @@ class _Translator(Visitor[Condition]):
             schema = pa.schema([field.with_type(array.type) for field, array in zip(fields, arrays, strict=True)])
             return evaluate(from_json(text), pa.RecordBatch.from_arrays(arrays, schema=schema))
 
-        holds(*(pa.array([], field.type) for field in fields))  # raises for values that cannot be compared
-        return Condition(arrow_udf(holds, T.BooleanType(), "holds")(*columns))
+        evaluate_rows(*(pa.array([], field.type) for field in fields))  # raises for values that cannot be compared
+        return Condition(arrow_udf(evaluate_rows, T.BooleanType(), "holds")(*columns))
 
     def _column(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
         return find_field(self.df, path)
@@ -309,7 +311,7 @@ def field_type(operand: VariantField) -> T.DataType | None:
     """Return the Spark type of a VARIANT field, or None if Spark does not support the type."""
     target = target_type(operand.type)
     type = spark_type(target, is_marked=True)
-    return type if pa.types.is_nested(target) or exchange_type(type) == _spark_type(target) else None
+    return type if pa.types.is_nested(target) or exchange_type(type) == _spark_arrow_type(target) else None
 
 
 def _evaluate(text: str, values: pa.Array) -> pa.Array:
@@ -317,14 +319,14 @@ def _evaluate(text: str, values: pa.Array) -> pa.Array:
     return evaluate(from_json(text), batch)
 
 
-def _rename(operand: VariantField) -> VariantField:
+def _rename_column(operand: VariantField) -> VariantField:
     return replace(operand, column=E.Column(("v",)))
 
 
-def _spark_type(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` with the width that Spark uses, or unchanged if that cannot represent all values."""
+def _spark_arrow_type(type: pa.DataType) -> pa.DataType:
+    """Return the Arrow type that Spark uses for values of ``type``, or ``type`` if no type represents all values."""
     if pa.types.is_dictionary(type):
-        return _spark_type(type.value_type)
+        return _spark_arrow_type(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= 38:
         return pa.decimal128(type.precision, type.scale)
     if type in (pa.large_string(), pa.string_view()):
@@ -336,7 +338,7 @@ def _spark_type(type: pa.DataType) -> pa.DataType:
     return pa.date32() if type == pa.date64() else type
 
 
-def _constant(column: Column, result: bool) -> Condition:
+def _constant_condition(column: Column, result: bool) -> Condition:
     """Return a condition that is ``result`` for every value of a column, and null for null."""
     return Condition(F.when(column.isNotNull(), F.lit(result)))
 
@@ -368,6 +370,8 @@ def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
 
 
 class _EquivalenceInRead(Visitor[bool]):
+    """Checks that the nodes of an expression have the same result in a read as on columns of Spark."""
+
     def __init__(self, schema: T.StructType) -> None:
         self.schema = schema
 
@@ -380,19 +384,19 @@ class _EquivalenceInRead(Visitor[bool]):
         return operand
 
     def visit_comparison(self, node: Comparison) -> bool:
-        return self._compares(node.operand, (node.value,))
+        return self._is_equivalent(node.operand, (node.value,))
 
     def visit_is_in(self, node: IsIn) -> bool:
-        return self._compares(node.operand, node.values)
+        return self._is_equivalent(node.operand, node.values)
 
     def visit_relation(self, node: Relation) -> bool:
-        return self._compares(node.left, ()) and self._compares(node.right, ())
+        return self._is_equivalent(node.left, ()) and self._is_equivalent(node.right, ())
 
     def visit_matches(self, node: Matches) -> bool:
-        return self._compares(node.operand, ())
+        return self._is_equivalent(node.operand, ())
 
     def visit_is_null(self, node: IsNull | IsNotNull) -> bool:
-        return self._compares(node.operand, ())
+        return self._is_equivalent(node.operand, ())
 
     visit_is_not_null = visit_is_null
 
@@ -400,9 +404,9 @@ class _EquivalenceInRead(Visitor[bool]):
         # WKB without metadata may be a geometry column of the file whose CRS Spark does not support.
         return all(self._type(E.operand_column(base).path) is not None for base in E.bases(node.operand))
 
-    def _compares(self, operand: E.Operand, values: Sequence[Any]) -> bool:
+    def _is_equivalent(self, operand: E.Operand, values: Sequence[Any]) -> bool:
         if not isinstance(operand, E.Column | VariantField):
-            return all(self._compares(base, values) for base in E.bases(operand))
+            return all(self._is_equivalent(base, values) for base in E.bases(operand))
         if isinstance(operand, VariantField):
             return True
         type = self._type(E.operand_column(operand).path)

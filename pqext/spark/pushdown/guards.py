@@ -58,60 +58,60 @@ FIRST_YEAR = 1900
 _EPOCH = datetime(1970, 1, 1)
 
 
-def place_literal(type: T.DataType, operator: Operator, literal: Any, column: str) -> tuple[Operator, Any] | bool:
-    """Convert a comparison to a literal that ``type`` represents exactly, or to a constant result for all values.
+def fit_comparison(type: T.DataType, operator: Operator, literal: Any, column: str) -> tuple[Operator, Any] | bool:
+    """Convert a comparison to an equivalent one with a literal of ``type``, or to its result if that is constant.
 
     Raises ``TypeError`` with ``column`` if type and literal cannot be compared.
     """
     if isinstance(type, T.StringType):
         type = T.StringType()
-    arrow = exchange_type(type)
-    kind = value_type_of_arrow(arrow)
+    arrow_type = exchange_type(type)
+    kind = value_type_of_arrow(arrow_type)
     if kind is None:
         raise TypeError(f"column {column} of type {type.simpleString()} can be compared with null only")
     value = to_value(literal, kind, column)
     if kind.name in ("string", "binary", "boolean"):
         return operator, literal
-    test = fit_literal(arrow, operator, value)
+    test = fit_literal(arrow_type, operator, value)
     if isinstance(test, bool):
         return test
     operator, scalar = test
-    return operator, _python_literal(scalar, arrow)
+    return operator, _python_literal(scalar, arrow_type)
 
 
-def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> list[Any]:
+def representable_literals(type: T.DataType, literals: Sequence[Any], column: str) -> list[Any]:
     """Return the literals that a value of ``type`` can equal. For floats, both signed zeros replace zero."""
-    tests = [place_literal(type, "==", literal, column) for literal in literals]
+    tests = [fit_comparison(type, "==", literal, column) for literal in literals]
     values = [test[1] for test in tests if not isinstance(test, bool)]
     if isinstance(type, T.FloatType | T.DoubleType) and 0 in values:
         values = [value for value in values if value != 0] + [0.0, -0.0]
     return values
 
 
-def _python_literal(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
-    """Return the Python value of a scalar that stores a value of ``arrow``.
+def _python_literal(scalar: pa.Scalar, arrow_type: pa.DataType) -> Any:
+    """Return the Python value of a scalar that stores a value of ``arrow_type``.
 
     Returns a column for a date or time that Python or Spark's conversion cannot represent. Raises ``TypeError`` for a
     timestamp without time zone if Python cannot represent it.
     """
-    if pa.types.is_date(arrow):
+    if pa.types.is_date(arrow_type):
         day = date(1970, 1, 1) + timedelta(days=scalar.as_py())
         return day if day.year >= FIRST_YEAR else F.lit(day.isoformat()).cast("date")
-    if pa.types.is_time(arrow):
+    if pa.types.is_time(arrow_type):
         return (_EPOCH + timedelta(microseconds=scalar.as_py())).time()
-    if pa.types.is_duration(arrow):
+    if pa.types.is_duration(arrow_type):
         return timedelta(microseconds=scalar.as_py())
-    if not pa.types.is_timestamp(arrow):
+    if not pa.types.is_timestamp(arrow_type):
         return scalar.as_py()
     micros = scalar.as_py()
     try:
         wall = _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         wall = None
-    if arrow.tz is None:
+    if arrow_type.tz is None:
         if wall is None:
-            message = "timestamp without time zone is out of range for a Spark literal"
-            raise TypeError(f"{message}: {micros} microseconds since 1970-01-01")
+            message = "microseconds since 1970-01-01 are out of range for a Spark literal without time zone"
+            raise TypeError(f"{micros} {message}")
         return F.lit(wall.isoformat(" ")).cast("timestamp_ntz")
     return (
         wall.replace(tzinfo=UTC) if wall is not None and wall.year >= FIRST_YEAR else F.timestamp_micros(F.lit(micros))
@@ -133,8 +133,8 @@ def spark_literal(value: Any) -> Any:
     return F.lit(Decimal(value)).cast(T.DecimalType(precision, scale)) if precision <= 38 else float(value)
 
 
-def with_residual(guard: Column | None, residual: Column | None) -> Column | None:
-    """Extend ``guard`` on a typed leaf to rows with a value in ``residual``."""
+def extend_guard(guard: Column | None, residual: Column | None) -> Column | None:
+    """Extend the guard of a typed leaf so that it also accepts rows with a value in ``residual``."""
     if guard is None or residual is None:
         return guard
     return guard | (residual > F.lit(_JSON_NULL))
@@ -210,7 +210,7 @@ def _cast_never_fails(leaf: T.DataType, target_type: T.DataType) -> bool:
     return isinstance(leaf, T.DoubleType) and isinstance(target_type, T.DoubleType)
 
 
-def is_widened(leaf: T.DataType, target_type: T.DataType) -> bool:
+def is_widening_cast(leaf: T.DataType, target_type: T.DataType) -> bool:
     """Return whether ``target_type`` represents every value of type ``leaf``, or rounds it once to the nearest double.
 
     Spark's cast then has the same result as pqext's, and never returns null.
@@ -257,20 +257,20 @@ def _to_float(value: Any) -> float:
 
 def _range_condition(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
     """Return a condition that ``leaf`` is between two optional numbers, as literals of its type; null for null."""
-    least, greatest = _range(type)
+    least, greatest = _value_range(type)
     low = None if low is None else _round(max(low, least), type, is_up=True)
     high = None if high is None else _round(min(high, greatest), type, is_up=False)
     if (least if low is None else low) > (greatest if high is None else high):
-        return leaf < _literal(least, type)  # no value matches
+        return leaf < _to_literal(least, type)  # no value matches
     if low is not None and low == high:
-        return leaf == _literal(low, type)
-    parts = [leaf >= _literal(low, type)] if low is not None else []
+        return leaf == _to_literal(low, type)
+    parts = [leaf >= _to_literal(low, type)] if low is not None else []
     if high is not None:
-        parts.append(leaf <= _literal(high, type))
+        parts.append(leaf <= _to_literal(high, type))
     return reduce(operator.and_, parts)
 
 
-def _range(type: T.DataType) -> tuple[Decimal, Decimal]:
+def _value_range(type: T.DataType) -> tuple[Decimal, Decimal]:
     if type.__class__ in _INTEGERS:
         half = Decimal(2) ** (_INTEGERS[type.__class__] - 1)
         return -half, half - 1
@@ -297,7 +297,7 @@ def _round(value: Decimal, type: T.DataType, is_up: bool) -> Decimal:
     return value.quantize(step, rounding=ROUND_CEILING if is_up else ROUND_FLOOR, context=_EXACT)
 
 
-def _literal(value: Decimal, type: T.DataType) -> Column:
+def _to_literal(value: Decimal, type: T.DataType) -> Column:
     if isinstance(type, T.FloatType | T.DoubleType):
         return F.lit(float(value)).cast(type)
     return F.lit(value if isinstance(type, T.DecimalType) else int(value)).cast(type)

@@ -40,19 +40,19 @@ from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import Setting, pads_char_literals, session_setting, session_timezone
-from pqext.spark.columns.char_columns import has_exact_padding, reads_char
+from pqext.spark.columns.char_columns import depends_on_padding, has_exact_padding
 from pqext.spark.columns.names import quote, resolve_case
 from pqext.spark.pushdown.column_text import column_text
-from pqext.spark.pushdown.conditions import condition
+from pqext.spark.pushdown.conditions import translate_condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
 from pqext.spark.pushdown.sql_clauses import (
     TIME,
-    clauses,
     differs_in_spark,
     field_names,
-    with_standard_quotes,
-    without_brackets,
-    without_literal_types,
+    split_clauses,
+    standardize_quotes,
+    strip_brackets,
+    strip_literal_types,
 )
 
 _COLUMN = r"(?!`|\s*(?:[=<>!]|(?:is|in|between|not|like|and|or)\b|$))"
@@ -83,7 +83,7 @@ _ANY_ZONE = timedelta(hours=28)
 
 @dataclass(frozen=True)
 class SparkCondition:
-    """Condition as the conjunction of two parts."""
+    """Condition split into a part that pqext evaluates and a part that Spark evaluates. Rows must match both."""
 
     tree: Expression | None
     """Part that pqext evaluates."""
@@ -99,7 +99,7 @@ def is_spark_sql(where: Any) -> bool:
 
 
 def needs_schema(where: Any, setting: Setting) -> bool:
-    """Return whether splitting a Spark SQL filter depends on the types of columns, with the settings of a session."""
+    """Return whether :func:`split_condition` needs the types of columns, given the settings of a session."""
     if not isinstance(where, str):
         return isinstance(where, Column)
     if not is_spark_sql(where):
@@ -113,8 +113,10 @@ def needs_schema(where: Any, setting: Setting) -> bool:
     )
 
 
-def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True) -> SparkCondition:
-    """Split a condition on the columns of ``df``, adding bounds of the clauses that Spark evaluates if ``is_bounded``.
+def split_condition(df: DataFrame, where: str | Column, is_bounded: bool = True) -> SparkCondition:
+    """Split a condition on the columns of ``df`` into parts that pqext and Spark evaluate.
+
+    If ``is_bounded``, the part of pqext includes bounds of the clauses that Spark evaluates.
 
     Raises ``ValueError`` for text that pqext and Spark cannot parse, and Spark's error for other mistakes.
     """
@@ -139,6 +141,8 @@ def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True)
 
 @dataclass
 class _Split:
+    """Result of splitting a text: the condition of pqext, and the clauses that Spark evaluates."""
+
     tree: Expression | None
     clauses: list[str]
     """Clauses that Spark evaluates."""
@@ -149,11 +153,13 @@ class _Split:
 
     @property
     def operands(self) -> list[str]:
-        """Clauses that Spark evaluates, as operands of AND if they are from a conjunction."""
+        """Clauses to join with AND for Spark. A single clause of a conjunction is joined with ``true``."""
         return ["true", *self.clauses] if self.is_conjunction and len(self.clauses) == 1 else self.clauses
 
 
 class _Splitter:
+    """Splits conditions on the columns of ``df`` by the engine that evaluates each clause."""
+
     def __init__(self, df: DataFrame, is_bounded: bool, is_column: bool = False) -> None:
         self.df, self.bounded = df, is_bounded
         self.timezone = session_timezone(df.sparkSession)
@@ -167,14 +173,14 @@ class _Splitter:
         trees: list[Expression] = []
         remainder: list[str] = []
         error: Exception | None = None
-        parts = clauses(without_brackets(text), "and")
+        parts = split_clauses(strip_brackets(text), "and")
         for clause in parts:
-            tree = self._tree(clause)
+            tree = self._parse_clause(clause)
             if isinstance(tree, Expression) and (self._is_plain(clause, tree) or not self._is_supported(clause)):
                 trees.append(tree)
                 continue
             remainder.append(clause)
-            if not isinstance(tree, Expression) and without_literal_types(clause) == clause:
+            if not isinstance(tree, Expression) and strip_literal_types(clause) == clause:
                 error = error or tree
             bound = self._bound(clause) if self.bounded else None
             if bound is not None:
@@ -185,8 +191,8 @@ class _Splitter:
         escaped = self.df.sparkSession.conf.get("spark.sql.parser.escapedStringLiterals", "false")
         return escaped == "true" or _RAW.search(text) is not None
 
-    def _tree(self, clause: str) -> Expression | Exception:
-        """Return a clause as an expression on the columns, or the error if pqext does not support it."""
+    def _parse_clause(self, clause: str) -> Expression | Exception:
+        """Parse a clause to an expression on the columns. Returns the error if pqext does not support the clause."""
         tree = _parse(clause)
         if isinstance(tree, ValueError):
             return tree
@@ -197,7 +203,7 @@ class _Splitter:
 
     def _resolve_columns(self, tree: Expression) -> Expression:
         tree = resolve_case(set_timezone(tree, self.timezone), self.df)
-        condition(self.df, tree)  # raises if a column is missing or a literal does not compare
+        translate_condition(self.df, tree)  # raises if a column is missing or a literal does not compare
         return tree
 
     def _is_supported(self, clause: str) -> bool:
@@ -207,22 +213,24 @@ class _Splitter:
         so that Spark raises its error for those that it does not support.
         """
         try:
-            _analyse(self.df, F.expr(without_literal_types(clause)))
+            _analyse(self.df, F.expr(strip_literal_types(clause)))
         except AnalysisException as error:
             return not _is_unknown(error)
         return '"' not in clause
 
     def _is_plain(self, clause: str, tree: Expression) -> bool:
+        """Return whether pqext and Spark evaluate a clause identically."""
         if _OF_SPARK.search(clause) or differs_in_spark(clause):
             return False
         return all(self._is_plain_leaf(leaf, clause) for leaf in visitors.leaves(tree))
 
     def _is_plain_leaf(self, leaf: Expression, clause: str) -> bool:
+        """Return whether pqext and Spark evaluate a leaf identically, except for errors of VARIANT casts."""
         operands = visitors.leaf_operands(leaf)
         if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
             return False
         types = [self._type(operand) for operand in operands]
-        if reads_char(leaf, self.df.schema):
+        if depends_on_padding(leaf, self.df.schema):
             is_padded = pads_char_literals(session_setting(self.df.sparkSession)) and not _BETWEEN.search(clause)
             if not is_padded or not has_exact_padding(leaf, self.df.schema):
                 return False
@@ -275,10 +283,10 @@ class _Splitter:
         return self._type(self._resolve_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
-        """Return a condition that is true if a clause is true or fails in Spark; None if there is no bound."""
-        text = without_brackets(text)
+        """Return a condition that is true for rows for which a clause is true or fails in Spark; None if unknown."""
+        text = strip_brackets(text)
         for word in ("or", "and"):
-            parts = clauses(text, word)
+            parts = split_clauses(text, word)
             if len(parts) > 1:
                 bounds = [bound for part in parts if (bound := self._bound(part)) is not None]
                 if word == "or":
@@ -286,24 +294,26 @@ class _Splitter:
                 return all_of(bounds) if bounds else None
         if differs_in_spark(text):
             return None
-        tree = self._tree(text)
+        tree = self._parse_clause(text)
         if isinstance(tree, Expression):
             if self._is_plain(text, tree):
                 return tree
             return None if _OF_TIME.search(text) else value_bound(tree, partial(self._is_same, clause=text), self._type)
         try:
-            bound = function_bound(with_standard_quotes(text), self._named_type, self.timezone, self.slack)
+            bound = function_bound(standardize_quotes(text), self._named_type, self.timezone, self.slack)
             resolved = None if bound is None else self._resolve_columns(bound)
         except (ValueError, TypeError):
             return None
-        is_padded = resolved is not None and any(reads_char(leaf, self.df.schema) for leaf in visitors.leaves(resolved))
+        is_padded = resolved is not None and any(
+            depends_on_padding(leaf, self.df.schema) for leaf in visitors.leaves(resolved)
+        )
         return None if is_padded else resolved
 
 
 def _parse(text: str) -> Expression | ValueError:
     """Parse text as pqext's SQL, and return the error if it is invalid."""
     try:
-        return from_sql(with_standard_quotes(text))
+        return from_sql(standardize_quotes(text))
     except ValueError as error:
         return error
 
@@ -328,6 +338,7 @@ def _compares_text(leaf: Expression) -> bool:
 
 
 def _has_unique_type(value: Any) -> bool:
+    """Return whether Spark compares a literal with columns of all types as pqext does, or pqext raises an error."""
     if isinstance(value, str):
         return _OTHER_TYPE.fullmatch(value) is None
     return isinstance(value, bool | bytes) or (isinstance(value, int) and abs(value) <= 1 << 24)
@@ -390,15 +401,18 @@ def read_in_two_steps(
     where: Callable[[DataFrame, str | Column], DataFrame],
     stored_columns: Callable[[], Sequence[str]],
 ) -> DataFrame:
-    """Read ``columns`` and the columns of ``condition`` with ``read``, and filter the result with ``where``."""
-    needed = with_condition_columns(columns, condition, stored_columns)
+    """Read ``columns`` of the rows that match ``condition``.
+
+    ``read`` reads these columns and those of the condition, and ``where`` filters the result.
+    """
+    needed = add_condition_columns(columns, condition, stored_columns)
     filtered = where(read(needed), condition)
     if columns is None or needed == [*columns]:
         return filtered
     return filtered.select(*(quote(column if isinstance(column, str) else column.name) for column in columns))
 
 
-def with_condition_columns(
+def add_condition_columns(
     columns: Sequence[Any] | None, condition: str | Column, stored_columns: Callable[[], Sequence[str]]
 ) -> list[Any] | None:
     """Return ``columns`` and the stored columns that ``condition`` may refer to; None if ``columns`` is None."""
@@ -418,7 +432,10 @@ def condition_columns(
         fold in text and re.search(r"\W", fold)
     )]
     if hidden := [column.name for column in columns if isinstance(column, ComputedColumn) and column.name in used]:
-        raise ValueError(f"column {hidden[0]!r} is computed, but where= reads the stored column: rename the result")
+        raise ValueError(
+            f"where= refers to the stored column {hidden[0]!r}, which a computed column hides: "
+            "rename the computed column"
+        )
     folds = [name.casefold() for name in stored_columns]
     names = [column if isinstance(column, str) else column.name for column in columns]
     read = {name.casefold() for name in names if folds.count(name.casefold()) == 1}

@@ -60,7 +60,7 @@ identically.
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """Return the bound of a clause whose values pqext can compute: rows that match the clause or may fail in Spark.
+    """Return a bound of a clause that pqext can evaluate: rows that match, or for which Spark may raise an error.
 
     ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None if there is no bound.
     """
@@ -107,7 +107,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return the bound of a comparison with a function or a timestamp; None if there is no bound.
+    """Return a bound of a comparison that calls a function or compares a timestamp; None if there is no bound.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -119,6 +119,8 @@ def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta)
 
 
 class _Bounds:
+    """Derives bounds of the nodes of a parsed clause."""
+
     def __init__(self, get_type: TypeOf, timezone: str, slack: timedelta) -> None:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
@@ -136,25 +138,25 @@ class _Bounds:
             case exp.Paren():
                 return self._bound(node.this)
             case exp.Between() if not node.args.get("negate"):
-                low = self._comparison(">=", node.this, node.args["low"])
-                high = self._comparison("<=", node.this, node.args["high"])
+                low = self._bound_comparison(">=", node.this, node.args["low"])
+                high = self._bound_comparison("<=", node.this, node.args["high"])
                 bounds = [bound for bound in (low, high) if bound is not None]
                 return all_of(bounds) if bounds else None
             case exp.In() if node.expressions and not node.args.get("negate"):
                 bounds = [
                     bound for value in node.expressions
-                    if (bound := self._comparison("==", node.this, value)) is not None
+                    if (bound := self._bound_comparison("==", node.this, value)) is not None
                 ]
                 return any_of(bounds) if len(bounds) == len(node.expressions) else None
             case exp.NullSafeEQ():
-                return self._comparison("==", node.this, node.expression)
+                return self._bound_comparison("==", node.this, node.expression)
         operator = COMPARE.get(type(node))
-        return None if operator in (None, "!=") else self._comparison(operator, node.this, node.expression)
+        return None if operator in (None, "!=") else self._bound_comparison(operator, node.this, node.expression)
 
-    def _comparison(self, operator: Operator, operand: Any, literal: Any) -> Expression | None:
-        value = _literal(literal)
+    def _bound_comparison(self, operator: Operator, operand: Any, literal: Any) -> Expression | None:
+        value = _literal_value(literal)
         if value is None:
-            operand, value, operator = literal, _literal(operand), SWAPPED[operator]
+            operand, value, operator = literal, _literal_value(operand), SWAPPED[operator]
         if value is None:
             return None
         operand = operand.unnest()
@@ -162,44 +164,50 @@ class _Bounds:
             case exp.Anonymous():
                 name, arguments = str(operand.this).lower(), operand.expressions
             case exp.Column() | exp.Dot():
-                return self._bound_instant(_column(operand), operator, value)
+                return self._bound_instant(_parse_column(operand), operator, value)
             case _:
                 return None
         match name, len(arguments):
             case ("year", 1) if isinstance(value, int):
-                return self._bound_year(_column(arguments[0]), operator, value)
+                return self._bound_year(_parse_column(arguments[0]), operator, value)
             case ("date" | "to_date", 1):
-                return self._bound_truncated(_column(arguments[0]), operator, value, 1)
-            case ("date_trunc", 2) if (width := _WIDTHS.get(_text(arguments[0]))) is not None:
-                return self._bound_truncated(_column(arguments[1]), operator, value, width)
-            case ("trunc", 2) if (width := _WIDTHS.get(_text(arguments[1]))) is not None:
-                return self._bound_truncated(_column(arguments[0]), operator, value, width)
-            case ("date_add" | "date_sub" | "dateadd", 2) if isinstance(days := _literal(arguments[1]), int):
+                return self._bound_truncated(_parse_column(arguments[0]), operator, value, 1)
+            case ("date_trunc", 2) if (width := _WIDTHS.get(_string_value(arguments[0]))) is not None:
+                return self._bound_truncated(_parse_column(arguments[1]), operator, value, width)
+            case ("trunc", 2) if (width := _WIDTHS.get(_string_value(arguments[1]))) is not None:
+                return self._bound_truncated(_parse_column(arguments[0]), operator, value, width)
+            case ("date_add" | "date_sub" | "dateadd", 2) if isinstance(days := _literal_value(arguments[1]), int):
                 shift = timedelta(days=-days if name == "date_sub" else days)
-                return self._bound_truncated(_column(arguments[0]), operator, _local(value) - shift, 1)
+                return self._bound_truncated(_parse_column(arguments[0]), operator, _parse_local_time(value) - shift, 1)
             case ("coalesce" | "nvl" | "ifnull", _) if arguments:
                 return self._bound_coalesce(arguments, operator, value)
             case ("variant_get", 3):
-                field = _column(arguments[0]).variant(_text(arguments[1], False), _text(arguments[2]))
-                return _cast_strictly(field, operator, value)
+                field = _parse_column(arguments[0]).variant(
+                    _string_value(arguments[1], False), _string_value(arguments[2])
+                )
+                return _bound_strict_cast(field, operator, value)
         return None
 
     def _bound_coalesce(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
-        """Bound coalesce: the first argument matches or is null.
+        """Bound a comparison of ``coalesce`` with ``value``: the first argument matches or is null.
 
         All arguments must have the same type, without collation.
         """
-        column = _column(arguments[0])
+        column = _parse_column(arguments[0])
         type = self.type_of(column)
         is_wide = isinstance(value, int) and abs(value) > 1 << 24  # Spark may compare the number as a float
         is_collated = isinstance(value, str) and type != T.StringType()
         if isinstance(value, datetime) and type != T.DateType():
             return None  # a local time that is ambiguous, nonexistent or in another time zone
         for argument in arguments[1:]:
-            other = _literal(argument)
+            other = _literal_value(argument)
             if isinstance(other, str) and type != T.StringType():
                 return None  # Spark may convert all arguments to strings
-            if (self.type_of(_column(argument)) != type) if other is None else not isinstance(other, value.__class__):
+            if (
+                (self.type_of(_parse_column(argument)) != type)
+                if other is None
+                else not isinstance(other, value.__class__)
+            ):
                 return None
         return None if is_wide or is_collated else column._compare(operator, value) | column.is_null()
 
@@ -207,32 +215,34 @@ class _Bounds:
         first, after = datetime(year, 1, 1), datetime(year + 1, 1, 1)
         match operator:
             case "==":
-                return all_of([self._side(column, ">=", first, _DAY), self._side(column, "<", after, _DAY)])
+                return all_of(
+                    [self._compare_time(column, ">=", first, _DAY), self._compare_time(column, "<", after, _DAY)]
+                )
             case ">" | "<=":
-                return self._side(column, ">=" if operator == ">" else "<", after, _DAY)
-        return self._side(column, operator, first, _DAY)
+                return self._compare_time(column, ">=" if operator == ">" else "<", after, _DAY)
+        return self._compare_time(column, operator, first, _DAY)
 
     def _bound_truncated(self, column: E.Column, operator: Operator, value: Any, width: int) -> Expression:
-        """Bound a column that is at most ``width`` days after the function value that is compared with ``value``."""
-        local, sides = _local(value), []
+        """Bound a column whose truncated value, at most ``width`` days earlier, is compared with ``value``."""
+        local, sides = _parse_local_time(value), []
         if operator in ("==", ">", ">="):
-            sides.append(self._side(column, ">=", local, _DAY + self.slack))
+            sides.append(self._compare_time(column, ">=", local, _DAY + self.slack))
         if operator in ("==", "<", "<="):
-            sides.append(self._side(column, "<=", local + timedelta(days=width), _DAY + self.slack))
+            sides.append(self._compare_time(column, "<=", local + timedelta(days=width), _DAY + self.slack))
         return all_of(sides)
 
     def _bound_instant(self, column: E.Column, operator: Operator, value: Any) -> Expression | None:
         """Bound a timestamp that is compared with a local time; None for other columns and for integers."""
         if not isinstance(self.type_of(column), T.TimestampType | T.TimestampNTZType) or isinstance(value, int):
             return None
-        local, sides = _local(value), []
+        local, sides = _parse_local_time(value), []
         if operator != "<" and operator != "<=":
-            sides.append(self._side(column, ">=", local, self.slack))
+            sides.append(self._compare_time(column, ">=", local, self.slack))
         if operator != ">" and operator != ">=":
-            sides.append(self._side(column, "<=", local, self.slack))
+            sides.append(self._compare_time(column, "<=", local, self.slack))
         return all_of(sides)
 
-    def _side(self, column: E.Column, operator: Operator, local: datetime, slack: timedelta) -> Expression:
+    def _compare_time(self, column: E.Column, operator: Operator, local: datetime, slack: timedelta) -> Expression:
         """Compare a column with a local time in its own type, relaxed by ``slack`` except for dates."""
         type = self.type_of(column)
         is_low = operator in (">", ">=")
@@ -243,9 +253,9 @@ class _Bounds:
         if isinstance(type, T.TimestampNTZType):
             value = relaxed
         elif isinstance(type, T.TimestampType):
-            value = relaxed.replace(tzinfo=_zone(self.timezone)).astimezone(UTC)
+            value = relaxed.replace(tzinfo=_parse_timezone(self.timezone)).astimezone(UTC)
         else:
-            raise TypeError("expected a column of dates or timestamps")
+            raise TypeError(f"expected a column of dates or timestamps, not {type}")
         return column >= value if is_low else column <= value
 
 
@@ -253,7 +263,7 @@ _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate"}
 """Arguments of SQL nodes that bounds take into account. Other arguments change the semantics."""
 
 
-def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expression | None:
+def _bound_strict_cast(field: VariantField, operator: Operator, value: Any) -> Expression | None:
     """Select rows whose value at a path matches or cannot be cast, because a failed cast is an error in Spark."""
     if not _is_same_in_variants(field, (value,)):
         return None
@@ -261,7 +271,7 @@ def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expre
     return any_of([Comparison(field, operator, value), all_of([IsNull(field), IsNotNull(present)])])
 
 
-def _zone(name: str) -> tzinfo | None:
+def _parse_timezone(name: str) -> tzinfo | None:
     """Return a time zone by its name or offset. Raises ``ValueError`` for other names."""
     try:
         return ZoneInfo(name)
@@ -272,42 +282,42 @@ def _zone(name: str) -> tzinfo | None:
         return zone
 
 
-def _column(node: Any) -> E.Column:
+def _parse_column(node: Any) -> E.Column:
     node = node.unnest()
     if not isinstance(node, exp.Column | exp.Dot):
-        raise ValueError("a column is expected")
+        raise ValueError(f"expected a column, not {node}")
     column = value_from_sql(node.sql(dialect=Filter))
     if not isinstance(column, E.Column):
-        raise ValueError("a column is expected")
+        raise ValueError(f"expected a column, not {node}")
     return column
 
 
-def _literal(node: Any) -> Any:
+def _literal_value(node: Any) -> Any:
     """Return the value of an integer, string, date or local time literal, or None for other nodes."""
     match node:
         case exp.Paren():
-            return _literal(node.this)
+            return _literal_value(node.this)
         case exp.Literal():
             return node.this if node.is_string else int(node.this) if str(node.this).isdecimal() else None
         case exp.Cast(this=exp.Literal() as inner) if str(node.to.this.value) in ("DATE", "TIMESTAMP", "TIMESTAMPNTZ"):
-            return _local(inner.this) if inner.is_string else None
+            return _parse_local_time(inner.this) if inner.is_string else None
     return None
 
 
-def _text(node: Any, is_word: bool = True) -> str:
+def _string_value(node: Any, is_word: bool = True) -> str:
     if not isinstance(node, exp.Literal) or not node.is_string:
-        raise ValueError("expected a string")
+        raise ValueError(f"expected a string, not {node}")
     return str(node.this).lower() if is_word else str(node.this)
 
 
-def _local(value: Any) -> datetime:
+def _parse_local_time(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     if TIME.fullmatch(value.strip()) is None:
-        raise ValueError("Spark parses the time differently")
+        raise ValueError(f"Spark parses the time {value!r} differently")
     local = datetime.fromisoformat(value.strip())
     if local.tzinfo is not None:
-        raise ValueError("expected a local time")
+        raise ValueError(f"expected a time without an offset, not {value!r}")
     return local

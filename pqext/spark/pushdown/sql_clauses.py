@@ -37,10 +37,10 @@ _OPENING, _CLOSING = "([{", ")]}"
 Word = Literal["and", "or"]
 
 
-def clauses(text: str, word: Word) -> list[str]:
+def split_clauses(text: str, word: Word) -> list[str]:
     """Return the clauses of ``text`` joined by ``word``, or the text itself if ``word`` does not join it.
 
-    >>> clauses("a = 1 and (b or c) and d between 1 and 2", "and")
+    >>> split_clauses("a = 1 and (b or c) and d between 1 and 2", "and")
     ['a = 1', '(b or c)', 'd between 1 and 2']
     """
     parts: dict[Word, list[str]] = {"and": [], "or": []}
@@ -66,19 +66,19 @@ def clauses(text: str, word: Word) -> list[str]:
     return [*parts[word], text[starts[word] :].strip()]
 
 
-def without_brackets(text: str) -> str:
+def strip_brackets(text: str) -> str:
     """Remove the brackets that enclose all of ``text``.
 
-    >>> without_brackets("((a) or (b))")
+    >>> strip_brackets("((a) or (b))")
     '(a) or (b)'
     """
     text = text.strip()
-    while text.startswith("(") and _is_one_bracket(text):
+    while text.startswith("(") and _is_enclosed(text):
         text = text[1:-1].strip()
     return text
 
 
-def _is_one_bracket(text: str) -> bool:
+def _is_enclosed(text: str) -> bool:
     depth = 0
     for token in _TOKEN.finditer(text):
         if token["other"]:
@@ -88,22 +88,22 @@ def _is_one_bracket(text: str) -> bool:
     return False
 
 
-def with_standard_quotes(text: str) -> str:
+def standardize_quotes(text: str) -> str:
     r"""Convert strings with backslash escapes to strings of standard SQL, without escapes.
 
     Raises ``ValueError`` for escapes of other characters.
 
-    >>> with_standard_quotes(r"s = 'it\'s' and t like 'a\\\_b'")
+    >>> standardize_quotes(r"s = 'it\'s' and t like 'a\\\_b'")
     "s = 'it''s' and t like 'a\\\\_b'"
     """
     parts = []
     for token in _TOKEN.finditer(text):
         part = token[0]
-        parts.append(_standard(part) if token["quoted"] and part[0] == "'" and "\\" in part else part)
+        parts.append(_to_standard_string(part) if token["quoted"] and part[0] == "'" and "\\" in part else part)
     return "".join(parts)
 
 
-def _standard(quoted_text: str) -> str:
+def _to_standard_string(quoted_text: str) -> str:
     def replacement(escape: re.Match[str]) -> str:
         if escape[1] in "%_":
             return escape[0]
@@ -123,19 +123,19 @@ def differs_in_spark(text: str) -> bool:
     >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2"), differs_in_spark("n = bigint '5'")
     (True, False, True)
     """
-    if without_literal_types(text) != text:
+    if strip_literal_types(text) != text:
         return True
     try:
-        tree = parse_tree(with_standard_quotes(text))
+        tree = parse_tree(standardize_quotes(text))
     except ValueError:
         return False  # pqext evaluates neither the condition nor a bound of it
-    return any(_differs(node, text) for node in tree.walk())
+    return any(_has_other_semantics(node, text) for node in tree.walk())
 
 
-def without_literal_types(text: str) -> str:
-    """Remove types before strings that Spark supports only in casts.
+def strip_literal_types(text: str) -> str:
+    """Remove the types of typed literals, such as ``bigint '5'``, that Spark supports only as casts.
 
-    >>> without_literal_types("n = decimal(4, 2) '5' and d = date '2024-01-01' and x = double precision '7'")
+    >>> strip_literal_types("n = decimal(4, 2) '5' and d = date '2024-01-01' and x = double precision '7'")
     "n = '5' and d = date '2024-01-01' and x = '7'"
     """
     tokens = [token for token in _TOKEN.finditer(text) if token["comment"] is None and not token[0].isspace()]
@@ -184,14 +184,14 @@ def field_names(type: T.DataType) -> list[str]:
     return []
 
 
-def _differs(node: Any, text: str) -> bool:
+def _has_other_semantics(node: Any, text: str) -> bool:
     match node:
         case exp.Literal(is_string=True):
             return _TIME_OF_PYTHON.search(node.this) is not None
         case exp.Cast():
-            return _is_of_literals(node) and not _is_same_cast(node, text)
+            return _has_only_literals(node) and not _is_same_cast(node, text)
         case exp.Neg():
-            return _is_of_literals(node) and not isinstance(node.this, exp.Literal | exp.Cast)
+            return _has_only_literals(node) and not isinstance(node.this, exp.Literal | exp.Cast)
         case exp.Anonymous():
             name = str(node.this).lower()
             literals = [argument.this for argument in node.expressions if isinstance(argument, exp.Literal)]
@@ -199,10 +199,10 @@ def _differs(node: Any, text: str) -> bool:
                 return not _is_conjunct(node)
             is_time = name in ("date", "timestamp", "timestamptz")
             return is_time and any(TIME.fullmatch(literal) is None for literal in literals)
-    return type(node) in ARITHMETIC and _is_of_literals(node)
+    return type(node) in ARITHMETIC and _has_only_literals(node)
 
 
-def _is_of_literals(node: Any) -> bool:
+def _has_only_literals(node: Any) -> bool:
     return node.find(exp.Identifier) is None
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import NEGATED
-from pqext.spark.pushdown.guards import OPERATORS, leaf_guard, list_guard, plain_guard, spark_literal, with_residual
+from pqext.spark.pushdown.guards import OPERATORS, extend_guard, leaf_guard, list_guard, plain_guard, spark_literal
 from pqext.variant.access.path import Path
 
 _MAX_INDEX = (1 << 31) - 1
@@ -40,7 +40,7 @@ class ShreddedGroup:
     has_typed: bool
     type: T.DataType | None
 
-    def part(self, variant: Column, name: str) -> Column:
+    def member(self, variant: Column, name: str) -> Column:
         """Return member ``name`` of the group in the struct column ``variant``."""
         column = variant
         for step in (*self.group, name):
@@ -71,7 +71,10 @@ def find_leaf(struct: T.StructType, path: Path) -> ShreddedGroup:
 
 @dataclass(frozen=True)
 class Condition:
-    """Boolean column ``exact``, with guards for it and for its negation."""
+    """Boolean column ``exact``, with guards for it and for its negation.
+
+    A guard is a necessary condition that Spark can push down.
+    """
 
     exact: Column
     guard: Column | None = None
@@ -124,7 +127,7 @@ class Value:
         if isinstance(other, Column) or self.leaf is None or self.leaf_type is None:
             return Condition(exact)
         guards = [leaf_guard(self.leaf, self.leaf_type, self.type, operator, other) for operator in (op, NEGATED[op])]
-        return Condition(exact, *(with_residual(guard, self.residual) for guard in guards))
+        return Condition(exact, *(extend_guard(guard, self.residual) for guard in guards))
 
     def is_in(self, values: Iterable[Any]) -> Condition:
         """Return whether the value is one of ``values``."""
@@ -133,11 +136,11 @@ class Value:
         if self.leaf is None or self.leaf_type is None or any(isinstance(value, Column) for value in values):
             return Condition(exact)
         guard = list_guard(self.leaf, self.leaf_type, self.type, values)
-        return Condition(exact, with_residual(guard, self.residual))
+        return Condition(exact, extend_guard(guard, self.residual))
 
     def is_not_null(self) -> Condition:
         """Return whether the value exists and can be cast to the type."""
-        guard = None if self.leaf is None else with_residual(self.leaf.isNotNull(), self.residual)
+        guard = None if self.leaf is None else extend_guard(self.leaf.isNotNull(), self.residual)
         return Condition(self.exact.isNotNull(), guard)
 
     def is_null(self) -> Condition:
@@ -150,7 +153,7 @@ class Value:
         return _extend(self.exact, _ValueMixin, "_pqext_value", self)
 
 
-def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
+def compare_plain_column(column: Column, op: Operator, value: Any) -> Condition:
     """Return ``column op value`` for a plain column, with guards to combine with guards of VARIANT values."""
     value = spark_literal(value)
     guards = (plain_guard(column, operator, value) for operator in (op, NEGATED[op]))
@@ -158,7 +161,7 @@ def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
 
 
 class _ConditionMixin:
-    """Operators of a condition's column, which combine guards and exact parts."""
+    """Operators AND, OR and NOT of a condition's column. They combine the guards as well as the exact conditions."""
 
     _pqext_condition: Condition
 
@@ -179,7 +182,7 @@ class _ConditionMixin:
 
 
 class _ValueMixin:
-    """Comparisons of a VARIANT value's column, which add guards."""
+    """Comparisons of a column that was extracted from a VARIANT. They add guards to the conditions."""
 
     _pqext_value: Value
 
@@ -254,11 +257,11 @@ def spark_path(steps: Path) -> str | None:
     >>> spark_path(("a", 0, "x.y", "it's \\"so\\""))
     '$.a[0][\\'x.y\\'].it\\'s "so"'
     """
-    parts = [_step(step) for step in steps]
-    return None if None in parts else "$" + "".join(part for part in parts if part is not None)
+    parts = [_format_step(step) for step in steps]
+    return None if None in parts else "$" + "".join(member for member in parts if member is not None)
 
 
-def _step(step: str | int) -> str | None:
+def _format_step(step: str | int) -> str | None:
     if isinstance(step, int):
         return f"[{step}]" if step <= _MAX_INDEX else None
     if not step or step[0].isspace():

@@ -42,14 +42,14 @@ _OF = "of"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Aggregate in result column ``name``: ``function`` over the input column at index ``place``.
+    """Aggregate in result column ``name``: ``function`` over the input column at index ``input_index``.
 
-    The aggregate counts rows if ``place`` is None.
+    The aggregate counts rows if ``input_index`` is None.
     """
 
     name: str
     function: str
-    place: int | None
+    input_index: int | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Aggregation:
     @property
     def counts_rows(self) -> bool:
         """Whether the result is a number of rows, so that no column is read."""
-        return not self.by and all(item.place is None for item in self.aggregates)
+        return not self.by and all(item.input_index is None for item in self.aggregates)
 
     def check(self, values: T.StructType) -> None:
         """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
@@ -70,35 +70,40 @@ class Aggregation:
             if not isinstance(field.dataType, _ORDERED):
                 raise TypeError(f"rows cannot be grouped by {_describe_field(field)}")
         for item in self.aggregates:
-            if item.place is None or item.function == "count":
+            if item.input_index is None or item.function == "count":
                 continue
-            field, is_added = values[item.place], item.function in ("sum", "avg")
+            field, is_added = values[item.input_index], item.function in ("sum", "avg")
             if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
                 raise TypeError(f"{item.function} is not defined for {_describe_field(field)}")
 
     def compared_fields(self, values: T.StructType) -> list[T.StructField]:
         """Return the fields whose values are compared, to group rows or to find a minimum or maximum."""
         extremes = [item for item in self.aggregates if item.function in ("min", "max")]
-        return [*values.fields[: self.by], *(values[item.place] for item in extremes if item.place is not None)]
+        return [
+            *values.fields[: self.by],
+            *(values[item.input_index] for item in extremes if item.input_index is not None),
+        ]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
         """Return the schema of the rows that tasks return: the values of groups, then the state of each function."""
         self.check(values)
         groups = values.fields[: self.by]
-        fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
+        fields = [T.StructField(f"group_{input_index}", field.dataType) for input_index, field in enumerate(groups)]
         for number, item in enumerate(self.aggregates):
-            of = {} if item.place is None else {_OF: values[item.place].dataType.simpleString()}
-            fields += [T.StructField(_part(number, what), type, True, of) for what, type in _parts(item, values)]
+            of = {} if item.input_index is None else {_OF: values[item.input_index].dataType.simpleString()}
+            fields += [
+                T.StructField(_part_name(number, what), type, True, of) for what, type in _part_types(item, values)
+            ]
         return T.StructType(fields)
 
-    def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def compute_partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Compute the partial results of ``batch``, which has the fields ``values`` in exchange types."""
-        names = [f"group_{place}" for place in range(self.by)]
+        names = [f"group_{input_index}" for input_index in range(self.by)]
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
         requested: list[tuple[Any, str]] = []
         for number, item in enumerate(self.aggregates):
             for what, array in _iter_inputs(item, values, batch):
-                part = _part(number, what)
+                part = _part_name(number, what)
                 if array is None:
                     requested.append(([], "count_all"))
                 else:
@@ -124,7 +129,10 @@ class Aggregation:
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
             item.function in ("count", "min", "max")
-            and (item.place is None or ((column := columns[item.place]) is not None and column.path[0] not in names))
+            and (
+                item.input_index is None
+                or ((column := columns[item.input_index]) is not None and column.path[0] not in names)
+            )
             for item in self.aggregates
         )
         certain, others = planner.split(task, file) if with_reasons else ([], list(task.row_groups))
@@ -132,7 +140,8 @@ class Aggregation:
         for plan in certain:
             group = file.row_groups[plan.index]
             results = [
-                pa.array([group.num_rows]) if element.place is None or (column := columns[element.place]) is None
+                pa.array([group.num_rows])
+                if element.input_index is None or (column := columns[element.input_index]) is None
                 else proved_value(group, column, element.function)
                 for element in self.aggregates
             ]
@@ -162,12 +171,12 @@ class Aggregation:
                 f"a sum has more than {_DIGITS} digits; cast the column to double", feature="sums of large decimals"
             ) from error
 
-    def result(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
-        """Return the result, combined from the partial results of all tasks.
+    def combine(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """Combine the partial results of all tasks to the result.
 
         ``groups`` are the names of the grouping columns.
         """
-        by = [F.col(f"group_{place}").alias(name) for place, name in enumerate(groups)]
+        by = [F.col(f"group_{input_index}").alias(name) for input_index, name in enumerate(groups)]
         kinds = {field.name: (field.metadata or {}).get(_OF, "") for field in partial.schema}
         results = [
             _combine_parts(number, item.function, kinds).alias(item.name) for number, item in enumerate(self.aggregates)
@@ -175,7 +184,7 @@ class Aggregation:
         return partial.groupBy(*by).agg(*results)
 
 
-def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def parse_aggregates(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yield the name, function and column of each aggregate in the user's ``agg`` mapping.
 
     The column is None when rows are counted. Raises ``TypeError`` or ``ValueError`` for invalid aggregates.
@@ -209,7 +218,7 @@ def _describe_field(field: T.StructField) -> str:
     return escape_text(f"column {field.name!r} of type {field.dataType.simpleString()}")
 
 
-def _part(number: int, part: str) -> str:
+def _part_name(number: int, part: str) -> str:
     return f"{part}_{number}"
 
 
@@ -217,9 +226,9 @@ _ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "su
 """Arrow's function for each partial result."""
 
 
-def _parts(aggregate: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
+def _part_types(aggregate: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
     """Yield the name and the type of each partial result of a function."""
-    type = None if aggregate.place is None else values[aggregate.place].dataType
+    type = None if aggregate.input_index is None else values[aggregate.input_index].dataType
     if aggregate.function in ("count", "avg"):
         yield "count", T.LongType()
     if type is not None and aggregate.function in ("sum", "avg"):
@@ -239,17 +248,17 @@ def _iter_inputs(
     aggregate: Aggregate, values: T.StructType, batch: pa.RecordBatch
 ) -> Iterator[tuple[str, pa.Array | None]]:
     """Yield the name and the input values of each partial result. The values are None if rows are counted."""
-    if aggregate.place is None:
+    if aggregate.input_index is None:
         yield "count", None
         return
-    array = batch.column(aggregate.place)
-    for what, type in _parts(aggregate, values):
-        yield what, _to_summable(array, type) if what == "sum" else array
+    array = batch.column(aggregate.input_index)
+    for what, type in _part_types(aggregate, values):
+        yield what, _prepare_sum(array, type) if what == "sum" else array
         if what == "max" and pa.types.is_floating(array.type):
             yield "nan", pc.is_nan(array)
 
 
-def _to_summable(array: pa.Array, type: T.DataType) -> pa.Array:
+def _prepare_sum(array: pa.Array, type: T.DataType) -> pa.Array:
     """Cast values so that Arrow sums a batch exactly. Floats become doubles."""
     if isinstance(type, T.DoubleType):
         return array.cast(pa.float64(), safe=False)  # as Spark adds integers for a mean
@@ -266,13 +275,13 @@ def _to_summable(array: pa.Array, type: T.DataType) -> pa.Array:
 
 def _combine_parts(number: int, function: str, types: Mapping[str, str]) -> Column:
     """Combine the partial results of ``function``. ``types`` are the types of the aggregated columns."""
-    part = _part(number, function)
+    part = _part_name(number, function)
     if function in ("min", "max"):
         return F.min(part) if function == "min" else F.max(part)
-    count, total = F.sum(_part(number, "count")), F.sum(_part(number, "sum"))
+    count, total = F.sum(_part_name(number, "count")), F.sum(_part_name(number, "sum"))
     if function == "count":
         return F.coalesce(count, F.lit(0).cast("bigint"))
-    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", types[_part(number, "sum")])
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", types[_part_name(number, "sum")])
     digits, scale = map(int, decimal.groups()) if decimal else (0, 0)
     if function == "sum":
         if decimal:
@@ -288,7 +297,10 @@ def _combine_parts(number: int, function: str, types: Mapping[str, str]) -> Colu
 
 def to_data(aggregation: Aggregation) -> dict[str, Any]:
     """Convert an aggregation to JSON-compatible values."""
-    return {"by": aggregation.by, "wanted": [[item.name, item.function, item.place] for item in aggregation.aggregates]}
+    return {
+        "by": aggregation.by,
+        "wanted": [[item.name, item.function, item.input_index] for item in aggregation.aggregates],
+    }
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
@@ -298,12 +310,12 @@ def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
         raise ValueError("expected a JSON object with the keys 'by' and 'wanted', as written by pqext.spark.query")
     by, requested = data["by"], []
     for item in data["wanted"]:
-        name, function, place = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
-        is_index = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
-        is_known = function in FUNCTIONS and (is_index or (place is None and function == "count"))
+        name, function, input_index = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
+        is_index = isinstance(input_index, int) and not isinstance(input_index, bool) and 0 <= input_index < count
+        is_known = function in FUNCTIONS and (is_index or (input_index is None and function == "count"))
         if not isinstance(name, str) or not isinstance(function, str) or not is_known:
-            raise ValueError("expected [name, function, index of a column] for each result column")
-        requested.append(Aggregate(name, function, place))
+            raise ValueError(f"expected [name, function, index of a column] for each result column, not {item!r}")
+        requested.append(Aggregate(name, function, input_index))
     if not isinstance(by, int) or isinstance(by, bool) or not 0 <= by <= count:
         raise ValueError(f"by must be the number of grouping columns, from 0 to {count}, not {by!r}")
     return Aggregation(by, tuple(requested))

@@ -38,10 +38,10 @@ def encode_options(
     ignore_table_format: bool = False,
     file_options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return the options for :meth:`Query.from_options`. Raises ``ValueError`` or ``TypeError`` for invalid values."""
+    """Encode the arguments of a read as options. Raises ``ValueError`` or ``TypeError`` for invalid values."""
     expression = as_expression(where)
     options = {
-        "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
+        "columns": None if columns is None else json.dumps(list(map(_encode_column, parse_columns(columns)))),
         "aggregation": None if aggregation is None else json.dumps(to_data(aggregation)),
         "where": where if isinstance(where, str) else None if expression is None else to_json(expression),
         "bbox": bbox if bbox is None or isinstance(bbox, str) else json.dumps([*bbox], default=float),
@@ -69,5 +69,5 @@ def encode_options(
     return arguments
 
 
-def _column_as_data(column: str | ComputedColumn) -> Any:
+def _encode_column(column: str | ComputedColumn) -> Any:
     return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}

@@ -21,7 +21,7 @@ from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column, Spatial, VariantField
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.files import is_remote
-from pqext.spark.reading.native_reading import NativeRead, fields_of, leaves_of
+from pqext.spark.reading.native_reading import NativeRead, condition_leaves, variant_fields
 from pqext.spark.reading.planning import ReadPlan, plan_read
 from pqext.spark.reading.request import Query
 
@@ -37,8 +37,8 @@ _ASCII_ESCAPE = re.compile(r"%[0-7][0-9A-Fa-f]")
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Chosen engine with reasons, and the read with engine ``native``."""
+class EngineChoice:
+    """Chosen engine and the reasons, the plan, and the read by Spark's own reader for engine ``native``."""
 
     engine: Literal["python", "native"]
     reasons: tuple[str, ...] = ()
@@ -53,21 +53,21 @@ def check_engine(engine: str) -> None:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}{hint}")
 
 
-def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
+def choose_engine(query: Query, engine: Engine, spark: SparkSession | None) -> EngineChoice:
     """Plan ``query`` and choose the engine that reads it.
 
     Raises ``UnsupportedError`` with all obstacles if ``engine`` is ``native`` and Spark's reader cannot read the files.
     """
     check_engine(engine)
     if engine == "python":
-        return Choice("python")
-    choice = _choice(query, engine, spark)
+        return EngineChoice("python")
+    choice = _plan_engine(query, engine, spark)
     _logger.info("engine=%r reads with %r: %s", engine, choice.engine, "; ".join(choice.reasons))
     return choice
 
 
-def _choice(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
-    obstacles = [*_obstacles(query, spark)]
+def _plan_engine(query: Query, engine: Engine, spark: SparkSession | None) -> EngineChoice:
+    obstacles = [*_find_obstacles(query, spark)]
     plan = reading = None
     if not obstacles:
         target = query.values_schema()
@@ -83,14 +83,14 @@ def _choice(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
             feature="engine native",
         )
     if obstacles or reading is None:
-        return Choice("python", tuple(obstacles), plan)
+        return EngineChoice("python", tuple(obstacles), plan)
     objections = reading.objections()
     if engine == "auto" and objections:
-        return Choice("python", tuple(objections), plan)
-    return Choice("native", (*reading.reasons(), *objections), plan, reading)
+        return EngineChoice("python", tuple(objections), plan)
+    return EngineChoice("native", (*reading.reasons(), *objections), plan, reading)
 
 
-def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
+def _find_obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
     """Yield the properties of a query that Spark's reader does not support."""
     if spark is not None and type(spark).__module__.startswith("pyspark.sql.connect"):
         yield "on Spark Connect the client does not plan reads"
@@ -113,13 +113,13 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
     if query.partitions.paths is not None or query.partitions.rows is not None:
         yield "columns of include_file_paths and include_row_numbers are added by pqext"
     elif not remote:
-        yield from _folder_obstacles(query)
-    if query.bbox is not None or any(isinstance(leaf, Spatial) for leaf in leaves_of(query.where)):
+        yield from _find_folder_obstacles(query)
+    if query.bbox is not None or any(isinstance(leaf, Spatial) for leaf in condition_leaves(query.where)):
         yield "boxes and conditions on geometries are evaluated by pqext"
     for column in query.columns or ():
         if isinstance(column, ComputedColumn) and not isinstance(column.field, Column | VariantField):
             yield f"column {escape_text(column.name)} is computed by pqext"
-    for field in fields_of(query).values():
+    for field in variant_fields(query).values():
         if len(field.column.path) != 1:
             yield f"{field} is within a VARIANT that is itself within a column"
 
@@ -129,7 +129,7 @@ def _has_unsupported_name(file: str) -> bool:
     return _PATTERN.search(path) is not None or os.path.basename(file)[:1] in ("_", ".")
 
 
-def _folder_obstacles(query: Query) -> Iterator[str]:
+def _find_folder_obstacles(query: Query) -> Iterator[str]:
     root, names = query.partitions.root, query.partitions.schema.names
     if not names:
         return

@@ -46,7 +46,7 @@ Key = tuple[Any, ...]
 
 @dataclass
 class FileSurvey:
-    """Properties that the analysed files have in common."""
+    """Results of analysing the footers of files for Spark's reader."""
 
     fields: dict[Key, T.DataType | None] = field(default_factory=dict)
     """Spark types of the leaves of plain VARIANT values, by the keys of their operands. The type is None if no file has
@@ -67,21 +67,21 @@ class FileSurvey:
     obstacles: list[str] = field(default_factory=list)
     """Obstacles for Spark's reader that concern complete files."""
 
-    def obstacles_of(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
+    def find_obstacles(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
         """Return the obstacles of a column, or only those of ``leaves``, the dotted paths of its leaves."""
         obstacles = self.unsupported.get(column, {})
         return [text for leaf, text in obstacles.items() if leaves is None or leaf in leaves]
 
 
 def survey_files(
-    files: FileSet, rows: Sequence[int], columns: Sequence[str], fields: Mapping[Key, VariantField]
+    files: FileSet, positions: Sequence[int], columns: Sequence[str], fields: Mapping[Key, VariantField]
 ) -> FileSurvey:
-    """Analyse top-level columns and VARIANT values in the footers of the files in ``rows``."""
+    """Analyse top-level columns and VARIANT values in the footers of the files at ``positions``."""
     survey = FileSurvey()
     plain: dict[Key, set[T.DataType]] = {key: set() for key in fields}
     not_plain: set[Key] = set()
     different: set[str] = set()
-    for _, file in files.iter_open(rows):
+    for _, file in files.iter_open(positions):
         _check_file(file, survey)
         for name in columns:
             node = file.schema.root.child(name)
@@ -107,7 +107,7 @@ def survey_files(
     return survey
 
 
-def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNode | None] | None:
+def find_leaf_nodes(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNode | None] | None:
     """Return the typed leaf and the residual ``value`` that can contain values at ``path`` of a VARIANT group ``root``.
 
     Shredded fields are never in the residual of their object, so only one ``value`` must be empty (Variant Shredding,
@@ -136,15 +136,15 @@ def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNod
 
 
 def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) -> bool:
-    """Return whether a value is plain in a file, and add the type of its leaf to ``types``."""
+    """Return whether a file stores all values of a VARIANT field in one typed leaf, and add its type to ``types``."""
     node = file.schema.find(field.column.path)
     if node is None or node.logical_name != "VARIANT":
         return False
-    nodes = leaf_node(node, field.path)
+    nodes = find_leaf_nodes(node, field.path)
     if nodes is None:
         return False
     leaf, value = nodes
-    if value is not None and not all(_is_empty(group, value) for group in file.row_groups):
+    if value is not None and not all(_is_empty_residual(group, value) for group in file.row_groups):
         return False
     if leaf is not None:
         if _leaf_obstacle(leaf) is not None:
@@ -153,7 +153,7 @@ def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) ->
     return True
 
 
-def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
+def _is_empty_residual(group: RowGroupFacts, value: SchemaNode) -> bool:
     """Return whether a residual is empty in a row group, or contains only JSON null, which is null in every type."""
     chunk = group.chunk(value)
     bounds = chunk.bounds()
@@ -174,7 +174,7 @@ def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
     if not file.row_groups or _is_written_by_spark(file):
         return True
     residuals = [leaf for leaf in node.leaves() if leaf.name == "value"]
-    return all(_is_empty(group, leaf) for group in file.row_groups for leaf in residuals)
+    return all(_is_empty_residual(group, leaf) for group in file.row_groups for leaf in residuals)
 
 
 def _is_written_by_spark(file: ParquetFile) -> bool:

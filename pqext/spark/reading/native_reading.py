@@ -21,12 +21,12 @@ from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.settings import CASE_SENSITIVE
-from pqext.spark.base.types import marked_struct
+from pqext.spark.base.types import create_marked_struct
 from pqext.spark.columns.char_columns import CHAR_TYPE
 from pqext.spark.columns.names import quote
 from pqext.spark.functions.variant_paths import get_in_timezone
-from pqext.spark.pushdown.conditions import condition, field_type, variant
-from pqext.spark.pushdown.guards import is_widened
+from pqext.spark.pushdown.conditions import field_type, translate_condition, variant
+from pqext.spark.pushdown.guards import is_widening_cast
 from pqext.spark.pushdown.variant_column import Value
 from pqext.spark.reading.native_files import FileSurvey, survey_files
 from pqext.spark.reading.planning import ReadPlan
@@ -40,11 +40,12 @@ Layout = Literal["plain", "folder", "leaf", "struct", "whole"]
 """How a column is read: unchanged, from folders, as leaves of a VARIANT, as its shredded struct, or as VARIANT."""
 
 
-def leaves_of(where: Expression | None) -> Iterable[Expression]:
+def condition_leaves(where: Expression | None) -> Iterable[Expression]:
+    """Return the leaves of a condition; empty for None."""
     return () if where is None else visitors.leaves(where)
 
 
-def _to_spark(leaf: Expression) -> E.Column | VariantField | None:
+def _spark_operand(leaf: Expression) -> E.Column | VariantField | None:
     """Return the operand of a condition that Spark can evaluate, or None if pqext must evaluate it."""
     match leaf:
         case Comparison() | IsIn() | IsNull() | IsNotNull():
@@ -57,10 +58,10 @@ def _to_spark(leaf: Expression) -> E.Column | VariantField | None:
     return None
 
 
-def fields_of(query: Query) -> dict[Any, VariantField]:
+def variant_fields(query: Query) -> dict[Any, VariantField]:
     """Return the VARIANT values of a query's columns and conditions, by their keys."""
     operands = [column.field for column in query.columns or () if isinstance(column, ComputedColumn)]
-    operands += [operand for leaf in leaves_of(query.where) if (operand := _to_spark(leaf)) is not None]
+    operands += [operand for leaf in condition_leaves(query.where) if (operand := _spark_operand(leaf)) is not None]
     return {operand._key(): operand for operand in operands if isinstance(operand, VariantField)}
 
 
@@ -84,9 +85,9 @@ class NativeRead:
         names = query.display_names()
         paths = [names.get(task.path, task.path) for task in plan.tasks if task.kept_row_groups]
         stored = query.stored_schema()
-        fields, leaves = fields_of(query), [*leaves_of(query.where)]
+        fields, leaves = variant_fields(query), [*condition_leaves(query.where)]
         result = {*_stored_names(query, target)}
-        computed = {name for leaf in leaves if _to_spark(leaf) is None for name in visitors.columns(leaf)}
+        computed = {name for leaf in leaves if _spark_operand(leaf) is None for name in visitors.columns(leaf)}
         used = {name for leaf in leaves for name in visitors.columns(leaf)}
         folders = query.partitions.schema.names
         used |= {field.column.path[0] for field in fields.values()}
@@ -95,7 +96,7 @@ class NativeRead:
         survey = survey_files(files, range(len(files.sources)), columns, fields)
         layouts: dict[str, Layout] = {}
         for name in columns:
-            values = [field for field in fields.values() if _is_in(field, name)]
+            values = [field for field in fields.values() if _is_in_column(field, name)]
             if name in folders:
                 layouts[name] = "folder"
             elif name not in survey.variants:
@@ -114,7 +115,7 @@ class NativeRead:
         for name, layout in self.layouts.items():
             if layout == "folder" and name in self.survey.stored:
                 texts.append(f"column {escape_text(name)} is in the files as well as in their folders")
-            texts += self.survey.obstacles_of(name, self._compared_leaves(name) if layout == "leaf" else None)
+            texts += self.survey.find_obstacles(name, self._compared_leaves(name) if layout == "leaf" else None)
         if not self.layouts:
             texts.append("no column is read")
         for column in self.target:
@@ -146,11 +147,15 @@ class NativeRead:
             for name, layout in self.layouts.items()
             if layout == "whole" and name in result and name in self.survey.unproven
         ]
-        texts += [f"{leaf} is evaluated by pqext" for leaf in leaves_of(self.query.where) if _to_spark(leaf) is None]
+        texts += [
+            f"{leaf} is evaluated by pqext"
+            for leaf in condition_leaves(self.query.where)
+            if _spark_operand(leaf) is None
+        ]
         return texts
 
     def reasons(self) -> list[str]:
-        """Return the number of files, the plain columns, and the row groups that Spark's filters cannot skip."""
+        """Describe the read: number of files, plain VARIANT values, and why Spark's filters skip no row groups."""
         texts = [f"Spark's reader reads {len(self.files)} of {len(self.query.files)} files"]
         texts += [
             f"{field} is a plain column: it is stored in one typed leaf alone in every file"
@@ -158,14 +163,14 @@ class NativeRead:
             if _plain_type(field, self.survey) is not None and self.layouts[field.column.path[0]] != "whole"
         ]
         reason = "by bounds of these types, Spark would lose rows"
-        if not self._is_pushed:
+        if not self._is_pushdown_safe:
             texts.append(f"no row groups are skipped within files: {reason}")
         elif shielded := self._inexact_columns:
             texts.append(f"no row groups are skipped within files by {', '.join(map(escape_text, shielded))}: {reason}")
         return texts
 
     @property
-    def _is_pushed(self) -> bool:
+    def _is_pushdown_safe(self) -> bool:
         """Whether Spark's reader can skip row groups with its filters without losing rows."""
         inexact, shielded = self.survey.inexact, self._inexact_columns
         return self.query.trust_statistics and not any(
@@ -184,7 +189,7 @@ class NativeRead:
         """Return the dotted paths of the leaves of a column that conditions compare."""
         if self.layouts[name] not in ("leaf", "struct") or name in self.target.names:
             return [name]
-        return [".".join((name, *_steps(field))) for field in self.fields.values() if _is_in(field, name)]
+        return [".".join((name, *_leaf_steps(field))) for field in self.fields.values() if _is_in_column(field, name)]
 
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the result as a data frame of ``spark``."""
@@ -193,7 +198,7 @@ class NativeRead:
         schema = T.StructType(fields)
         rows = _empty_frame(spark, schema)
         if self.files:
-            reader = _session(spark, self._settings(spark)).read.schema(schema)
+            reader = _get_session(spark, self._settings(spark)).read.schema(schema)
             reader = reader.option("datetimeRebaseMode", self.query.datetime_rebase_mode.upper())
             reader = reader.option("int96RebaseMode", self.query.int96_rebase_mode.upper())
             reader = reader.option("ignoreCorruptFiles", self.query.on_invalid == "skip")
@@ -202,16 +207,20 @@ class NativeRead:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             relation = reader.parquet(*map(_uri, self.files))
             rows = rows.union(relation.select(*map(quote, schema.names)))
-        for name in self._inexact_columns if self._is_pushed else ():
+        for name in self._inexact_columns if self._is_pushdown_safe else ():
             column = rows[quote(name)]
             rows = rows.withColumn(name, F.coalesce(column, column))
         for name in folders:
             rows = rows.withColumn(name, rows[quote(name)].cast(self.stored[name].dataType))
-        bound = {key: value for key, field in self.fields.items() if (value := self._value(rows, field)) is not None}
+        bound = {
+            key: value for key, field in self.fields.items() if (value := self._extract_value(rows, field)) is not None
+        }
         if self.query.where is not None:
-            test = condition(rows, self.query.where, bound)
-            rows = rows.where(test.exact if all(map(self._is_plain, leaves_of(self.query.where))) else test.column)
-        return rows.select(*self._result(rows, bound))
+            test = translate_condition(rows, self.query.where, bound)
+            rows = rows.where(
+                test.exact if all(map(self._needs_no_guard, condition_leaves(self.query.where))) else test.column
+            )
+        return rows.select(*self._result_columns(rows, bound))
 
     def _source_type(self, name: str) -> T.DataType:
         """Return the type of a column in the schema for Spark's reader."""
@@ -221,11 +230,11 @@ class NativeRead:
             case "whole":
                 return T.VariantType()
             case "leaf":
-                fields = [field for field in self.fields.values() if _is_in(field, name)]
-                leaves = {_steps(field): self.survey.fields[field._key()] for field in fields}
-                return _struct_of({steps: type for steps, type in leaves.items() if type is not None})
+                fields = [field for field in self.fields.values() if _is_in_column(field, name)]
+                leaves = {_leaf_steps(field): self.survey.fields[field._key()] for field in fields}
+                return _build_struct({steps: type for steps, type in leaves.items() if type is not None})
             case "struct" if isinstance(self.stored[name].dataType, T.VariantType):
-                return marked_struct(self.survey.storage[name].type)
+                return create_marked_struct(self.survey.storage[name].type)
         return self.stored[name].dataType
 
     def _metadata(self, name: str) -> dict[str, Any] | None:
@@ -241,12 +250,12 @@ class NativeRead:
         return {
             CASE_SENSITIVE: str(self.query.case_sensitive).lower(),
             "spark.sql.parquet.ignoreVariantAnnotation": str(as_struct).lower(),
-            "spark.sql.parquet.filterPushdown": str(self._is_pushed).lower(),
+            "spark.sql.parquet.filterPushdown": str(self._is_pushdown_safe).lower(),
             _READ_SIDE_PADDING: str(spark.conf.get(_READ_SIDE_PADDING, "true")).lower(),
             _UPPER: str(upper),
         }
 
-    def _value(self, rows: DataFrame, field: VariantField) -> Value | None:
+    def _extract_value(self, rows: DataFrame, field: VariantField) -> Value | None:
         """Return a VARIANT value in ``rows``, or None if it is extracted from the shredded struct."""
         name, type = field.column.path[0], field_type(field)
         assert type is not None
@@ -258,19 +267,19 @@ class NativeRead:
         leaf_type = self.survey.fields[field._key()]
         if leaf_type is None:
             return Value(F.lit(None).cast(type), type)
-        for step in _steps(field):
+        for step in _leaf_steps(field):
             column = column[step]
         return Value(column if leaf_type == type else column.cast(type), type, column, leaf_type)
 
-    def _is_plain(self, leaf: Expression) -> bool:
+    def _needs_no_guard(self, leaf: Expression) -> bool:
         """Return whether Spark pushes down a condition without a guard."""
-        operand = _to_spark(leaf)
+        operand = _spark_operand(leaf)
         if isinstance(operand, VariantField):
             is_leaf = self.layouts[operand.column.path[0]] != "whole" and _plain_type(operand, self.survey) is not None
             return is_leaf and self.survey.fields[operand._key()] in (None, field_type(operand))
         return operand is not None
 
-    def _result(self, rows: DataFrame, bound: Mapping[Any, Value]) -> Iterator[Column]:
+    def _result_columns(self, rows: DataFrame, bound: Mapping[Any, Value]) -> Iterator[Column]:
         computed = {item.name: item.field for item in self.query.columns or () if isinstance(item, ComputedColumn)}
         for field in self.target:
             operand = computed.get(field.name, E.Column((field.name,)))
@@ -292,7 +301,7 @@ _UPPER = "spark.sql.files.maxPartitionBytes"
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] = WeakKeyDictionary()
 
 
-def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+def _get_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Return the session with ``settings``, which is created on first use.
 
     Relations that are created in this session keep its settings even if another session runs them.
@@ -322,12 +331,12 @@ def _stored_names(query: Query, target: T.StructType) -> list[str]:
 
 
 def _plain_type(field: VariantField, survey: FileSurvey) -> T.DataType | None:
-    """Return the type of a VARIANT value if it is a plain column, or None."""
+    """Return the type of a VARIANT value that every file stores in one typed leaf alone; None for other values."""
     type = field_type(field)
     if field._key() not in survey.fields or isinstance(type, _NESTED):
         return None
     leaf = survey.fields[field._key()]
-    return type if type is not None and (leaf is None or is_widened(leaf, type)) else None
+    return type if type is not None and (leaf is None or is_widening_cast(leaf, type)) else None
 
 
 def _are_all_plain(fields: Sequence[VariantField], survey: FileSurvey) -> bool:
@@ -340,22 +349,22 @@ def _are_all_plain(fields: Sequence[VariantField], survey: FileSurvey) -> bool:
 _NESTED = (T.StructType, T.ArrayType, T.MapType, T.VariantType)
 
 
-def _is_in(field: VariantField, name: str) -> bool:
+def _is_in_column(field: VariantField, name: str) -> bool:
     return field.column.path[0] == name
 
 
-def _steps(field: VariantField) -> tuple[str, ...]:
+def _leaf_steps(field: VariantField) -> tuple[str, ...]:
     """Return the struct members from a shredded VARIANT down to a leaf."""
     return (*(name for step in as_path(field.path) for name in ("typed_value", str(step))), "typed_value")
 
 
-def _struct_of(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
+def _build_struct(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
     """Return the struct type with leaves at these paths."""
     children: dict[str, dict[tuple[str, ...], T.DataType]] = {}
     for (first, *steps), type in leaves.items():
         children.setdefault(first, {})[tuple(steps)] = type
     return T.StructType([
-        T.StructField(name, nested[()] if () in nested else _struct_of(nested)) for name, nested in children.items()
+        T.StructField(name, nested[()] if () in nested else _build_struct(nested)) for name, nested in children.items()
     ])
 
 

@@ -114,7 +114,7 @@ class Reader(DataSourceReader):
         with spark_option_names():
             for number, task in enumerate(slice.tasks):
                 try:
-                    yield from self._run(task, number)
+                    yield from self._read_file(task, number)
                 except FileNotFoundError:
                     if not self.query.ignore_missing_files:
                         raise
@@ -123,12 +123,14 @@ class Reader(DataSourceReader):
                         raise
                     warn(f"the remaining rows of the file are skipped: {error}", CorruptDataWarning)
 
-    def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
+    def _read_file(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a file, following the driver's plan."""
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                planner = ScanPlanner(self.query.query([self._file(task)], self.target.names, self.query.filter()))
+                planner = ScanPlanner(
+                    self.query.query([self._planned_file(task)], self.target.names, self.query.filter())
+                )
                 task = planner.complete(task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
@@ -138,9 +140,9 @@ class Reader(DataSourceReader):
                 for batch in ScanExecutor(planner).planned_batches(plans, file, batch_rows):
                     rows += batch.num_rows
                     if aggregation is None:
-                        yield from self._split(batch)
+                        yield from self._split_batch(batch)
                     else:
-                        yield aggregation.partial(self.values, conform_batch(batch, self.target))
+                        yield aggregation.compute_partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
                     metrics = ReadMetrics(1, len(task.kept_row_groups), task.rows_kept, rows, file.source.bytes_read)
@@ -150,17 +152,19 @@ class Reader(DataSourceReader):
         """Open a planned file. Raises an error if it has changed, because Spark reuses plans for all actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
-            file = ParquetFile(self.query.locate(self._file(task)), self.query.options, limits=self.query.limits)
+            file = ParquetFile(
+                self.query.locate(self._planned_file(task)), self.query.options, limits=self.query.limits
+            )
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
         if footer_crc(file) != task.footer_crc:
             file.close()
             raise ParquetError(f"the file was replaced {advice}", path=task.path)
         if self.query.table is not None and self.query.table.view is not None:
-            self.query.table.view.apply(self.query.locate(self._file(task)), file)
+            self.query.table.view.apply(self.query.locate(self._planned_file(task)), file)
         return file
 
-    def _file(self, task: Task) -> str:
+    def _planned_file(self, task: Task) -> str:
         """Return the path or URL of a planned file."""
         return self.named.get(task.path, task.path)
 
@@ -169,7 +173,7 @@ class Reader(DataSourceReader):
         context = TaskContext.get()
         return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 
-    def _split(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _split_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))
         for start in range(0, batch.num_rows, rows):
             yield conform_batch(batch.slice(start, rows), self.target)

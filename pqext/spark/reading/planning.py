@@ -98,13 +98,13 @@ class ReadPlan:
         """Number of stored bytes of the requested columns in all row groups."""
         return sum(task.bytes_total for task in self.tasks)
 
-    def slices(self, upper: int, open_bytes: int = 0) -> list[Slice]:
-        """Split the row groups into tasks of nearly equal bytes, about ``upper`` at most.
+    def slices(self, max_bytes: int, open_bytes: int = 0) -> list[Slice]:
+        """Split the row groups into tasks of nearly equal bytes, about ``max_bytes`` at most.
 
         Opening a file counts as ``open_bytes``.
         """
         total = max(1, self.bytes + self.files * open_bytes)
-        share = total / ceil(total / slice_bytes(total, upper))
+        share = total / ceil(total / slice_bytes(total, max_bytes))
         slices: list[Slice] = []
         runs: list[tuple[Task, list[RowGroupPlan]]] = []
         size = number = 0
@@ -116,13 +116,13 @@ class ReadPlan:
                 weight, opening = opening + group.bytes_read, 0
                 center = size + weight / 2
                 if runs and center >= (number + 1) * share:
-                    slices.append(_slice(runs))
+                    slices.append(_create_slice(runs))
                     runs, number = [], int(center // share)
                 if not runs or runs[-1][0] is not task:
                     runs.append((task, []))
                 runs[-1][1].append(group)
                 size += weight
-        return [*slices, _slice(runs)] if runs else slices
+        return [*slices, _create_slice(runs)] if runs else slices
 
     def __str__(self) -> str:
         text = (
@@ -162,7 +162,7 @@ class ReadPlan:
         return (store + commonpath(paths) or None) if len(is_absolute) == 1 else None
 
 
-def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
+def _create_slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
     return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
 
 
@@ -177,7 +177,7 @@ def plan_read(
     ``ValueError`` if the schemas of the files differ.
     """
     filter = query.filter()
-    planner = ScanPlanner(query.to_plan(names, filter))
+    planner = ScanPlanner(query.planning_request(names, filter))
     tasks = planner.plan(pages, max_indexed, with_reasons)
     warnings = tuple(planner.mistake_warnings()) if with_reasons else ()
     text = None if filter is None else str(filter)

@@ -37,14 +37,14 @@ from pqext.spark.columns.names import Names
 from pqext.spark.columns.recorded_schema import KEY as NOTE
 from pqext.spark.columns.recorded_schema import (
     RecordedField,
-    apply_recorded,
+    apply_recorded_type,
     field_at_path,
-    recorded_fields,
-    reject_collated,
+    parse_recorded_fields,
+    reject_collations,
     reject_intervals,
 )
-from pqext.spark.columns.timestamps import read_schema, unify_schemas, with_instants
-from pqext.spark.options.file import FileFilter, check_base_path, instant, normalize_options, readable_files
+from pqext.spark.columns.timestamps import convert_local_times, read_schema, unify_schemas
+from pqext.spark.options.file import FileFilter, check_base_path, find_readable_files, normalize_options, parse_instant
 from pqext.spark.options.read import PARSERS, StoreReference, parse_flag
 from pqext.spark.options.save import is_save_option
 from pqext.spark.reading.aggregation import Aggregation, from_data
@@ -127,7 +127,7 @@ class Query:
                     values[name] = parse(arguments[name])
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
-        paths, storage = option_paths(options, remote=True), values.get("storage_options")
+        paths, storage = option_paths(options, allow_urls=True), values.get("storage_options")
         ignored = values.pop("ignore_table_format", False)
         version, timestamp = values.pop("version", None), values.pop("timestamp", None)
         table = open_snapshot(paths[0], version, timestamp, storage) if is_table(paths[0]) else None
@@ -137,12 +137,12 @@ class Query:
         timezone, times = values.get("timezone"), ("modified_after", "modified_before")
         chosen = FileFilter(
             values.pop("path_glob_filter", None),
-            *(instant(values.pop(name), timezone) if name in values else None for name in times),
+            *(parse_instant(values.pop(name), timezone) if name in values else None for name in times),
         )
         if locations is None:
             locations = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
         if values.get("on_invalid") == "skip":
-            locations = readable_files(locations, ReadOptions(threads=1), Limits.untrusted())
+            locations = find_readable_files(locations, ReadOptions(threads=1), Limits.untrusted())
         files, places = tuple(file for file, _ in locations), tuple(place for _, place in locations)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = from_data(aggregation, values.get("columns"))
@@ -229,7 +229,7 @@ class Query:
         return read_schema(self.locate(self.files[0]), self.options, self.limits)
 
     def _renamed_columns(self, schema: pa.Schema) -> dict[int, str]:
-        """Return the partition columns by the position of a column whose name differs from theirs in case only."""
+        """Map positions of columns in the files to partition columns whose names differ from theirs in case only."""
         if self.case_sensitive:
             return {}
         excluded = {self.partitions.paths, self.partitions.rows, *schema.names}
@@ -262,20 +262,20 @@ class Query:
                 message = python_hint(missing[0]) or f"the columns are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {message}")
             arrow = pa.schema([fields[name] for name in names])
-        return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
+        return T.StructType([apply_recorded_type(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
         """Return the Spark schema of all columns. Unknown user-defined types are replaced by their stored type."""
         arrow = self.arrow_schema()
         fields = self._recorded_fields(arrow)
         supported = {name: item for name, item in fields.items() if not item.unsupported}
-        return T.StructType([apply_recorded(field, supported.get(field.name)) for field in spark_schema(arrow)])
+        return T.StructType([apply_recorded_type(field, supported.get(field.name)) for field in spark_schema(arrow)])
 
     def _recorded_fields(self, arrow: pa.Schema) -> dict[str, RecordedField]:
-        """Return the columns of the schema that Spark recorded in the files, without those that come from folders."""
+        """Return the columns of the schema that Spark recorded in the files, without partition columns."""
         text = str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
         folders = self.partitions.schema.names
-        return {name: field for name, field in recorded_fields(text).items() if name not in folders}
+        return {name: field for name, field in parse_recorded_fields(text).items() if name not in folders}
 
     def schema(self) -> T.StructType:
         """Return the Spark schema of the rows that tasks return. Raises the errors of :meth:`values_schema`."""
@@ -283,7 +283,7 @@ class Query:
             return T.StructType([T.StructField(name, T.NullType()) for name in self.arrow_schema().names])
         values = self.values_schema()
         if self.aggregation is not None:
-            reject_collated(self.aggregation.compared_fields(values), "group and aggregate it with Spark")
+            reject_collations(self.aggregation.compared_fields(values), "group and aggregate it with Spark")
         if self.where is not None:
             self._check_comparisons(self.where)
         if self.aggregation is not None:
@@ -303,7 +303,7 @@ class Query:
         """Whether tasks only count rows."""
         return self.aggregation is not None and self.aggregation.counts_rows
 
-    def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
+    def planning_request(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """Return the scan of all files. The data-skipping store, if any, prunes files before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema and not self.replaces_columns:
@@ -329,32 +329,30 @@ class Query:
         return all_of(parts) if parts else None
 
     def resolve(self) -> Query:
-        """Return the query with the columns of dotted names and of ``bbox`` resolved, in the spelling of the files.
+        """Return the query with column names in the spelling of the files, and with the geometry column of ``bbox``.
 
         Raises ``ValueError`` if several columns match a name in different cases, and if ``bbox_column`` is not set and
         the files do not have exactly one geometry column.
         """
         if self.where is None and self.columns is None and self.bbox_column is None:
-            return self._with_box()
+            return self._resolve_bbox()
         names = Names.from_schema(self.arrow_schema(), self.case_sensitive)
         where = names.resolve(self.where)
         if where is not None:
             recorded = self._recorded_fields(self.arrow_schema())
             schema = T.StructType([record.field for record in recorded.values()])
             check_char_padding(visitors.leaves(where), schema)
-            where = pad_literals(self.with_instants(where), char_lengths(schema))
+            where = pad_literals(self.convert_local_times(where), char_lengths(schema))
         box, by_folders = self.bbox_column, self.partitions.schema.names
         columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
-        query = replace(
-            self, where=where, columns=columns, bbox_column=box and names.find(box)
-        )
+        query = replace(self, where=where, columns=columns, bbox_column=box and names.find(box))
         if names.has_folded and not self.settings_known:
             query = replace(query, assumed=(*self.assumed, (CASE_SENSITIVE, "false")))
-        return query._with_box()
+        return query._resolve_bbox()
 
-    def with_instants(self, where: Expression) -> Expression:
-        """Return ``where`` with instants in place of local times that are compared with INT96 columns."""
-        return with_instants(where, self.locate(self.files[0]), self.options, self.limits)
+    def convert_local_times(self, where: Expression) -> Expression:
+        """Convert local times in ``where`` that are compared with INT96 columns to instants."""
+        return convert_local_times(where, self.locate(self.files[0]), self.options, self.limits)
 
     def _check_comparisons(self, where: Expression) -> None:
         """Raise ``UnsupportedError`` for a condition on strings with a collation or on intervals.
@@ -364,15 +362,15 @@ class Query:
         arrow = self.arrow_schema()
         noted = self._recorded_fields(arrow)
         read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
-        columns = {field.name: apply_recorded(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
+        columns = {field.name: apply_recorded_type(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
         paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
         fields = [field_at_path(columns[path[0]], path) for path in paths]
         advice = "filter with pqext.spark.where(df, condition), which Spark evaluates"
-        reject_collated(fields, advice)
+        reject_collations(fields, advice)
         reject_intervals(fields, advice)
 
-    def _with_box(self) -> Query:
+    def _resolve_bbox(self) -> Query:
         if self.where is not None:
             self._check_comparisons(self.where)
         if self.bbox is None or self.bbox_column is not None:

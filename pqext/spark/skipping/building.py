@@ -17,8 +17,8 @@ from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
-from pqext.spark.skipping.foreign import READ_AS, Files, FrameIndexing, type_at
-from pqext.spark.skipping.tasks import TaskIndexing, paths_of
+from pqext.spark.skipping.foreign import READ_AS, Files, FrameIndexing, find_type
+from pqext.spark.skipping.tasks import TaskIndexing, resolve_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,10 +74,12 @@ def build_skipping(
     Example:
         ``build_skipping(spark, "s3://lake/weather", [MinMax("temp"), Box("place")], "s3://lake/weather.skipping")``
     """
-    paths, storage = paths_of(spark, path, [store], storage_options)
+    paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
-    indexing = _indexing(spark, paths, format, schema, options, data, storage, progress)
-    return create_store(table, indexes, _folder(store, storage), indexing, overwrite=overwrite, encryption=encryption)
+    indexing = _create_indexing(spark, paths, format, schema, options, data, storage, progress)
+    return create_store(
+        table, indexes, _locate_store(store, storage), indexing, overwrite=overwrite, encryption=encryption
+    )
 
 
 def refresh_skipping(
@@ -100,16 +102,16 @@ def refresh_skipping(
     Raises ``FileNotFoundError`` if the store does not exist, ``ValueError`` for files of another table and for a
     format, schema or options that differ from the build, and ``UnsupportedError`` for an unknown version.
     """
-    paths, storage = paths_of(spark, path, [store], storage_options)
+    paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
-    indexing = _indexing(spark, paths, format, schema, options, data, storage, progress)
-    known = Store(_folder(store, storage), decryption)
+    indexing = _create_indexing(spark, paths, format, schema, options, data, storage, progress)
+    known = Store(_locate_store(store, storage), decryption)
     if isinstance(indexing, FrameIndexing):
         _check_read_as(known, indexing.files)
     return refresh_store(table, known, indexing)
 
 
-def _indexing(
+def _create_indexing(
     spark: SparkSession, paths: Sequence[str], format: str, schema: Any, options: Mapping[str, Any] | None,
     data: bool, storage: Mapping[str, Any] | None, progress: Progress | None,
 ) -> Indexing:
@@ -123,13 +125,13 @@ def _indexing(
 
 
 def _check_read_as(store: Store, files: Files) -> None:
-    """Raise ``ValueError`` if a store indexes values that differ from those that the reader now returns."""
+    """Raise ``ValueError`` if a store was built with a different format, type or option than ``files`` has."""
     for about in (store.metadata, store.extra_metadata):
         for item in () if about is None else about.indexes:
             before = item.params.get(READ_AS)
             if before is None:
                 continue
-            now = files.read_as(type_at(files.row_schema, parse_path(item.columns[0])))
+            now = files.read_as(find_type(files.row_schema, parse_path(item.columns[0])))
             if now != before:
                 raise ValueError(
                     f"the store at {source_name(store.location)} was built from {before}, not from {now}: pass the "
@@ -137,6 +139,6 @@ def _check_read_as(store: Store, files: Files) -> None:
                 )
 
 
-def _folder(store: str, storage_options: Mapping[str, Any] | None) -> Any:
+def _locate_store(store: str, storage_options: Mapping[str, Any] | None) -> Any:
     """Return the location of a store."""
     return locate(store, None, storage_options) if is_remote(store) else local_path(store)

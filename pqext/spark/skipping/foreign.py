@@ -35,7 +35,7 @@ from pqext.skipping.store.objects import UNKNOWN, Objects, canonical_path, curre
 from pqext.skipping.store.table import Table
 from pqext.spark.base.types import exchange_type
 from pqext.spark.columns.names import quote
-from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
+from pqext.spark.skipping.tasks import REPORT, Report, StoreParts, TaskLocation, parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,8 +101,8 @@ class Files:
 class FrameTask:
     """Task function that creates rows of a store from batches sorted by file, with the file's URI and values."""
 
-    parts: Parts
-    objects: Mapping[str, Place]
+    parts: StoreParts
+    objects: Mapping[str, TaskLocation]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process all batches of a task, and yield its report."""
@@ -111,19 +111,19 @@ class FrameTask:
         name: str | None = None
         collectors: list[Any] = []
         for batch in batches:
-            for uri, rows in _runs(batch):
+            for uri, rows in _split_by_file(batch):
                 if uri != name:
-                    self._finish(name, collectors, writer, report)
+                    self._finish_file(name, collectors, writer, report)
                     name = uri
                     collectors = [item.index.collector(item.values) for item in self.parts.layout.indexed]
                 for at, (collector, element) in enumerate(zip(collectors, self.parts.layout.indexed, strict=True)):
                     collector.add(rows.column(at + 1).cast(element.values))
-        self._finish(name, collectors, writer, report)
+        self._finish_file(name, collectors, writer, report)
         report.added = writer.finish()
         yield report.as_batch()
 
-    def _finish(self, uri: str | None, collectors: Sequence[Any], writer: PartWriter, report: Report) -> None:
-        path = None if uri is None else path_of(uri)
+    def _finish_file(self, uri: str | None, collectors: Sequence[Any], writer: PartWriter, report: Report) -> None:
+        path = None if uri is None else store_path(uri)
         place = None if path is None else self.objects.get(path)
         if path is None or place is None:  # a file that did not exist when files were listed
             return
@@ -160,8 +160,8 @@ class FrameIndexing:
         for index in indexes:
             if not isinstance(index.operand, Column):
                 raise TypeError(f"{index}: values within a VARIANT can be indexed in Parquet files only")
-            type = type_at(schema, index.operand.path)
-            values = stored_type(type)
+            type = find_type(schema, index.operand.path)
+            values = store_type(type)
             if values is None:
                 raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed in Parquet files only")
             met = index.for_field(pa.field(index.operand.path[-1], values))
@@ -176,13 +176,13 @@ class FrameIndexing:
         frame = self.files.frame()  # Spark lists the files here
         objects = {}
         for at, source in enumerate(files):
-            place = Place.from_source(source)
+            place = TaskLocation.from_source(source)
             listed = place.listed if place.listed is not None else _version(known, at)
-            objects[known.paths[at].as_py()] = Place(place.path, listed)
-        requested = [uri for uri in frame.inputFiles() if path_of(uri) in objects]
+            objects[known.paths[at].as_py()] = TaskLocation(place.path, listed)
+        requested = [uri for uri in frame.inputFiles() if store_path(uri) in objects]
         frame = _select_files(frame, requested, are_included=True) if len(files) < len(table.files) else frame
-        values = [_column(element.index.operand).alias(f"v{at}") for at, element in enumerate(layout.indexed)]
-        parts = Parts(layout, Place.from_source(location), table.partitions, self.storage_options)
+        values = [_create_column(element.index.operand).alias(f"v{at}") for at, element in enumerate(layout.indexed)]
+        parts = StoreParts(layout, TaskLocation.from_source(location), table.partitions, self.storage_options)
         total = min(len(files), 2 * parallelism(self.files.spark))
         task = FrameTask(parts, objects)
         sorted_ = frame.select(F.col(_FILE).alias("file"), *values).repartition(total, "file")
@@ -195,8 +195,10 @@ class FrameIndexing:
 
 
 def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
-    """Exclude the rows of files, by their names in stores; Spark does not open these files."""
-    return _select_files(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned_files], are_included=False)
+    """Exclude the rows of files that a store pruned, given their paths in the store. Spark does not open the files."""
+    return _select_files(
+        frame, [uri for uri in frame.inputFiles() if store_path(uri) in pruned_files], are_included=False
+    )
 
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
@@ -208,12 +210,12 @@ def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> 
     return frame.where(result if are_included else ~result)
 
 
-def path_of(uri: str) -> str:
-    """Return the name in stores of a file, from its name in Spark."""
+def store_path(uri: str) -> str:
+    """Convert the URI of a file in Spark to its path in stores."""
     return canonical_path(unquote(uri))
 
 
-def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
+def find_type(schema: T.StructType, path: Sequence[str]) -> T.DataType:
     """Return the type of a column, or of a field of a struct. Raises ``ValueError`` if it does not exist."""
     type: T.DataType = schema
     for name in path:
@@ -225,7 +227,7 @@ def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
     return type
 
 
-def stored_type(type: T.DataType) -> pa.DataType | None:
+def store_type(type: T.DataType) -> pa.DataType | None:
     """Return the Arrow type of values in stores; None if stores do not support the type."""
     if type == T.StringType():  # strings with other collations compare differently
         return pa.string()
@@ -239,7 +241,7 @@ def _is_temporal(type: T.DataType) -> bool:
     return isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
 
 
-def _column(operand: Any) -> Any:
+def _create_column(operand: Any) -> Any:
     first, *rest = operand.path
     column = F.col(quote(first))
     for name in rest:
@@ -252,7 +254,7 @@ def _version(objects: Objects, index: int = 0) -> tuple[int, int, str | None]:
     return int(objects.modified[index]), int(objects.sizes[index]), objects.etags[index].as_py()
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _split_by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each file in a batch that is sorted by file."""
     names = batch.column(0)
     if not len(names):

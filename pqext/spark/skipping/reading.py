@@ -18,8 +18,8 @@ from pqext.skipping.store.objects import current_objects
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
 from pqext.spark.options.read import StoreReference
-from pqext.spark.skipping.foreign import READ_AS, Files, exclude_files, stored_type, type_at
-from pqext.spark.skipping.tasks import paths_of
+from pqext.spark.skipping.foreign import READ_AS, Files, exclude_files, find_type, store_type
+from pqext.spark.skipping.tasks import resolve_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ def read_with_skipping(
         schema="temp double, city string", options={"header": True})``
     """
     expression = as_expression(filter)
-    paths, storage = paths_of(spark, path, [skipping], storage_options)
+    paths, storage = resolve_paths(spark, path, [skipping], storage_options)
     files = Files(spark, paths, format, schema, dict(options or {}))
     frame = files.frame()
     if expression is None:
@@ -90,15 +90,15 @@ def read_with_skipping(
 def _evidence_filter(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
     """Return a function that tests whether evidence applies to the values that Spark reads."""
 
-    def trusts(evidence: Evidence) -> bool:
+    def is_applicable(evidence: Evidence) -> bool:
         operand = evidence.index.operand
         if not isinstance(operand, Column):
             return False
         try:
-            type = type_at(schema, operand.path)
+            type = find_type(schema, operand.path)
         except ValueError:
             return False
-        values, cells = stored_type(type), evidence.cells.type
+        values, cells = store_type(type), evidence.cells.type
         if values is None or evidence.params.get(READ_AS, files.read_as(type)) != files.read_as(type):
             return False
         if pa.types.is_struct(cells) and cells.get_field_index("min") >= 0:
@@ -107,7 +107,7 @@ def _evidence_filter(files: Files, schema: T.StructType) -> Callable[[Evidence],
             return bool(cells.value_type == (pa.binary() if evidence.index.name == "prefix" else values))
         return True
 
-    return trusts
+    return is_applicable
 
 
 def _resolve_name(column: Column, schema: T.StructType) -> Column:

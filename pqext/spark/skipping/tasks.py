@@ -21,7 +21,7 @@ from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.folders import list_all_parts, remove_parts
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
-from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.hadoop import read_hadoop_options
 from pqext.spark.base.progress import job_group, report_progress
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ _MOST_OF_A_TASK = 5_000
 
 
 @dataclass(frozen=True)
-class Place:
-    """File or folder for tasks: its path or URL, and its version when it was listed."""
+class TaskLocation:
+    """Location that can be sent to tasks: path or URL of a file or folder, and its version when it was listed."""
 
     path: str
     listed: Any = None
 
     @classmethod
-    def from_source(cls, source: Any) -> Place:
-        """Convert a result of :func:`locate`."""
+    def from_source(cls, source: Any) -> TaskLocation:
+        """Create a location from a result of :func:`locate`."""
         return cls(source.path, source.listed) if isinstance(source, Location) else cls(str(source))
 
     def source(self, storage_options: Mapping[str, Any] | None) -> Any:
-        """Convert back to a result of :func:`locate`."""
+        """Return the location as a result of :func:`locate`."""
         result = locate(self.path, None, storage_options if is_remote(self.path) else None)
         return replace(result, listed=self.listed) if isinstance(result, Location) else result
 
@@ -65,11 +65,11 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Parts:
+class StoreParts:
     """Parts of a store that the tasks of a job write."""
 
     layout: Layout
-    store: Place
+    store: TaskLocation
     partitions: Partitions
     storage_options: Mapping[str, Any] | None = field(repr=False)
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -79,11 +79,11 @@ class Parts:
         location = self.store.source(self.storage_options)
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
-    def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: Progress | None) -> Report:
+    def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, progress: Progress | None) -> Report:
         """Run the tasks of ``frame`` and return their combined report. Deletes the job's parts if a task fails."""
         group = f"pqext-skipping-{self.job}"
         try:
-            with job_group(spark, group, title), report_progress(spark, group, total, show):
+            with job_group(spark, group, title), report_progress(spark, group, total, progress):
                 reports: list[Report] = [pickle.loads(row[0]) for row in frame.collect()]
         except BaseException:
             parts = list_all_parts(self.store.source(self.storage_options))
@@ -104,14 +104,14 @@ class ParquetTask:
     work: Sequence[bytes]
     """Pickled files of each task. All tasks receive all of them, and each loads its own."""
     indexer: Indexer
-    parts: Parts
+    parts: StoreParts
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a report for each task number."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 writer, report = self.parts.writer(number), Report()
-                places: list[Place] = pickle.loads(self.work[number])
+                places: list[TaskLocation] = pickle.loads(self.work[number])
                 for place in places:
                     source = place.source(self.parts.storage_options)
                     row = self.indexer.try_row(source)
@@ -134,15 +134,15 @@ class TaskIndexing:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Return the indexes with the types of their operands in one file."""
+        """Look up the indexed columns in one file; return the indexes with Arrow types of values and entries."""
         return resolve_indexes(indexes, source, self.indexer.options, self.indexer.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
         total = max(min(len(files), 2 * parallelism(self.spark)), -(-len(files) // _MOST_OF_A_TASK))
-        places = [Place.from_source(source) for source in files]
+        places = [TaskLocation.from_source(source) for source in files]
         work = [pickle.dumps(places[number::total]) for number in range(total)]
-        parts = Parts(layout, Place.from_source(location), table.partitions, self.storage_options)
+        parts = StoreParts(layout, TaskLocation.from_source(location), table.partitions, self.storage_options)
         task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
         frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
         title = f"pqext: index {len(files):,} files for {source_name(location)}"
@@ -158,7 +158,7 @@ def parallelism(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8) if context is None else int(context())
 
 
-def paths_of(
+def resolve_paths(
     spark: SparkSession, path: str | Sequence[str], other_paths: Sequence[Any],
     storage_options: Mapping[str, Any] | None,
 ) -> tuple[list[str], Mapping[str, Any] | None]:
@@ -166,4 +166,4 @@ def paths_of(
     path_list = [path] if isinstance(path, str) else list(path)
     paths = [element if is_remote(element) else local_path(element) for element in path_list]
     remote = [item for item in (*paths, *other_paths) if isinstance(item, str) and is_remote(item)]
-    return paths, storage_options or (from_hadoop(spark, remote) if remote else None)
+    return paths, storage_options or (read_hadoop_options(spark, remote) if remote else None)

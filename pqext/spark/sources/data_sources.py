@@ -30,14 +30,14 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
-from pqext.spark.base.hadoop import with_cluster_settings
+from pqext.spark.base.hadoop import add_cluster_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.json.text_parts import JsonLinesReader, parts_of
-from pqext.spark.options.save import storage_options
+from pqext.spark.json.text_parts import JsonLinesReader, create_parts
+from pqext.spark.options.save import parse_storage_options
 from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.request import Query
-from pqext.spark.streams.files import FileStream, StreamOptions, stream_options
+from pqext.spark.streams.files import FileStream, StreamOptions, split_stream_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +69,11 @@ class PqextSource(DataSource):
     @concise_errors
     def schema(self) -> StructType:
         """Return the Spark schema of the files."""
-        from pqext.spark.streams.files import stream_options
+        from pqext.spark.streams.files import split_stream_options
 
         prepare_worker()
         self._has_user_schema = False  # only called without a user's schema; this object is pickled later
-        return Query.from_options(stream_options(self._options())[1]).resolve().schema()
+        return Query.from_options(split_stream_options(self._options())[1]).resolve().schema()
 
     @concise_errors
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -110,7 +110,7 @@ class PqextSource(DataSource):
     def _options(self) -> Mapping[str, str]:
         """Return the options with credentials from the cluster's files. Raises the error of :func:`_reject_tables`."""
         _reject_tables(self.options)
-        return with_cluster_settings(self.options)
+        return add_cluster_settings(self.options)
 
 
 def _reject_tables(options: Mapping[str, str]) -> None:
@@ -143,7 +143,7 @@ class JsonLinesSource(DataSource):
     @concise_errors
     def schema(self) -> T.StructType:
         """Return the schema: a VARIANT column, and the column of errors if requested."""
-        _check_options(stream_options(self.options)[1])
+        _check_options(split_stream_options(self.options)[1])
         prepare_worker()
         schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
         if "error_column" in self.options:
@@ -154,12 +154,12 @@ class JsonLinesSource(DataSource):
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Create a reader with these options. A user's ``schema`` can rename and omit columns."""
         prepare_worker()
-        return self._reader(with_cluster_settings(self.options), schema)
+        return self._reader(add_cluster_settings(self.options), schema)
 
     @concise_errors
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
         """Return a reader of a stream of files that arrive in the folders, with these options."""
-        of_stream, others = stream_options(with_cluster_settings(self.options))
+        of_stream, others = split_stream_options(add_cluster_settings(self.options))
         return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
 
     def _reader(self, options: Mapping[str, str], schema: T.StructType) -> JsonLinesReader:
@@ -172,8 +172,8 @@ class JsonLinesSource(DataSource):
             raise ValueError(f"on_error must be 'raise' or 'null', not {on_error!r}")
         credentials = options.get("storage_options")
         return JsonLinesReader(
-            paths=tuple(option_paths(options, remote=True)),
-            storage_options=None if credentials is None else storage_options(credentials),
+            paths=tuple(option_paths(options, allow_urls=True)),
+            storage_options=None if credentials is None else parse_storage_options(credentials),
             schema=exchange_schema(schema),
             column=column,
             raises=on_error == "raise",
@@ -194,7 +194,7 @@ class JsonLinesStream(FileStream):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan ranges of the new files."""
         new, _ = self.list_batch(start, end)
-        return self._reader.plan(parts_of((item.file, item.place) for item in new))
+        return self._reader.plan(create_parts((item.file, item.location) for item in new))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines in the ranges of a task."""

@@ -75,7 +75,7 @@ def local_session(
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     with _environment(_worker_environment() | java_environment(scratch)):
         builder = SparkSession.builder.master(cores).appName(app_name)
-        for key, value in (_defaults(scratch) | dict(conf or {})).items():
+        for key, value in (_default_settings(scratch) | dict(conf or {})).items():
             builder = builder.config(key, value)
         session: SparkSession = builder.getOrCreate()
     ensure_registered(session, functions=True)
@@ -83,7 +83,7 @@ def local_session(
 
 
 def java_environment(directory: Path) -> dict[str, str]:
-    """Write a launcher of Java to ``directory``, and return environment variables that locate it.
+    """Write a Java launcher to ``directory``, and return environment variables that locate it.
 
     Raises ``RuntimeError`` if Java is missing.
     """
@@ -129,7 +129,7 @@ def _worker_environment() -> dict[str, str]:
     return environment
 
 
-def _defaults(scratch: Path) -> dict[str, str]:
+def _default_settings(scratch: Path) -> dict[str, str]:
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING, "utf-8")
     return {
@@ -148,7 +148,7 @@ def _defaults(scratch: Path) -> dict[str, str]:
 
 @contextmanager
 def _environment(updates: Mapping[str, str]) -> Iterator[None]:
-    """Apply ``updates`` to the environment while the JVM starts, which passes it to its workers."""
+    """Context manager that applies ``updates`` to the environment, which the JVM passes to its workers on start."""
     before = {key: os.environ.get(key) for key in updates}
     os.environ.update(updates)
     try:

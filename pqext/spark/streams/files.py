@@ -38,10 +38,10 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class StreamedFile:
-    """Streamed file: the path or URL that opens it, its location, and its final name."""
+    """File of a stream: the path or URL that opens it, its location, and its final name."""
 
     file: str
-    place: Any
+    location: Any
     name: str
 
     @property
@@ -52,13 +52,13 @@ class StreamedFile:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of a stream."""
+    """Options of a stream of files."""
 
     max_files_per_batch: int | None = None
     ignore_missing_files: bool = False
 
 
-def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
+def split_stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
     """Separate the options of the stream from other options. Raises ``ValueError`` for an invalid value."""
     arguments: dict[str, Any] = {}
     others: dict[str, str] = {}
@@ -96,17 +96,17 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first file."""
-        return _offset(())
+        return _create_offset(())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Return the offset after at most ``limit`` new files, or ``start`` if there are no new files."""
-        seen = _digests(start)
+        seen = _parse_digests(start)
         there = {file.digest: file for file in self.list_files()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
         if start is not None and not new:
             return start
         most = getattr(limit, "max_files", None)
-        return _offset([*(digest for digest in there if digest in seen), *new[:most]])
+        return _create_offset([*(digest for digest in there if digest in seen), *new[:most]])
 
     def getDefaultReadLimit(self) -> Any:
         """Return the limit from option ``max_files_per_batch``."""
@@ -123,15 +123,15 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             results = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:
             return []
-        files = [StreamedFile(file, place, _final(source_name(place))) for file, place in results]
-        return sorted(files, key=lambda item: (_time(item.place), item.name))
+        files = [StreamedFile(file, location, _final_name(source_name(location))) for file, location in results]
+        return sorted(files, key=lambda item: (_modification_time(item.location), item.name))
 
     def list_batch(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
         """Return the files of a batch in order, and all current files.
 
         Raises ``FileNotFoundError`` if files of the batch were removed, unless missing files are ignored.
         """
-        targets = _digests(end) - _digests(start)
+        targets = _parse_digests(end) - _parse_digests(start)
         if not targets:
             return [], []
         there = self.list_files()
@@ -144,12 +144,12 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return results, there
 
 
-def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
+def _create_offset(digests: Iterable[bytes]) -> dict[str, Any]:
     every = sorted(digests)
     return {"version": 1, "files": len(every), "seen": base64.b64encode(b"".join(every)).decode()}
 
 
-def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
+def _parse_digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
     """Return the digests in an offset. Raises ``ValueError`` for an offset of another source."""
     if offset is None:
         return frozenset()
@@ -164,13 +164,13 @@ def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
     return frozenset(data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _DIGEST_BYTES))
 
 
-def _final(name: str) -> str:
+def _final_name(name: str) -> str:
     """Return the final name of a file, even while a save is moving it."""
     parts = name.split(os.sep)
     return os.sep.join(part for part in parts if not part.startswith(COMMIT)) if COMMIT in name else name
 
 
-def _time(location: Any) -> int:
+def _modification_time(location: Any) -> int:
     try:
         return os.stat(location).st_mtime_ns if isinstance(location, str) else 0
     except FileNotFoundError:

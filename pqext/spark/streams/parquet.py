@@ -23,11 +23,11 @@ from pqext.dataset.writing.targets import put_empty
 from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
 from pqext.spark.options.file import normalize_options
-from pqext.spark.options.save import storage_options
+from pqext.spark.options.save import parse_storage_options
 from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
-from pqext.spark.streams.files import FileStream, stream_options
+from pqext.spark.streams.files import FileStream, split_stream_options
 from pqext.spark.writing.sink import SaveWriter
 
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
@@ -49,7 +49,7 @@ class ParquetStream(FileStream):
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
-        of_stream, self._query_options = stream_options(options)
+        of_stream, self._query_options = split_stream_options(options)
         if "schema" in self._query_options:
             raise ValueError("streams do not support option 'schema'; pass the columns to schema() instead")
         for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
@@ -59,7 +59,9 @@ class ParquetStream(FileStream):
         flags = (text for name, text in self._query_options.items() if name.lower() == "ignore_table_format")
         flag = next(flags, "false")
         super().__init__(
-            option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream,
+            option_paths(options, allow_urls=True),
+            None if storage is None else parse_storage_options(storage),
+            of_stream,
             ignore_table_format=flag.lower() == "true",
         )
         Query.from_options(self._query_options, [])
@@ -72,7 +74,7 @@ class ParquetStream(FileStream):
         new, there = self.list_batch(start, end)
         if not new:
             return []
-        every = [(entry.file, entry.place) for entry in there]
+        every = [(entry.file, entry.location) for entry in there]
         query = Query.from_options(self._query_options, every)
         files = tuple(item.file for item in new)
         query = replace(query, files=files, has_user_schema=self._has_user_schema).resolve()
@@ -112,7 +114,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task, and return its report. Deletes the files of the task on failure."""
-        query, job = _job()
+        query, job = _identify_job()
         files = self.writer.write(lambda: self.writer.target.join(job), job, iterator)
         return WrittenBatch(query, job, files)
 
@@ -141,7 +143,7 @@ class StreamSink(DataSourceStreamArrowWriter):
             self.writer.target.abort()
 
 
-def _job() -> tuple[str, str]:
+def _identify_job() -> tuple[str, str]:
     """Return the query of the current task, and a name for this run of its batch."""
     context = TaskContext.get()
     lines = [

@@ -55,7 +55,7 @@ def layout(
     for name in columns:
         if name not in df.columns:
             raise ValueError(f"there is no column {name!r}{did_you_mean(name, df.columns)}")
-        keys[f"_pqext_{uuid.uuid4().hex}"] = _key(df, name, bounds)
+        keys[f"_pqext_{uuid.uuid4().hex}"] = _sort_key(df, name, bounds)
     # One projection computes the keys once for ranges and sorting, and preserves the metadata of the columns.
     keyed = df.select(*[F.col(quote(name)) for name in df.columns], *[key.alias(name) for name, key in keys.items()])
     names = [*keys]
@@ -63,7 +63,7 @@ def layout(
     return ranged.sortWithinPartitions(*names).drop(*names)
 
 
-def _key(df: DataFrame, name: str, bounds: tuple[float, float, float, float] | None) -> Column:
+def _sort_key(df: DataFrame, name: str, bounds: tuple[float, float, float, float] | None) -> Column:
     type = df.schema[name].dataType
     column = F.col(quote(name))
     if isinstance(type, T.GeometryType) and bounds is None and type.srid not in _DEGREES:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.spark.base.arrays import conform, variant_from_spark
-from pqext.spark.base.types import exchange_type, is_marked_struct, marked_struct, without_metadata
+from pqext.spark.base.types import create_marked_struct, drop_metadata, exchange_type, is_marked_struct
 from pqext.spark.columns.names import quote
 from pqext.spark.columns.shredding_choice import (
     ELEMENT,
@@ -120,8 +120,8 @@ def _to_structs(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFr
             raise ValueError(f"storage=True supports top-level columns only, not {path.dotted_path!r}; omit storage")
         name = path.column
         typed = choice.schema if choice.schema is not None else _infer(df, path, choice)
-        marked = marked_struct(storage_struct(typed))
-        column = _shred(F.col(quote(name)), typed, choice.coerce, without_metadata(marked))
+        marked = create_marked_struct(storage_struct(typed))
+        column = _shred(F.col(quote(name)), typed, choice.coerce, drop_metadata(marked))
         df = df.withColumn(name, column.cast(marked))
     return df
 

@@ -37,14 +37,20 @@ from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
 from pqext.dataset.writing.staging import StagingArea
 from pqext.dataset.writing.targets import Target, check_empty, put_empty
 from pqext.spark.base.arrays import conform_batch
-from pqext.spark.base.files import is_remote, option_paths, target_of
+from pqext.spark.base.files import is_remote, option_paths, resolve_target
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import AS_INT, months_to_intervals, reject_months
-from pqext.spark.columns.recorded_schema import with_recorded_schema
-from pqext.spark.columns.timestamps import check_ancient, read_schema, reject_mode, unify_schemas, with_version
-from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
+from pqext.spark.columns.recorded_schema import add_recorded_schema
+from pqext.spark.columns.timestamps import (
+    add_version,
+    check_rebase_mode,
+    read_schema,
+    reject_ancient_values,
+    unify_schemas,
+)
+from pqext.spark.options.save import PartitionOverwrite, SaveOptions, parse_save_options
 from pqext.spark.reading.request import Query
 
 _logger = logging.getLogger(__name__)
@@ -63,21 +69,21 @@ class TaskResult(WriterCommitMessage):
 class SaveWriter:
     """Writer of the staged files of a save in tasks. It checks the options and the schema before any task runs.
 
-    For the options, see :func:`pqext.spark.options.save.save_options`.
+    For the options, see :func:`pqext.spark.options.save.parse_save_options`.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        paths = option_paths(options, remote=True)
+        paths = option_paths(options, allow_urls=True)
         if len(paths) != 1:
             raise ValueError(f"save() accepts one path, not {len(paths)}")
         if not schema.fields:
             raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
         reject_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
         schema = months_to_intervals(schema)
-        self.options = save_options(schema, options)
+        self.options = parse_save_options(schema, options)
         if self.options.storage_options and not is_remote(paths[0]):
-            raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
-        self.target: Target = target_of(paths[0], self.options.storage_options)
+            raise ValueError("storage_options are for URLs, such as s3://bucket/folder; omit them for local paths")
+        self.target: Target = resolve_target(paths[0], self.options.storage_options)
         self.target.check_no_table()
         self._unparsed_options = dict(options)
         self._frame_schema = schema
@@ -93,7 +99,7 @@ class SaveWriter:
 
     def task_options(self) -> SaveOptions:
         """Return the options completed with the settings of the session, which only tasks can read."""
-        options = save_options(self._frame_schema, self._unparsed_options, save_settings(task_setting()))
+        options = parse_save_options(self._frame_schema, self._unparsed_options, save_settings(task_setting()))
         check_division(options.division, file_schema(options.name_folders(self._frame_schema)))
         self._check_calendar(options)
         return options
@@ -101,11 +107,11 @@ class SaveWriter:
     def _check_calendar(self, options: SaveOptions) -> None:
         """Raise ``ValueError`` if dates or timestamps would have to be written in the legacy calendar."""
         if options.rebase_mode == "legacy":
-            reject_mode(options.rebase_mode, drop_columns(self.schema, self.partition_by))
+            check_rebase_mode(options.rebase_mode, drop_columns(self.schema, self.partition_by))
 
     def _writer_options(self, options: SaveOptions) -> Mapping[str, Any]:
         """Return the options of the writer, including the recorded schema and the version of Spark."""
-        return with_version(with_recorded_schema(options.writer, self._spark_schema, self.partition_by))
+        return add_version(add_recorded_schema(options.writer, self._spark_schema, self.partition_by))
 
     def check(self, overwrite: bool, is_dynamic: bool = False) -> None:
         """Raise ``ValueError`` if the files cannot be added to the target.
@@ -134,7 +140,7 @@ class SaveWriter:
                 if batch.num_rows:
                     batch = conform_batch(batch.rename_columns(self.schema.names), self.schema)
                     if options.rebase_mode == "exception":
-                        check_ancient(batch, self.partition_by)
+                        reject_ancient_values(batch, self.partition_by)
                     files.write(batch)
             return files.close()
 
@@ -215,26 +221,34 @@ def read_summary(path: Path, target: str) -> SaveResult:
 
 
 def append_check(
-    empty: Callable[[], bytes], partition_by: tuple[str, ...] = (), merge_schema: bool = False, advice: str = _ADVICE
+    get_empty_file: Callable[[], bytes],
+    partition_by: tuple[str, ...] = (),
+    merge_schema: bool = False,
+    advice: str = _ADVICE,
 ) -> Compare:
-    """Return a function that checks whether files like ``empty`` can be added to a folder (:func:`check_append`)."""
+    """Return a function that calls :func:`check_append` for files with the schema of an empty file."""
 
-    def compare(target: str, sources: Any, present: Mapping[str, Any]) -> None:
-        check_append(target, sources, present, empty(), partition_by, merge_schema, advice)
+    def compare(target: str, sources: Any, existing_files: Mapping[str, Any]) -> None:
+        check_append(target, sources, existing_files, get_empty_file(), partition_by, merge_schema, advice)
 
     return compare
 
 
 def check_append(
-    target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...] = (),
-    merge_schema: bool = False, other_target: str = _ADVICE,
+    target: str,
+    sources: Any,
+    existing_files: Mapping[str, Any],
+    appended_schema: bytes,
+    partition_by: tuple[str, ...] = (),
+    merge_schema: bool = False,
+    other_target: str = _ADVICE,
 ) -> None:
     """Raise ``SchemaMismatchError`` if the schema of the file ``appended_schema`` differs from that of ``target``.
 
     Args:
         target: The path of the target, for messages.
         sources: The sources with which a reader opens the target.
-        present: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
+        existing_files: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
             compared.
         appended_schema: The bytes of a file without rows.
         partition_by: The partition columns.
@@ -244,11 +258,11 @@ def check_append(
     options, limits = Query(()).options, Query(()).limits
     with ParquetFile(appended_schema, options) as file:
         new = file.arrow_schema
-    partitions = partitions_of_target(target, sources, present, partition_by, new.names, other_target)
-    path, location = next(iter(present.items()))
+    partitions = partitions_of_target(target, sources, existing_files, partition_by, new.names, other_target)
+    path, location = next(iter(existing_files.items()))
     try:
         existing = (
-            unify_schemas([*present.values()], options, limits) if merge_schema
+            unify_schemas([*existing_files.values()], options, limits) if merge_schema
             else read_schema(location, options, limits)
         )  # fmt: skip
     except SchemaMismatchError:

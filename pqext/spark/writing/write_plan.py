@@ -14,8 +14,8 @@ from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
 from pqext.spark.columns.shredding_choice import walk_fields
-from pqext.spark.columns.timestamps import reject_mode
-from pqext.spark.options.save import as_text, save_options
+from pqext.spark.columns.timestamps import check_rebase_mode
+from pqext.spark.options.save import encode_option, parse_save_options
 from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import schema_of_storage
 
@@ -97,12 +97,12 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
           profile: spark
     """
     schema = df.schema
-    encoded = {name: as_text(value) for name, value in options.items()}
-    save = save_options(schema, encoded, save_settings(session_setting(df.sparkSession)))
+    encoded = {name: encode_option(value) for name, value in options.items()}
+    save = parse_save_options(schema, encoded, save_settings(session_setting(df.sparkSession)))
     schema = save.name_folders(schema)
     writer_options = dict(save.writer)
     if save.rebase_mode == "legacy":
-        reject_mode(save.rebase_mode, drop_columns(file_schema(schema), save.division.partition_by))
+        check_rebase_mode(save.rebase_mode, drop_columns(file_schema(schema), save.division.partition_by))
     stored = file_schema(schema)
     check_division(save.division, stored)
     empty_file(drop_columns(stored, save.division.partition_by), writer_options)
@@ -119,11 +119,11 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
             plans.append(VariantPlan(path, "infer" if choice.schema is None else str(choice.schema), origin))
         elif isinstance(field.dataType, T.VariantType):
             plans.append(VariantPlan(path, None, None))
-    columns = tuple((field.name, _name(field.dataType)) for field in schema)
+    columns = tuple((field.name, _type_name(field.dataType)) for field in schema)
     return WritePlan(columns, tuple(plans), writer_options, save.division)
 
 
-def _name(type: T.DataType) -> str:
+def _type_name(type: T.DataType) -> str:
     return "variant, shredded" if is_marked_struct(type) else type.simpleString()
 
 
