@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
@@ -283,7 +284,9 @@ def _iter_batches(file: ParquetFile, node: SchemaNode, budget: Budget) -> Iterat
 
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_DIGITS = np.zeros(256, np.uint64)
+_DIGITS[np.frombuffer(ALPHABET.encode(), np.uint8)] = np.arange(85)
+_POWERS = np.array([85**power for power in (4, 3, 2, 1, 0)], np.uint64)
 
 
 def encode_z85(data: bytes) -> str:
@@ -307,14 +310,11 @@ def decode_z85(text: str) -> bytes:
     """
     if len(text) % 5:
         raise ValueError(f"{len(text)} characters are not Z85: the length must be a multiple of five")
-    decoded = bytearray()
-    for at in range(0, len(text), 5):
-        number = 0
-        for character in text[at : at + 5]:
-            if character not in _VALUES:
-                raise ValueError(f"{character!r} is not a Z85 character")
-            number = number * 85 + _VALUES[character]
-        if number >= 1 << 32:
-            raise ValueError(f"{text[at : at + 5]!r} is not Z85: it encodes more than four bytes")
-        decoded += number.to_bytes(4, "big")
-    return bytes(decoded)
+    unknown = set(text).difference(ALPHABET)
+    if unknown:
+        raise ValueError(f"{min(unknown)!r} is not a Z85 character")
+    digits = _DIGITS[np.frombuffer(text.encode(), np.uint8)].reshape(-1, 5)
+    numbers = digits @ _POWERS
+    for group in np.flatnonzero(numbers >> np.uint64(32)):
+        raise ValueError(f"{text[5 * group : 5 * group + 5]!r} is not Z85: it encodes more than four bytes")
+    return bytes(numbers.astype(">u4"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -18,8 +19,8 @@ from pqext.core.base.errors import VariantError
 from pqext.core.format.predicate import Bounds, Value
 from pqext.table_metrics.variant_bounds import variant_bound
 from pqext.variant.access.path import parse
-from pqext.variant.binary_value import walk
-from pqext.variant.encoding import PrimitiveType, ScaledDecimal
+from pqext.variant.binary_value import decode_metadata
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal, decode_primitive, open_container, value_size
 
 _T = PrimitiveType
 _INTEGERS = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
@@ -30,6 +31,8 @@ _TYPES = {
     _T.TIMESTAMP_NANOS: pa.timestamp("ns", "UTC"), _T.TIMESTAMP_NTZ_NANOS: pa.timestamp("ns"), _T.STRING: pa.string(),
     _T.BINARY: pa.binary(), _T.UUID: pa.binary(16), **dict.fromkeys(_INTEGERS, pa.int64()),
 }
+_FLOATS = frozenset({pa.float32(), pa.float64()})
+_VariantPath = tuple[str, ...]
 _MICROSECONDS = frozenset({_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ})
 
 
@@ -54,32 +57,42 @@ def path_ranges(lower: bytes | str | None, upper: bytes | str | None) -> dict[tu
     except (VariantError, ValueError, IndexError):
         return {}
     ranges = {}
-    for key, (low_type, minimum) in low.items():
-        high_type, maximum = high.get(key, (None, None))
-        if low_type != high_type or low_type is None:
-            continue
-        try:
-            path = parse(key)
-        except ValueError:
-            continue
-        if all(isinstance(step, str) for step in path):
-            has_nan = None if pa.types.is_floating(low_type) else False
-            ranges[tuple(map(str, path))] = PathRange(low_type, Bounds(minimum, maximum, has_nan=has_nan))
+    for path, (low_type, minimum) in low.items():
+        high_type, maximum = high.get(path, (None, None))
+        if path is not None and low_type is not None and low_type == high_type:
+            has_nan = None if low_type in _FLOATS else False
+            ranges[path] = PathRange(low_type, Bounds(minimum, maximum, has_nan=has_nan))
     return ranges
 
 
-def _members(bound: bytes | str) -> Iterator[tuple[str, tuple[pa.DataType | None, Value | None]]]:
-    events = walk(variant_bound(bound))
-    first, _ = next(events)
-    if first != "{":
+def _members(bound: bytes | str) -> Iterator[tuple[_VariantPath | None, tuple[pa.DataType | None, Value | None]]]:
+    """Yield the path and the value of each member of a bound; the path is None if it is not a path of fields.
+
+    Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not such a bound.
+    """
+    variant = variant_bound(bound)
+    paths, data = _paths(variant.metadata), variant.value
+    container = open_container(data, 0, len(data))
+    if container.ids is None:
         raise ValueError("bounds are an object")
-    for event, data in events:
-        if event == "]":
-            return
-        primitive, value = next(events)
-        if not isinstance(primitive, PrimitiveType):
-            raise ValueError("a bound is a primitive")
-        yield data, _comparable(primitive, value)
+    for field, offset in zip(container.ids, container.offsets, strict=False):
+        start = container.values + offset
+        end = start + value_size(data, start, container.end)
+        yield paths[field], _comparable(*decode_primitive(data, start, end))
+
+
+@lru_cache(maxsize=256)
+def _paths(metadata: bytes) -> tuple[_VariantPath | None, ...]:
+    """Parse the keys in the metadata of a bound, which the files of a table share. None for other keys."""
+    return tuple(map(_parse_key, decode_metadata(metadata).names))
+
+
+def _parse_key(key: str) -> _VariantPath | None:
+    try:
+        path = parse(key)
+    except ValueError:
+        return None
+    return tuple(map(str, path)) if all(isinstance(step, str) for step in path) else None
 
 
 def _comparable(primitive: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:

@@ -81,6 +81,12 @@ class _LogColumns:
         rows: list[int | None] = self.actions["num_records"].to_pylist()
         return rows
 
+    @cached_property
+    def _paths(self) -> list[str]:
+        """Path of each file in the log."""
+        paths: list[str] = self.actions["path"].to_pylist()
+        return paths
+
     def bounds(self, path: tuple[str, ...]) -> list[Bounds]:
         """Return the bounds of a column in each file."""
         known = self._bounds.get(path)
@@ -123,7 +129,7 @@ class _LogColumns:
 
     def variant_ranges(self, row: int, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
         """Return the bounds of the paths of a VARIANT column in the file of ``row``."""
-        statistics = self.texts.by_path.get(self.actions["path"][row].as_py())
+        statistics = self.texts.by_path.get(self._paths[row])
         if statistics is None:
             return {}
         low, high = (statistics.get(name) for name in ("minValues", "maxValues"))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -110,9 +110,9 @@ def check_features(table: DeltaTable, name: str) -> None:
 
 def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] | None) -> Any:
     """Resolve the path of a file in the log, an encoded URI relative to the table."""
-    uri = urlsplit(urljoin(table_uri, path))
-    decoded = unquote(uri.path)
-    return locate(decoded if uri.scheme == "file" else f"{uri.scheme}://{uri.netloc}{decoded}", None, storage_options)
+    uri = urlsplit(path if "://" in path else table_uri)
+    decoded = unquote(uri.path if "://" in path else uri.path + path)
+    return decoded if uri.scheme == "file" else locate(f"{uri.scheme}://{uri.netloc}{decoded}", None, storage_options)
 
 
 def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> dict[str, NDArray[np.int64]]:
