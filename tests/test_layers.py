@@ -79,8 +79,9 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(SPARK_LAYERS)
     },
     "pqext.skipping": DATASET | SKIPPING | {"pqext.table_metrics"},
-    "pqext.tables": DATASET | {"pqext.table_metrics", "pqext.tables", "pqext.tables.delta"},
+    "pqext.tables": DATASET | {"pqext.table_metrics", "pqext.tables", "pqext.tables.delta", "pqext.tables.iceberg"},
     "pqext.tables.delta": DATASET | {"pqext.table_metrics", "pqext.tables"},
+    "pqext.tables.iceberg": DATASET | {"pqext.table_metrics", "pqext.tables"},
     **{
         f"pqext.skipping.{name}": DATASET | {f"pqext.skipping.{below}" for below in SKIPPING_LAYERS[:position]}
         for position, name in enumerate(SKIPPING_LAYERS)

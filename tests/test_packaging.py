@@ -36,7 +36,6 @@ SHORT_MODULES = {
     "pqext/extension.py": PUBLIC,
     "pqext/filters.py": PUBLIC,
     "pqext/core/base/batches.py": IN_LAYERS,
-    "pqext/tables/opening.py": IN_LAYERS,
     "pqext/core/base/pickling.py": IN_LAYERS,
     "pqext/core/base/version.py": "it loads the metadata of packages, which is slow, on first use",
     "pqext/core/format/encodings/bit_packed.py": "each encoding has a module",

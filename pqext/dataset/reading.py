@@ -63,7 +63,9 @@ def scan(
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
             folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
             ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
-            these. Or one table: a ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``; see :mod:`pqext.tables`.
+            these. Or one table: a ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``, or a ``pyiceberg`` table,
+            ``"iceberg:CATALOG.NAMESPACE.TABLE"`` or ``"iceberg:PATH_OR_URL"`` of its metadata file or folder; see
+            :mod:`pqext.tables`.
         columns: Top-level names, dotted paths or SQL text such as ``"price * 2 as twice"``, as in :meth:`Scan.select`;
             None for all. A value inside a VARIANT becomes a separate column by
             ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
@@ -96,7 +98,7 @@ def scan(
         ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, including files
             that the table has removed. By default such a folder is an error; individually named files of the table are
             read.
-        version: The version of a table, by default the current one.
+        version: The version of a table, by default the current one; for Iceberg, the id of a snapshot.
         timestamp: The time of the table version to read, as ISO 8601 text or a datetime with a time zone.
         timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
             an offset (``"+02:00"``): casts of text without a zone, dates and timestamps without a time zone to

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pqext.dataset.files.file_set import TableView
     from pqext.dataset.skipping import Skipping
 
-_SCHEMES = ("delta:",)
-_CLASSES = (("deltalake", "DeltaTable"),)
+_SCHEMES = ("delta:", "iceberg:")
+_CLASSES = (("deltalake", "DeltaTable"), ("pyiceberg", "Table"))
 """Package and class name of the tables of other libraries, which are recognised without importing these."""
 
 
@@ -46,7 +46,7 @@ class TableSnapshot:
 
 
 def is_table(source: Any) -> bool:
-    """Return whether ``source`` is a table: a ``delta:`` name, or an object of its library."""
+    """Return whether ``source`` is a table: a ``delta:`` or ``iceberg:`` name, or an object of its library."""
     if isinstance(source, str):
         return source.startswith(_SCHEMES)
     return any(

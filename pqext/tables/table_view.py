@@ -27,19 +27,25 @@ class FileView:
     deleted: Mapping[str, NDArray[np.int64]]
 
     def apply(self, source: Any, file: ParquetFile) -> None:
-        """Rename the columns of ``file`` and exclude its deleted rows.
-
-        Raises ``UnsupportedError`` if corrupt pages are to be skipped, because rows could not be numbered then, and
-        ``CorruptFileError`` if the table deletes rows that the file does not have.
-        """
+        """Rename the columns of ``file`` and exclude its deleted rows. Raises the errors of :func:`exclude_rows`."""
         if self.renaming is not None:
             file.rename_columns(self.renaming.schema(file.schema))
         positions = self.deleted.get(source_name(source))
-        if positions is None or not len(positions):
-            return
-        if file.options.skips_corrupt:
-            raise UnsupportedError(
-                'the table has deleted rows of this file, which on_corrupt="skip" cannot find; remove the option',
-                feature="deleted rows in corrupt files",
-            )
-        file.delete_rows(positions)
+        if positions is not None:
+            exclude_rows(file, positions)
+
+
+def exclude_rows(file: ParquetFile, positions: NDArray[np.int64]) -> None:
+    """Exclude the rows with the ascending numbers ``positions`` from scans of ``file``.
+
+    Raises ``UnsupportedError`` if corrupt pages are to be skipped, because rows could not be numbered then, and
+    ``CorruptFileError`` if the file does not have the rows.
+    """
+    if not len(positions):
+        return
+    if file.options.skips_corrupt:
+        raise UnsupportedError(
+            'the table has deleted rows of this file, which on_corrupt="skip" cannot find; remove the option',
+            feature="deleted rows in corrupt files",
+        )
+    file.delete_rows(positions)

@@ -72,6 +72,8 @@ class ParquetFile(SuggestionMixin):
     _with_jump_table = True
     deleted_rows: Mapping[int, NDArray[np.int64]] = MappingProxyType({})
     """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude them."""
+    missing_values: Mapping[str, Any] = MappingProxyType({})
+    """Values of columns that the file lacks, as its table states them. Only scans with a schema use them."""
 
     def __init__(
         self, source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
@@ -81,8 +83,7 @@ class ParquetFile(SuggestionMixin):
             raise TypeError(f"limits must be a Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = self._given = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
         self.source: Source = open_for_reading(source, filesystem, storage_options, self.options)
-        self.limits = limits
-        self.damage = DamageReport(limits.damaged_pieces)
+        self.limits, self.damage = limits, DamageReport(limits.damaged_pieces)
         self._recorder = IndexRecorder()
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:

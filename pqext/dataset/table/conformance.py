@@ -1,7 +1,9 @@
 """Cast arrays of a file to the types of the unified schema.
 
-Struct fields are matched by name, and fields that a file lacks are null. A value that does not fit the type is an
-error; it never changes.
+Struct fields are matched by name. Fields that a file lacks have the value that its table states
+(:attr:`pqext.core.read.reader.ParquetFile.missing_values`), or are null. These values are Arrow scalars by name, or
+mappings of them for fields of structs (by name), lists (``element``) and maps (``key``, ``value``). A value that does
+not fit the type is an error; it never changes.
 
 Geometry columns keep their CRS and edges. A cast converts bytes, not coordinates: the same WKB with another CRS or
 other edges would represent different geometries.
@@ -9,7 +11,9 @@ other edges would represent different geometries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +21,8 @@ from pqext.core.base.text import escape_text
 from pqext.core.schema.types.arrow_compute import cast_exactly, decode_dictionary
 from pqext.geo.crs import DEFAULT, equal
 from pqext.geo.types import GeospatialType, type_of
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def nulls(rows: int, type: pa.DataType) -> pa.Array:
@@ -26,27 +32,38 @@ def nulls(rows: int, type: pa.DataType) -> pa.Array:
     return pa.nulls(rows, type)
 
 
-def conform(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
-    """Cast ``array`` to ``type``. Raises ``ValueError`` with the column ``name`` if a value does not fit."""
+def build_missing_column(rows: int, field: pa.Field, missing: Mapping[str, Any]) -> pa.Array:
+    """Create the array of a column that a file lacks: its value in ``missing``, or nulls."""
+    value = missing.get(field.name)
+    if not isinstance(value, pa.Scalar):
+        return nulls(rows, field.type)
+    return conform(pa.repeat(value, rows), field.type, field.name)
+
+
+def conform(array: pa.Array, type: pa.DataType, name: str, missing: Mapping[str, Any] = _NONE) -> pa.Array:
+    """Cast ``array`` to ``type``, and add fields that are not in the file with the values in ``missing``.
+
+    Raises ``ValueError`` with the column ``name`` if a value does not fit.
+    """
     types = pa.types
     if array.type == type:
         return array
     if types.is_null(array.type):
         return nulls(len(array), type)
     if isinstance(type, pa.BaseExtensionType):
-        return type.wrap_array(conform(array, type.storage_type, name))
+        return type.wrap_array(conform(array, type.storage_type, name, missing))
     if isinstance(array, pa.ExtensionArray):
-        return conform(array.storage, type, name)
+        return conform(array.storage, type, name, missing)
     if types.is_dictionary(type):
         return _conform_dictionary(array, type, name)
     if types.is_dictionary(array.type):
         return conform(decode_dictionary(array), type, name)
     if types.is_struct(array.type) and types.is_struct(type):
-        return _conform_struct(array, type, name)
+        return _conform_struct(array, type, name, missing)
     if types.is_map(array.type) and types.is_map(type):
-        return _conform_map(array, type, name)
+        return _conform_map(array, type, name, missing)
     if types.is_nested(array.type) and types.is_nested(type) and not (types.is_struct(type) or types.is_map(type)):
-        return _conform_list(array, type, name)
+        return _conform_list(array, type, name, missing)
     return _cast(array, type, name)
 
 
@@ -58,30 +75,35 @@ def _conform_dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> 
     return pa.DictionaryArray.from_arrays(indices, entries, ordered=type.ordered, safe=False)
 
 
-def _conform_struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
+def _conform_struct(array: pa.StructArray, type: pa.StructType, name: str, missing: Mapping[str, Any]) -> pa.Array:
     places = {field.name: index for index, field in enumerate(array.type)}
     if len(places) < array.type.num_fields:
         raise ValueError(f"column {name!r} of {array.type} has duplicate field names")
     children = [
-        conform(array.field(places[field.name]), field.type, f"{name}.{field.name}")
+        conform(array.field(places[field.name]), field.type, f"{name}.{field.name}", _values_below(missing, field.name))
         if field.name in places
-        else nulls(len(array), field.type)
+        else build_missing_column(len(array), field, missing)
         for field in type
     ]
     return pa.StructArray.from_arrays(children, fields=list(type), mask=array.is_null() if array.null_count else None)
 
 
-def _conform_map(array: pa.MapArray, type: pa.MapType, name: str) -> pa.Array:
-    keys = conform(array.keys, type.key_type, f"{name}.key")
-    items = conform(array.items, type.item_type, f"{name}.value")
+def _values_below(missing: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    values = missing.get(name)
+    return values if isinstance(values, Mapping) else _NONE
+
+
+def _conform_map(array: pa.MapArray, type: pa.MapType, name: str, missing: Mapping[str, Any]) -> pa.Array:
+    keys = conform(array.keys, type.key_type, f"{name}.key", _values_below(missing, "key"))
+    items = conform(array.items, type.item_type, f"{name}.value", _values_below(missing, "value"))
     pair = pa.struct([type.key_field, type.item_field])
     entries = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, items])
     return pa.Array.from_buffers(type, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
 
 
-def _conform_list(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
+def _conform_list(array: pa.Array, type: pa.DataType, name: str, missing: Mapping[str, Any]) -> pa.Array:
     types = pa.types
-    values = conform(array.values, type.value_type, f"{name}.element")
+    values = conform(array.values, type.value_type, f"{name}.element", _values_below(missing, "element"))
     value = type.value_field
     if types.is_fixed_size_list(array.type):
         kind, buffers = pa.list_(value, array.type.list_size), 1

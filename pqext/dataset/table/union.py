@@ -2,7 +2,8 @@
 
 A condition is pushed down to a file in the file's own type, statistics included, if widening preserves the order and
 equality of values; numbers compare by exact value regardless of type. A condition on a column that a file lacks is
-evaluated once, for null. The remaining filter is evaluated on the rows after the cast.
+evaluated once, for null or the value that the table states. The remaining filter is evaluated on the rows after the
+cast.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
 from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filter_batch
-from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
     And,
@@ -38,11 +41,12 @@ from pqext.dataset.expressions.literals import value_type_of_arrow
 from pqext.dataset.expressions.visitors import columns, paths, push_down_not
 from pqext.dataset.planning.projection import ComputedColumn, compute_columns
 from pqext.dataset.pruning.binding import lookup
-from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
+from pqext.dataset.table.conformance import build_missing_column, check_geometry_types, conform
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest, type_at
 
 _KEPT = 256
 """Maximum number of cached pairs of schema and filter."""
+_NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 _MAYBE = object()
 """Result for a condition that cannot be evaluated on the file's own columns."""
 
@@ -63,7 +67,7 @@ class Union(SchemaStrategy):
         super().__init__(table_request)
         self._template = empty_file(schema)
         self._stored = schema
-        self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, FileRequest]] = {}
+        self._alike: dict[tuple[int, int, int], tuple[tuple[Any, ...], FileRequest]] = {}
         result = table_request.schema_of(self._template)
         folders = table_request.partitions.schema.names
         self._paths = [lookup(self._template.schema, name, folders).path for name in self._result_columns()]
@@ -82,13 +86,14 @@ class Union(SchemaStrategy):
 
     def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request for the columns that the file has, with the part of the filter that it supports."""
-        key = id(file.schema), id(filter)  # files with the same schema share the object
+        objects = file.schema, filter, file.missing_values  # files with the same schema share the objects
+        key = id(objects[0]), id(objects[1]), id(objects[2])
         result = self._alike.get(key)
         if result is None:
-            result = file.schema, filter, self._build_request(file, filter)
+            result = objects, self._build_request(file, filter)
             if len(self._alike) < _KEPT:
                 self._alike[key] = result
-        return result[2]
+        return result[1]
 
     def _build_request(self, file: ParquetFile, filter: Expression | None) -> FileRequest:
         check_geometry_types(self._stored, file.arrow_schema, file.path)
@@ -110,7 +115,9 @@ class Union(SchemaStrategy):
         later = tuple(item for item in self.table_request.computed_columns if item not in computed)
         tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has_column(file, name))]))
-        return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
+        return ConformedRequest(
+            names, computed, left, self._schema, None, exact is None, exact, self._stored, later, file.missing_values
+        )
 
     def _has_inputs(self, column: ComputedColumn, file: ParquetFile) -> bool:
         """Return whether a file has all inputs of a computed column, in their unified types."""
@@ -159,16 +166,22 @@ class Union(SchemaStrategy):
     def _translate_cached_leaf(self, leaf: Expression, file: ParquetFile) -> Expression | bool | object:
         known = self._cached_results.setdefault(leaf, {})
         result = tuple(self._file_type(file, path) for path in paths(leaf))
+        if file.missing_values and None in result:
+            return self._translate_leaf(leaf, result, file.missing_values)
         if result not in known:
             known[result] = self._translate_leaf(leaf, result)
         return known[result]
 
-    def _translate_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
+    def _translate_leaf(
+        self, leaf: Expression, types: Sequence[pa.DataType | None], missing: Mapping[str, Any] = _NO_VALUES
+    ) -> Expression | bool | object:
         if None in types:
             names = columns(leaf)
+            if any(isinstance(missing.get(name), Mapping) for name in names):
+                return _MAYBE  # the value depends on the parent, which may be null
+            fields = [self._stored.field(name).with_nullable(True) for name in names]
             row = pa.RecordBatch.from_arrays(
-                [nulls(1, self._stored.field(name).type) for name in names],
-                schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
+                [build_missing_column(1, item, missing) for item in fields], schema=pa.schema(fields)
             )
             if len(types) == 1 or all(item is None for item in types):
                 return bool(evaluate(leaf, row)[0].as_py())
@@ -202,6 +215,8 @@ class ConformedRequest(FileRequest):
     """The unified schema of the columns in all files."""
     later: tuple[ComputedColumn, ...] = ()
     """Columns computed after the cast, because the file lacks their inputs or has them in another type."""
+    missing: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the columns that the file lacks; see :attr:`pqext.core.read.reader.ParquetFile.missing_values`."""
 
     def result_batch(
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
@@ -212,12 +227,11 @@ class ConformedRequest(FileRequest):
             tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
             values = compute_columns(self.later, {}, self._conform(batch, tops))
             named |= {item.name: array for item, array in zip(self.later, values, strict=True)}
-        schema, rows = self.schema, batch.num_rows
-        held = batch.schema.names
+        schema = self.schema
         arrays = [
-            conform(named[entry.name], entry.type, entry.name) if entry.name in named
-            else conform(batch.column(entry.name), entry.type, entry.name) if entry.name in held
-            else nulls(rows, entry.type)
+            conform(named[entry.name], entry.type, entry.name)
+            if entry.name in named
+            else self._unify_column(batch, entry)
             for entry in schema
         ]
         if not arrays:
@@ -239,12 +253,16 @@ class ConformedRequest(FileRequest):
     def _conform(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         """Cast complete columns of a file to their unified types."""
         fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
-        held = batch.schema.names
-        arrays = [
-            conform(batch.column(one.name), one.type, one.name) if one.name in held else nulls(batch.num_rows, one.type)
-            for one in fields
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays([self._unify_column(batch, one) for one in fields], schema=pa.schema(fields))
+
+    def _unify_column(self, batch: pa.RecordBatch, entry: pa.Field) -> pa.Array:
+        """Return a column of a file in the type of ``entry``; its value in ``missing``, or nulls, if the file lacks it.
+        """
+        if entry.name not in batch.schema.names:
+            return build_missing_column(batch.num_rows, entry, self.missing)
+        values = self.missing.get(entry.name)
+        inner = values if isinstance(values, Mapping) else _NO_VALUES
+        return conform(batch.column(entry.name), entry.type, entry.name, inner)
 
 
 def _without_columns(rows: int) -> pa.RecordBatch:

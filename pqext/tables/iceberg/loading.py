@@ -1,0 +1,171 @@
+"""Load Iceberg tables with ``pyiceberg``: from a catalog, or from a metadata file.
+
+``pyiceberg`` has no VARIANT type and rejects schemas that have it. For a metadata file, each VARIANT column is
+therefore replaced by a struct with new field ids, and the ids of the columns are returned.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.io.sources.store_errors import redact_uri
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+VERSIONS = (1, 2, 3)
+"""Supported format versions."""
+_METADATA = re.compile(r"v?(\d+)(?:-.*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+def load_table(source: Any, storage_options: Mapping[str, Any] | None) -> tuple[Table, frozenset[int]]:
+    """Load a table, and the field ids of its VARIANT columns.
+
+    ``source`` is a ``pyiceberg`` table, ``CATALOG.NAMESPACE.TABLE``, or the path or URL of a metadata file or a table
+    folder.
+
+    Raises:
+        ImportError: If pyiceberg is not installed.
+        FileNotFoundError: If there is no such table.
+        UnsupportedError: If the table has a format version, or a type in a catalog, that is not supported.
+        CorruptFileError: If the metadata is not valid.
+        ValueError: If the name has no namespace, or pyiceberg's configuration has no such catalog.
+    """
+    try:
+        import pyiceberg.table
+    except ImportError:
+        raise ImportError("Iceberg tables need pyiceberg: pip install 'pqext[iceberg]'") from None
+    if isinstance(source, pyiceberg.table.Table):
+        return source, frozenset()
+    if "/" in source or os.sep in source or source.endswith(".json") or os.path.isdir(source):
+        return _load_metadata(source, storage_options)
+    return _load_from_catalog(source, storage_options), frozenset()
+
+
+def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -> Table:
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+    from pyiceberg.exceptions import ValidationError as IcebergValidationError
+
+    catalog, _, identifier = source.partition(".")
+    if not catalog or "." not in identifier:
+        raise ValueError(
+            f"iceberg:{source} must be iceberg:CATALOG.NAMESPACE.TABLE, or the path of a metadata file or table folder"
+        )
+    try:
+        return load_catalog(catalog, **_properties(storage_options)).load_table(tuple(identifier.split(".")))
+    except (NoSuchTableError, NoSuchNamespaceError):
+        raise FileNotFoundError(f"iceberg:{source} does not exist in the catalog") from None
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"iceberg:{source}: {redact_uri(str(error))}") from None
+    except (ValueError, IcebergValidationError) as error:  # pydantic's errors are ValueErrors
+        text = redact_uri(str(error))
+        if "'variant'" in text:
+            raise UnsupportedError(
+                "pyiceberg cannot load tables with VARIANT columns from a catalog; pass the metadata file, as in "
+                "'iceberg:PATH/TO/v1.metadata.json'",
+                feature="VARIANT in Iceberg catalogs", path=f"iceberg:{source}",
+            ) from None
+        if type(error) is ValueError:
+            raise ValueError(f"iceberg:{source} cannot be loaded: {text}") from None
+        raise CorruptFileError(f"the table cannot be loaded: {text}", path=f"iceberg:{source}") from None
+
+
+def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tuple[Table, frozenset[int]]:
+    from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.io import load_file_io
+    from pyiceberg.table import StaticTable
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    properties = _properties(storage_options)
+    name = f"iceberg:{redact_uri(source)}"
+
+    def read(path: str) -> bytes:
+        with load_file_io(properties, path).new_input(path).open() as file:
+            return bytes(file.read())
+
+    location = _find_metadata(source, name, read)
+    try:
+        data = read(location)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{name} is not an Iceberg table") from None
+    try:
+        metadata = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        version = metadata["format-version"]
+        if version in VERSIONS:
+            variants = replace_variants(metadata)
+            parsed = TableMetadataUtil.parse_obj(metadata)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, RecursionError) as error:
+        reason = redact_uri(str(error)) or type(error).__name__
+        raise CorruptFileError(f"the table metadata is not valid: {reason}", path=redact_uri(location)) from None
+    if version not in VERSIONS:
+        raise UnsupportedError(
+            f"{name} has format version {version!r}; versions up to 3 are supported", feature="Iceberg format version",
+            path=redact_uri(location),
+        )
+    table = StaticTable(
+        ("static-table", location), parsed, location, load_file_io({**properties, **parsed.properties}, location),
+        NoopCatalog("static-table"),
+    )
+    return table, variants
+
+
+def _properties(storage_options: Mapping[str, Any] | None) -> dict[str, str]:
+    return {str(key): str(value) for key, value in (storage_options or {}).items()}
+
+
+def _find_metadata(source: str, name: str, read: Callable[[str], bytes]) -> str:
+    """Return the location of the metadata file of a table folder; ``source`` if it is a file."""
+    if source.endswith((".json", ".json.gz")):
+        return source
+    folder = source.rstrip("/") + "/metadata"
+    try:
+        hint = read(f"{folder}/version-hint.text").decode().strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        local = folder.removeprefix("file://")
+        names = os.listdir(local) if os.path.isdir(local) else []
+        versions = [(int(match[1]), name) for name in names if (match := _METADATA.fullmatch(name)) is not None]
+        if not versions:
+            raise FileNotFoundError(f"{name} is not an Iceberg table; pass its metadata file") from None
+        return f"{folder}/{max(versions)[1]}"
+    if hint.endswith(".json"):
+        return f"{folder}/{hint}"
+    return f"{folder}/v{hint}.metadata.json" if hint.isdecimal() else f"{folder}/{hint}.metadata.json"
+
+
+def replace_variants(metadata: dict[str, Any]) -> frozenset[int]:
+    """Replace the VARIANT types in the schemas of table metadata by structs, and return their field ids."""
+    ids = count(int(metadata.get("last-column-id", 0)) + 1)
+    structs: dict[int, dict[str, Any]] = {}
+    schemas = [*metadata.get("schemas", ()), *([metadata["schema"]] if "schema" in metadata else ())]
+    for holder, key, field_id in (entry for schema in schemas for entry in _types(schema)):
+        if holder[key] == "variant":
+            if field_id not in structs:
+                structs[field_id] = _variant_struct(ids)
+            holder[key] = structs[field_id]
+    if structs:
+        metadata["last-column-id"] = next(ids) - 1
+    return frozenset(structs)
+
+
+def _types(type: Any) -> Iterator[tuple[dict[str, Any], str, int]]:
+    """Yield the holder, the key and the field id of each type below ``type``."""
+    if not isinstance(type, dict):
+        return
+    entries = [(field, "type", field["id"]) for field in type.get("fields", ())]
+    entries += [(type, part, type[f"{part}-id"]) for part in ("element", "key", "value") if f"{part}-id" in type]
+    for holder, key, field_id in entries:
+        yield holder, key, field_id
+        yield from _types(holder[key])
+
+
+def _variant_struct(ids: Iterator[int]) -> dict[str, Any]:
+    members = [{"id": next(ids), "name": name, "required": True, "type": "binary"} for name in ("metadata", "value")]
+    return {"type": "struct", "fields": members}

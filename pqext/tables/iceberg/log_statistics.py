@@ -1,0 +1,192 @@
+"""Statistics of data files in the manifests of an Iceberg table.
+
+Spec: Apache Iceberg, "Data File Fields", Appendix D, "Binary single-value serialization". Bounds have the type that the
+column had when the file was written, which may be narrower than its present type. Partition values are bounds too: a
+partition contains one value, or one range of values, of the column from which its field is computed.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from pqext.core.format.metadata import BoundingBox, GeospatialStatistics
+from pqext.core.format.predicate import Bounds, Value
+from pqext.tables.log_statistics import UNKNOWN
+from pqext.tables.variant_paths import PathRange, path_ranges
+
+_DAY = 86_400_000_000_000
+_FLOATS = {4: "<f", 8: "<d"}
+_UNITS = {
+    "time": 1_000, "timestamp": 1_000, "timestamptz": 1_000, "timestamp_ns": 1, "timestamptz_ns": 1,
+}
+"""Nanoseconds in the unit of each type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Id and type of a column of the table, the type as Iceberg formats it."""
+
+    id: int
+    type: str
+
+
+@dataclass(frozen=True)
+class IcebergLogStatistics:
+    """Statistics of a data file; ``columns`` are the table's columns by path.
+
+    ``partition_bounds`` are the bounds that follow from the partition of the file, by field id.
+    """
+
+    columns: Mapping[tuple[str, ...], Column]
+    num_rows: int
+    value_counts: Mapping[int, int]
+    null_counts: Mapping[int, int]
+    nan_counts: Mapping[int, int]
+    lower: Mapping[int, bytes]
+    upper: Mapping[int, bytes]
+    partition_bounds: Mapping[int, Bounds] = field(default_factory=dict)
+
+    def bounds(self, path: tuple[str, ...]) -> Bounds:
+        """Return the bounds of a column."""
+        column = self.columns.get(path)
+        if column is None:
+            return UNKNOWN
+        low, high = self._range(column)
+        result = Bounds(low, high, *self._counts(column.id), self._has_nan(column))
+        known = self.partition_bounds.get(column.id)
+        return result if known is None else _narrow(result, known)
+
+    def _range(self, column: Column) -> tuple[Value | None, Value | None]:
+        stored = self.lower.get(column.id), self.upper.get(column.id)
+        if column.type == "uuid":
+            return _uuid_range(*stored)
+        low, high = (None if bound is None else decode_bound(column.type, bound) for bound in stored)
+        return low, high
+
+    def _counts(self, id: int) -> tuple[int | None, int | None]:
+        """Return the number of nulls and of values; None if the number of values differs from the number of rows."""
+        nulls, values = self.null_counts.get(id), self.value_counts.get(id)
+        if nulls is None or values != self.num_rows or not 0 <= nulls <= values:
+            return None, None
+        return nulls, values
+
+    def _has_nan(self, column: Column) -> bool | None:
+        if column.type not in ("float", "double"):
+            return False
+        count = self.nan_counts.get(column.id)
+        return None if count is None else count > 0
+
+    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths of a VARIANT column."""
+        column = self.columns.get(path)
+        return {} if column is None else path_ranges(self.lower.get(column.id), self.upper.get(column.id))
+
+    def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
+        """Return the box of a geometry column."""
+        column = self.columns.get(path)
+        if column is None or not column.type.startswith(("geometry", "geography")):
+            return None
+        low, high = (_corner(bounds.get(column.id)) for bounds in (self.lower, self.upper))
+        if low is None or high is None:
+            return None
+        if low[1] > high[1] or (low[0] > high[0] and column.type.startswith("geometry")):
+            return None
+        return GeospatialStatistics(bbox=BoundingBox(xmin=low[0], xmax=high[0], ymin=low[1], ymax=high[1]))
+
+
+def decode_bound(type: str, bound: bytes) -> Value | None:
+    """Decode a bound of a column with ``type``, as values are compared; None if it is invalid, NaN or unordered."""
+    size = len(bound)
+    if type in ("string", "binary") or type.startswith("fixed["):
+        return bound
+    if type.startswith("decimal("):
+        scale = int(type.removesuffix(")").rpartition(",")[2])
+        return Decimal(int.from_bytes(bound, "big", signed=True)).scaleb(-scale) if 0 < size <= 16 else None
+    if type == "boolean":
+        return bound != b"\0" if size == 1 else None
+    if type in ("float", "double"):
+        number: float | None = struct.unpack(_FLOATS[size], bound)[0] if size in _FLOATS else None
+        return None if number is None or math.isnan(number) else number
+    integer = int.from_bytes(bound, "little", signed=True)
+    if type in ("int", "date"):
+        return integer if size == 4 else None
+    if type == "long":
+        return integer if size in (4, 8) else None
+    if type in _UNITS:
+        if size == 4 and type != "time":  # the column was a date
+            return integer * _DAY
+        return integer * _UNITS[type] if size == 8 else None
+    return None
+
+
+def _uuid_range(low: bytes | None, high: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Return bounds that are valid whether the writer compared UUIDs as bytes or as pairs of signed integers."""
+    if low is None or high is None or len(low) != 16 or len(high) != 16:
+        return None, None
+    if (low[0] ^ high[0]) & 0x80 or low[:8] > high[:8]:
+        return None, None
+    return low[:8] + bytes(8), high[:8] + b"\xff" * 8
+
+
+def _corner(bound: bytes | None) -> tuple[float, float] | None:
+    """Return x and y of a geometry bound, ``x:y``, ``x:y:z`` or ``x:y:z:m``."""
+    if bound is None or len(bound) not in (16, 24, 32):
+        return None
+    x, y = struct.unpack_from("<2d", bound)
+    return None if math.isnan(x) or math.isnan(y) else (x, y)
+
+
+def _narrow(bounds: Bounds, known: Bounds) -> Bounds:
+    """Add the bounds of a partition, which are narrower or the only ones. Partitions of NaN have no bounds."""
+    if known.null_count is not None:
+        return replace(bounds, minimum=None, maximum=None, null_count=known.null_count, num_values=known.num_values)
+    low: Any = bounds.minimum
+    high: Any = bounds.maximum
+    if known.minimum is not None and (low is None or low < known.minimum):
+        low = known.minimum
+    if known.maximum is not None and (high is None or high > known.maximum):
+        high = known.maximum
+    return replace(bounds, minimum=low, maximum=high)
+
+
+def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
+    """Return the bounds of a column with ``type`` in the partition ``value`` of a transform; None if there are none.
+
+    ``transform`` is formatted as in table metadata. Values are as ``pyiceberg`` reads them from manifests.
+    """
+    if transform == "void":
+        return None
+    if value is None:  # transforms return null for null only
+        return Bounds(null_count=num_rows, num_values=num_rows)
+    if transform == "identity" or (transform == "day" and type == "date"):
+        bound = _comparable(type, value)
+        return None if bound is None else Bounds(bound, bound)
+    if transform == "day" and type in _UNITS and isinstance(value, int):
+        return Bounds(value * _DAY, (value + 1) * _DAY - 1)
+    if transform == "hour" and type in _UNITS and isinstance(value, int):
+        return Bounds(value * _DAY // 24, (value + 1) * _DAY // 24 - 1)
+    if transform.startswith("truncate["):
+        width = int(transform[len("truncate[") : -1])
+        if type in ("int", "long") and isinstance(value, int):
+            return Bounds(value, value + width - 1)
+        if type == "string" and isinstance(value, str):
+            return Bounds(value.encode(), value.encode() if len(value) < width else None)
+    return None
+
+
+def _comparable(type: str, value: Any) -> Value | None:
+    """Return a partition value as values are compared; None if its order is unknown."""
+    if type == "string":
+        return str(value).encode()
+    if isinstance(value, bytes | bool | Decimal):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, int):
+        return value * _UNITS.get(type, 1)
+    return None

@@ -1,0 +1,129 @@
+"""Read the data and delete files of a snapshot from its manifests.
+
+Spec: Apache Iceberg, "Manifests", "Sequence Number Inheritance". ``pyiceberg`` reads the fields of manifests that
+format version 2 has; deletion vectors need the fields of version 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from pyiceberg.table.snapshots import Snapshot
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.io.sources.store_errors import redact_uri
+
+_FIELDS = {field.name: position for position, field in enumerate(DATA_FILE_TYPE[3].fields)}
+"""Positions of the fields of a data file in format version 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """Data or delete file of a snapshot."""
+
+    file: DataFile
+    sequence_number: int
+
+    @property
+    def path(self) -> str:
+        """Location of the file, as the table states it."""
+        return self.file.file_path
+
+    @property
+    def partition(self) -> tuple[int, tuple[Any, ...]]:
+        """Id of the partition spec, and partition values."""
+        record = self.file.partition
+        return self.file.spec_id, tuple(record[position] for position in range(len(record)))
+
+    @property
+    def referenced_file(self) -> str | None:
+        """Location of the only data file whose rows the file deletes; None if the table does not state it."""
+        path: str | None = self.file[_FIELDS["referenced_data_file"]]
+        return path
+
+    @property
+    def blob_range(self) -> tuple[int, int] | None:
+        """Offset and size of a deletion vector in its file."""
+        offset, size = (self.file[_FIELDS[name]] for name in ("content_offset", "content_size_in_bytes"))
+        return None if offset is None or size is None else (offset, size)
+
+
+def read_files(snapshot: Snapshot, io: FileIO, name: str) -> tuple[list[TableFile], list[TableFile]]:
+    """Return the data files and the delete files of a snapshot of the table ``name``.
+
+    Raises:
+        FileNotFoundError: If a manifest does not exist.
+        CorruptFileError: If a manifest cannot be read.
+        UnsupportedError: If a file is encrypted or is not a Parquet file.
+    """
+    data: list[TableFile] = []
+    deletes: list[TableFile] = []
+    for manifest in _read(lambda: snapshot.manifests(io), snapshot.manifest_list, name):
+        if manifest.key_metadata is not None:
+            raise _encrypted(manifest.manifest_path, name)
+        for entry in _read(lambda manifest=manifest: list(_entries(manifest, io)), manifest.manifest_path, name):
+            file = TableFile(entry.data_file, entry.sequence_number or 0)
+            _check(file, name)
+            (data if file.file.content == DataFileContent.DATA else deletes).append(file)
+    return data, deletes
+
+
+def _read(read: Any, path: str, name: str) -> Any:
+    try:
+        return read()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{redact_uri(path)} does not exist, but {name} refers to it") from None
+    except PermissionError:
+        raise
+    except Exception as error:  # the Avro reader raises errors of all types for corrupt bytes
+        reason = redact_uri(str(error)) or type(error).__name__
+        raise CorruptFileError(f"cannot read a manifest of {name}: {reason}", path=redact_uri(path)) from None
+
+
+def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:
+    """Yield the live entries of a manifest, with the values that they inherit from it."""
+    with AvroFile[ManifestEntry](
+        io.new_input(manifest.manifest_path), MANIFEST_ENTRY_SCHEMAS[3], read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as entries:
+        for entry in entries:
+            if entry.status == ManifestEntryStatus.DELETED:
+                continue
+            if entry.sequence_number is None:
+                if entry.status != ManifestEntryStatus.ADDED and manifest.sequence_number:
+                    raise ValueError(f"{entry.data_file.file_path} has no sequence number")
+                entry.sequence_number = manifest.sequence_number
+            entry.data_file.spec_id = manifest.partition_spec_id
+            yield entry
+
+
+def _check(file: TableFile, name: str) -> None:
+    if file.file.key_metadata is not None:
+        raise _encrypted(file.path, name)
+    is_vector = file.file.content == DataFileContent.POSITION_DELETES and file.file.file_format == FileFormat.PUFFIN
+    if file.file.file_format != FileFormat.PARQUET and not is_vector:
+        raise UnsupportedError(
+            f"{name} has a file in the format {getattr(file.file.file_format, 'value', file.file.file_format)}",
+            feature="Iceberg file formats", path=redact_uri(file.path),
+        )
+
+
+def _encrypted(path: str, name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name} has an encrypted file, whose key only its catalog knows", feature="Iceberg encryption",
+        path=redact_uri(path),
+    )
