@@ -46,10 +46,10 @@ class TableSnapshot:
 
 
 def is_table(source: Any) -> bool:
-    """Return whether ``source`` is a table: a ``delta:`` or ``iceberg:`` name, or an object of its library."""
+    """Return whether ``source`` is a table: a ``delta:`` or ``iceberg:`` name, a library's object, or a snapshot."""
     if isinstance(source, str):
         return source.startswith(_SCHEMES)
-    return any(
+    return isinstance(source, TableSnapshot) or any(
         each.__module__.partition(".")[0] == package and each.__name__ == name
         for each in type(source).__mro__
         for package, name in _CLASSES
@@ -63,5 +63,7 @@ def open_snapshot(
 
     Raises ``ImportError`` if the library of the table format is not installed.
     """
+    if isinstance(source, TableSnapshot):
+        return source
     snapshot: TableSnapshot = load_service("open_table")(source, version, timestamp, storage_options)
     return snapshot

@@ -73,11 +73,13 @@ class StagedFile:
 class PartFiles:
     """Writer of a task's rows to files whose names start with ``name``.
 
-    As a context manager, it discards the files after an error, or if :meth:`close` was not called.
+    As a context manager, it discards the files after an error, or if :meth:`close` was not called. Files in the folder
+    of a table are rejected unless ``ignore_table_format``.
     """
 
     def __init__(
-        self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
+        self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division,
+        ignore_table_format: bool = False,
     ) -> None:
         self._staged = staging_area
         self._name = name
@@ -85,6 +87,7 @@ class PartFiles:
         self._schema = pa.schema([field for field in schema if field.name not in self._by], schema.metadata)
         self._options = options
         self._division = division
+        self._ignore_table_format = ignore_table_format
         self._open: dict[str, _PartFile] = {}
         self._done: list[StagedFile] = []
         self._count = 0
@@ -123,7 +126,9 @@ class PartFiles:
                 number = f"-{self._count}" if self._count else ""
                 name = f"{folder}{self._name}{number}.parquet"
                 self._count += 1
-                self._open[folder] = _PartFile(self._staged, name, self._schema, self._options)
+                self._open[folder] = _PartFile(
+                    self._staged, name, self._schema, self._options, self._ignore_table_format
+                )
             file = self._open[folder] = self._open.pop(folder)  # the most recently used file is last
             file.write(rows)
             limit = self._division.target_file_bytes
@@ -167,12 +172,15 @@ class _PartFile:
     rows are sorted by a column, the first row group if a schema is inferred from it.
     """
 
-    def __init__(self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any],
+        ignore_table_format: bool,
+    ) -> None:
         self._staged = staging_area
         self._name = name
         self._schema = schema
         self._dest = staging_area.create(name)
-        self._writer = _Writer(self._dest, schema, **options)
+        self._writer = _Writer(self._dest, schema, ignore_table_format=ignore_table_format, **options)
         self._limits = limits = WriteOptions(**options)
         self._orders = any(isinstance(entry, Mapping) and entry.get("order") for entry in limits.geometry.values())
         self._gathers = self._orders or any(parse_shredding(item).schema is None for item in limits.shredding.values())

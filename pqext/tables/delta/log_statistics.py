@@ -194,7 +194,8 @@ class VariantTexts:
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the path and the statistics of each ``add`` action, from the last checkpoint and the commits after."""
-        logs = [(int(match[1]), match[2], file) for file, match in self._log_files() if int(match[1]) <= self.version]
+        files = log_files(self.uri, self.storage_options)
+        logs = [(int(match[1]), match[2], file) for file, match in files if int(match[1]) <= self.version]
         checkpoints = [number for number, kind, _ in logs if kind != "json"]
         first = max(checkpoints, default=-1)
         for number, kind, file in sorted(logs, key=lambda one: (one[0], one[1] == "json")):
@@ -212,14 +213,16 @@ class VariantTexts:
                     if add and add.get("stats"):
                         yield add["path"], add["stats"]
 
-    def _log_files(self) -> Iterator[tuple[Any, re.Match[str]]]:
-        uri = urlsplit(self.uri.rstrip("/") + "/_delta_log")
-        path = unquote(uri.path)
-        if uri.scheme == "file":
-            files: list[Any] = [os.path.join(path, name) for name in os.listdir(path)]
-        else:
-            files = list(list_files(f"{uri.scheme}://{uri.netloc}{path}", None, self.storage_options))
-        for file in files:
-            match = _LOG_FILE.fullmatch(source_name(file).rpartition("/")[2])
-            if match is not None:
-                yield file, match
+
+def log_files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[Any, re.Match[str]]]:
+    """Yield the commits and checkpoints of a table, with a match of version and type."""
+    uri = urlsplit(table_uri.rstrip("/") + "/_delta_log")
+    path = unquote(uri.path)
+    if uri.scheme == "file":
+        files: list[Any] = [os.path.join(path, name) for name in os.listdir(path)]
+    else:
+        files = list(list_files(f"{uri.scheme}://{uri.netloc}{path}", None, storage_options))
+    for file in files:
+        match = _LOG_FILE.fullmatch(source_name(file).rpartition("/")[2])
+        if match is not None:
+            yield file, match

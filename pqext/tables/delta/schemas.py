@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import UnsupportedError
+from pqext.geo.types import GeospatialType, mark
 from pqext.tables.renaming import TableField
 from pqext.variant.types import variant_field
 
@@ -18,8 +19,10 @@ _TYPES: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"), "void": pa.null(),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
-_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+ID = "delta.columnMapping.id"
+GEOMETRY = "geoarrow.wkb"
+"""Key in the metadata of a binary column that contains WKB: its CRS and edges, as in GeoArrow."""
 
 
 def arrow_schema(struct: Mapping[str, Any]) -> pa.Schema:
@@ -31,7 +34,11 @@ def _field(member: Mapping[str, Any]) -> pa.Field:
     name, nullable = member["name"], member.get("nullable", True)
     if member["type"] == "variant":
         return variant_field(name, nullable)
-    return pa.field(name, _type(member["type"], name), nullable=nullable)
+    field = pa.field(name, _type(member["type"], name), nullable=nullable)
+    geometry = member.get("metadata", {}).get(GEOMETRY)
+    if isinstance(geometry, str) and member["type"] == "binary":
+        return mark(field, GeospatialType.from_extension_metadata(geometry.encode()))
+    return field
 
 
 def _type(type: Any, name: str) -> pa.DataType:
@@ -59,7 +66,7 @@ def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, Table
 def _key_by(mode: str) -> Callable[[Mapping[str, Any]], int | str]:
     def key(member: Mapping[str, Any]) -> int | str:
         metadata = member.get("metadata", {})
-        result: int | str = metadata[_ID] if mode == "id" else metadata.get(_PHYSICAL_NAME, member["name"])
+        result: int | str = metadata[ID] if mode == "id" else metadata.get(PHYSICAL_NAME, member["name"])
         return result
 
     return key

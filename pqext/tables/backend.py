@@ -1,0 +1,113 @@
+"""Interface of the table formats for writing: the files of a version, the layout of new files, and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.dataset.writing.part_files import WrittenFile
+
+TARGET_FILE_BYTES = 128 << 20
+"""Approximate size of new files in bytes."""
+MIN_AGE = timedelta(days=7)
+"""Age after which a file without references is a leftover, and not a file of a running job."""
+
+
+class TableConflictError(ParquetError):
+    """Another writer committed a change that contradicts this one. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A data file of a table version. ``path`` identifies it in the log, ``location`` can be opened."""
+
+    path: str
+    location: Any
+    size: int
+    rows: int | None
+    partition: Mapping[str, Any]
+    """The values of the partition columns."""
+    has_deleted_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """Schema and options of new data files, derived from the schema of the rows and of the table.
+
+    ``schema`` has the columns of the rows under the names in files. ``convert`` converts a batch of rows to it.
+    """
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    options: Mapping[str, Any]
+    statistics_columns: tuple[str, ...]
+    """Columns of the file whose statistics the log stores."""
+    convert: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file in the folder of a table to which no version refers. ``modified`` is in milliseconds since 1970."""
+
+    path: str
+    location: Any
+    size: int
+    modified: int
+
+
+class TableWriter(Protocol):
+    """A version of a table to which files can be added."""
+
+    name: str
+    root: str
+    """Path or URL of the folder for new files."""
+
+    @property
+    def version(self) -> int | None:
+        """Number of the version; None if the table does not exist."""
+
+    def files(self) -> list[TableFile]:
+        """Return the data files of the version."""
+
+    def snapshot(self) -> TableSnapshot:
+        """Return the version for scans."""
+
+    def check(self, removes_rows: bool) -> None:
+        """Raise ``UnsupportedError`` if files cannot be added, or rows cannot be removed if ``removes_rows``."""
+
+    def layout(
+        self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
+        allow_undeclared_shredding: bool,
+    ) -> FileLayout:
+        """Return the layout of new files for rows of ``schema``.
+
+        Raises ``SchemaMismatchError`` if the rows do not match the table, and ``UnsupportedError`` if the table format
+        cannot represent a column.
+        """
+
+    def commit(
+        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        data_change: bool,
+    ) -> int:
+        """Commit added and removed files in one version, and return its number.
+
+        ``removed`` contains paths of the files to remove, or is called with each version to which the commit is
+        applied.
+
+        Raises ``TableConflictError`` if another writer has removed one of these files.
+        """
+
+    def is_committed(self, paths: Sequence[str]) -> bool:
+        """Return whether any of the files at ``paths`` was added to the table."""
+
+    def leftovers(self, older_than: timedelta) -> list[Leftover]:
+        """Return the files in the folder that no version refers to, and that are older than ``older_than``."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the format, protocol and properties of the table."""

@@ -1,0 +1,193 @@
+"""Convert Arrow schemas to Delta schemas, compare the rows to write with a table, and name columns as in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import InvalidValueError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.schema.types.marks import FIELD_ID
+from pqext.geo.geoarrow import as_wkb, encoding_of
+from pqext.geo.types import mark, marked_type, type_of
+from pqext.tables.delta.schemas import GEOMETRY, ID, PHYSICAL_NAME
+from pqext.variant.types import is_marked, storage_array, storage_type, variant_field
+
+Struct = Mapping[str, Any]
+_PRIMITIVES: Mapping[pa.DataType, str] = {
+    pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string", pa.binary(): "binary",
+    pa.large_binary(): "binary", pa.binary_view(): "binary", pa.int64(): "long", pa.int32(): "integer",
+    pa.int16(): "short", pa.int8(): "byte", pa.float32(): "float", pa.float64(): "double", pa.bool_(): "boolean",
+    pa.date32(): "date",
+}
+_ADVICE: Mapping[str, str] = {
+    "uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "decimal128(20, 0)", "halffloat": "float32",
+    "date64[ms]": "date32", "null": "the type of the column",
+}
+
+
+def delta_struct(schema: pa.Schema) -> dict[str, Any]:
+    """Convert an Arrow schema to the JSON of a Delta schema. Raises ``UnsupportedError`` for unsupported types."""
+    lowered: dict[str, str] = {}
+    for name in schema.names:
+        if name.lower() in lowered:
+            raise UnsupportedError(
+                f"columns {lowered[name.lower()]!r} and {name!r} have the same name in Delta, which ignores case; "
+                "rename one of them", feature="repeated column names", column=name,
+            )
+        lowered[name.lower()] = name
+    return {"type": "struct", "fields": [_delta_field(field, field.name) for field in schema]}
+
+
+def _delta_field(field: pa.Field, path: str) -> dict[str, Any]:
+    metadata = {}
+    geometry = type_of(field)
+    if is_marked(field):
+        type: Any = "variant"
+    elif geometry is not None or encoding_of(field) is not None:
+        type = "binary"
+        if geometry is not None:
+            metadata = {GEOMETRY: geometry.extension_metadata()}
+    else:
+        type = _delta_type(field.type, path)
+    return {"name": field.name, "type": type, "nullable": field.nullable, "metadata": metadata}
+
+
+def _delta_type(type: pa.DataType, path: str) -> Any:
+    type = storage_type(type)
+    if pa.types.is_dictionary(type):
+        return _delta_type(type.value_type, path)
+    if type in _PRIMITIVES:
+        return _PRIMITIVES[type]
+    if pa.types.is_timestamp(type) and type.unit != "ns":
+        return "timestamp_ntz" if type.tz is None else "timestamp"
+    if pa.types.is_decimal(type) and type.precision <= 38 and 0 <= type.scale <= type.precision:
+        return f"decimal({type.precision},{type.scale})"
+    if pa.types.is_fixed_size_binary(type):
+        return "binary"
+    if pa.types.is_struct(type):
+        return {"type": "struct", "fields": [_delta_field(child, f"{path}.{child.name}") for child in type]}
+    if pa.types.is_map(type):
+        key, value = (_delta_field(child, path) for child in (type.key_field, type.item_field))
+        return {
+            "type": "map", "keyType": key["type"], "valueType": value["type"], "valueContainsNull": value["nullable"]
+        }
+    if hasattr(type, "value_field"):
+        element = _delta_field(type.value_field, path)
+        return {"type": "array", "elementType": element["type"], "containsNull": element["nullable"]}
+    target = "timestamp('us')" if pa.types.is_timestamp(type) else _ADVICE.get(str(type))
+    advice = f"cast it to {target}" if target else "cast it to a type of Delta, or remove the column"
+    raise UnsupportedError(f"Delta has no type for {type}: {advice}", feature="Arrow types in Delta", column=path)
+
+
+def check_columns(rows: Struct, table: Struct, name: str) -> None:
+    """Raise ``SchemaMismatchError`` unless rows with the Delta schema ``rows`` can be added to ``table``."""
+    here = {member["name"]: member for member in rows["fields"]}
+    there = {member["name"]: member for member in table["fields"]}
+    for column in there:
+        if column not in here:
+            raise _mismatch(f"the rows lack column {column!r}{did_you_mean(column, here)}; add it", name, column)
+    for column in here:
+        if column not in there:
+            hint = did_you_mean(column, there) or f"; its columns are {', '.join(there)}"
+            raise _mismatch(f"the table has no column {column!r}{hint}", name, column)
+    for column, member in there.items():
+        difference = _difference(here[column]["type"], member["type"], column)
+        types = [one.get("metadata", {}).get(GEOMETRY) for one in (here[column], member)]
+        if None not in types and types[0] != types[1]:
+            difference = f"{column} has the geometry type {types[0]} in the rows and {types[1]} in the table"
+        if difference:
+            raise _mismatch(f"{difference}; cast the column", name, column)
+
+
+def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"{message}; nothing was written", path=name, column=column)
+
+
+def _difference(here: Any, there: Any, path: str) -> str | None:
+    """Describe the first difference of two types. Values that are never null match nullable ones."""
+    if isinstance(here, str) or isinstance(there, str):
+        same = isinstance(here, str) and isinstance(there, str) and here == there.replace(" ", "")
+        return None if same else f"{path} is {_name(here)} in the rows and {_name(there)} in the table"
+    if here["type"] != there["type"]:
+        return f"{path} is {_name(here)} in the rows and {_name(there)} in the table"
+    if here["type"] == "struct":
+        names = [[member["name"] for member in one["fields"]] for one in (here, there)]
+        if names[0] != names[1]:
+            return f"{path} has the fields {', '.join(names[0])} in the rows and {', '.join(names[1])} in the table"
+        for first, second in zip(here["fields"], there["fields"], strict=True):
+            inner = f"{path}.{first['name']}"
+            if first["nullable"] and not second.get("nullable", True):
+                return f"{inner} is nullable in the rows and not in the table"
+            if (result := _difference(first["type"], second["type"], inner)) is not None:
+                return result
+        return None
+    nullable, parts = "valueContainsNull", ["keyType", "valueType"]
+    if here["type"] == "array":
+        nullable, parts = "containsNull", ["elementType"]
+    if here[nullable] and not there[nullable]:
+        return f"the values in {path} are nullable in the rows and not in the table"
+    return next((found for part in parts if (found := _difference(here[part], there[part], path)) is not None), None)
+
+
+def _name(type: Any) -> str:
+    return type if isinstance(type, str) else str(type["type"])
+
+
+Convert = Callable[[pa.Array], pa.Array]
+
+
+def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Convert]:
+    """Return the field of a column as it is passed to the writer, and a function that converts arrays to it.
+
+    ``target`` is the column in the table. Marked geometries and VARIANT columns are left to the writer.
+    """
+    if is_marked(target):
+        field = source if is_marked(source) else variant_field(target.name).with_type(source.type)
+        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
+    if type_of(target) is not None or encoding_of(target) is not None:  # annotated in the file
+        field = source if encoding_of(source) is not None else mark(source, marked_type(target))
+        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
+    encoding = encoding_of(source)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = storage_array(array) if encoding is None else as_wkb(array, encoding)
+        array = storage_array(array)
+        return array if array.type == target.type else array.cast(target.type)
+
+    return target, _checked(target, convert)
+
+
+def _checked(target: pa.Field, convert: Convert) -> Convert:
+    def checked(array: pa.Array) -> pa.Array:
+        if not target.nullable and array.null_count:
+            raise InvalidValueError("a value is null, but the column of the table is not nullable", column=target.name)
+        return convert(array)
+
+    return checked
+
+
+def physical_field(field: pa.Field, member: Struct) -> pa.Field:
+    """Return ``field`` with the name and id that the column mapping of ``member`` states, children included."""
+    metadata = member.get("metadata", {})
+    marks = {**(field.metadata or {})}
+    if ID in metadata:
+        marks[FIELD_ID] = str(metadata[ID]).encode()
+    type = field.type if is_marked(field) else _physical_type(field.type, member["type"])
+    name = metadata.get(PHYSICAL_NAME, member["name"])
+    return pa.field(name, type, field.nullable, marks or None)
+
+
+def _physical_type(type: pa.DataType, delta: Any) -> pa.DataType:
+    if isinstance(delta, str):
+        return type
+    if delta["type"] == "struct":
+        return pa.struct([physical_field(child, part) for child, part in zip(type, delta["fields"], strict=True)])
+    if delta["type"] == "map":
+        key = pa.field("key", _physical_type(type.key_type, delta["keyType"]), nullable=False)
+        value = _physical_type(type.item_type, delta["valueType"])
+        return pa.map_(key, pa.field("value", value, type.item_field.nullable))
+    inner = type.value_field
+    return pa.list_(inner.with_type(_physical_type(inner.type, delta["elementType"])))

@@ -1,0 +1,371 @@
+"""Write to Delta tables: layouts of new files from the table's schema, and commits by ``deltalake``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.suggestions import join_names
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.core.read.reader import ParquetFile
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.table.partitions import NULL
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.dataset.writing.appending import drop_columns, empty_file
+from pqext.dataset.writing.part_files import WrittenFile
+from pqext.geo.types import type_of, unmark
+from pqext.table_metrics.delta_statistics import delta as delta_statistics
+from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile
+from pqext.tables.data_files import TableFolder
+from pqext.tables.delta.leftovers import find_leftovers, logged_paths
+from pqext.tables.delta.protocol import check_writable
+from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
+from pqext.tables.delta.snapshot import load_table, open_delta
+from pqext.tables.delta.write_schemas import check_columns, column_conversion, delta_struct, physical_field
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_ATTEMPTS = 20
+_DEFAULT_INDEXED = 32
+_UNDECLARED = (
+    "shredding needs the Delta table feature variantShredding, which deltalake can neither declare nor commit to; omit "
+    "shredding= (files are still pruned by the paths' statistics in the log), or pass allow_undeclared_shredding=True: "
+    "pqext and Spark's Parquet reader read the shredded files, and readers that check the feature reject them"
+)
+
+
+class DeltaWriter:
+    """A version of a Delta table to which files can be added; see :class:`pqext.tables.backend.TableWriter`."""
+
+    def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
+        self._storage_options = storage_options
+        self._table: DeltaTable | None = None
+        try:
+            self._table = load_table(source, None, None, storage_options)
+        except FileNotFoundError:
+            uri = str(source)
+        else:
+            uri = self._table.table_uri
+        parts = urlsplit(uri)
+        if len(parts.scheme) > 1 and parts.scheme != "file":
+            self.root, self._uri = uri.rstrip("/"), uri
+        else:
+            self.root = os.path.abspath(unquote(parts.path) if parts.scheme == "file" else uri)
+            self._uri = Path(self.root).as_uri()
+        self.name = f"delta:{redact_uri(uri)}"
+
+    @property
+    def version(self) -> int | None:
+        return None if self._table is None else int(self._table.version())
+
+    @property
+    def _current(self) -> DeltaTable:
+        if self._table is None:
+            raise FileNotFoundError(f"{self.name} is not a Delta table")
+        return self._table
+
+    @property
+    def _struct(self) -> dict[str, Any]:
+        struct: dict[str, Any] = json.loads(self._current.schema().to_json())
+        return struct
+
+    def snapshot(self) -> TableSnapshot:
+        return open_delta(self._current, None, None, self._storage_options)
+
+    def files(self) -> list[TableFile]:
+        snapshot = self.snapshot()
+        actions = pa.table(self._current.get_add_actions(flatten=True))
+        rows = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None] * len(actions)
+        deleted = getattr(snapshot.view, "deleted", {})
+        columns = zip(
+            actions["path"].to_pylist(), snapshot.files, actions["size_bytes"].to_pylist(), rows, strict=True
+        )
+        return [
+            TableFile(unquote(path), location, size, count, snapshot.values[name], name in deleted)
+            for path, location, size, count in columns
+            for name in [source_name(location)]
+        ]
+
+    def check(self, removes_rows: bool) -> None:
+        check_writable(self._current, self._struct, self.name, removes_rows)
+
+    def layout(
+        self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
+        allow_undeclared_shredding: bool,
+    ) -> FileLayout:
+        if options["shredding"] and not allow_undeclared_shredding:
+            raise UnsupportedError(_UNDECLARED, feature="shredding in Delta tables", path=self.name)
+        if options["encryption"] is not None:
+            raise UnsupportedError(
+                "Delta tables have no encrypted files; omit encryption", feature="encryption in Delta", path=self.name
+            )
+        annotated = options["geoparquet"] in (True, "1.1", "2.0")
+        with_options = {*options["geometry"], *(schema.names if annotated else ())}
+        if self._table is None:
+            by = tuple(partition_by)
+            rows = delta_struct(self._stored(schema, by, options))
+            struct: dict[str, Any] = {
+                "type": "struct",
+                "fields": sorted(rows["fields"], key=lambda member: _position(member["name"], schema.names)),
+            }
+        else:
+            struct, by = self._struct, tuple(self._table.metadata().partition_columns)
+            if partition_by and tuple(partition_by) != by:
+                raise SchemaMismatchError(
+                    f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
+                    path=self.name,
+                )
+            check_columns(delta_struct(self._stored(schema, by, options)), struct, self.name)
+        self._new_struct = struct
+        return self._file_layout(schema, struct, by, options, with_options)
+
+    def _stored(self, schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any]) -> pa.Schema:
+        """Return the columns of ``schema`` and the covering columns that the writer adds."""
+        with ParquetFile(empty_file(drop_columns(schema, by), {**options, "sorting": ()})) as file:
+            covering = [field for field in file.arrow_schema if field.name not in schema.names]
+        return pa.schema([*schema, *covering])
+
+    def _file_layout(
+        self, schema: pa.Schema, struct: Mapping[str, Any], by: tuple[str, ...], options: Mapping[str, Any],
+        annotated: set[str],
+    ) -> FileLayout:
+        target = arrow_schema(struct)
+        members = {member["name"]: member for member in struct["fields"]}
+        is_mapped = bool(by_mapping(self._table))
+        names = [name for name in target.names if name in schema.names]
+        columns = []
+        for name in names:
+            field = target.field(name)
+            if type_of(field) is not None and name not in annotated:
+                field = unmark(field)
+            columns.append((schema.get_field_index(name), *column_conversion(schema.field(name), field)))
+        fields = [field for _, field, _ in columns]
+        physical = {name: name for name in names}
+        if is_mapped:
+            fields = [physical_field(field, members[field.name]) for field in fields]
+            physical = {name: members[name].get("metadata", {}).get(PHYSICAL_NAME, name) for name in names}
+        file_schema = pa.schema(fields)
+
+        def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+            arrays = []
+            for (index, _, change), field in zip(columns, file_schema, strict=True):
+                array = change(batch.column(index))
+                arrays.append(array if array.type == field.type else array.view(field.type))
+            return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
+
+        indexed = self._indexed([name for name in names if name not in by], target)
+        return FileLayout(
+            file_schema, tuple(physical[name] for name in by), _rename_options(options, physical),
+            tuple(physical[name] for name in indexed), convert,
+        )
+
+    def _indexed(self, names: list[str], schema: pa.Schema) -> list[str]:
+        """Return the columns with statistics in the log, as the properties of the table define."""
+        configuration = {} if self._table is None else self._table.metadata().configuration
+        listed = configuration.get("delta.dataSkippingStatsColumns")
+        if listed:
+            tops = {name.strip().strip("`") for name in listed.split(",")}
+            return [name for name in names if name in tops]
+        limit = int(configuration.get("delta.dataSkippingNumIndexedCols") or _DEFAULT_INDEXED)
+        result: list[str] = []
+        leaves = 0
+        for name in names:
+            leaves += _leaves(schema.field(name))
+            if limit >= 0 and leaves > limit:
+                break
+            result.append(name)
+        return result
+
+    def commit(
+        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        data_change: bool,
+    ) -> int:
+        from deltalake import Schema
+        from deltalake.exceptions import DeltaError
+        from deltalake.transaction import AddAction, create_table_with_add_actions
+
+        adds = [self._add_action(AddAction, file, layout, data_change) for file in added]
+        if self._table is None:
+            schema = Schema.from_json(json.dumps(self._new_struct))
+            try:
+                create_table_with_add_actions(
+                    self._uri, schema, adds, partition_by=list(layout.partition_by), storage_options=self._options
+                )
+            except DeltaError as error:
+                self._reload()
+                if self._table is None:
+                    message = f"deltalake cannot create the table: {redact_uri(str(error))}"
+                    raise UnsupportedError(message, feature="creation of the table", path=self.name) from None
+                raise TableConflictError(
+                    f"another writer created the table in the meantime; append again ({redact_uri(str(error))})",
+                    path=self.name,
+                ) from None
+            self._reload()
+            return int(self._current.version())
+        for attempt in range(_ATTEMPTS):
+            paths = list(removed() if callable(removed) else removed)
+            if self._try_commit(adds, paths, data_change, is_last=attempt == _ATTEMPTS - 1):
+                return int(self._current.version())
+        raise AssertionError("unreachable")
+
+    def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_last: bool) -> bool:
+        """Commit, and return whether it succeeded. False if another writer was faster and the commit can be repeated.
+
+        deltalake does not detect that two commits remove the same file, so a commit that removes files applies to
+        exactly the loaded version. If there is a later one, the files are looked up in it before the next attempt.
+        """
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import CommitProperties, RemoveAction
+
+        table = self._current
+        now = int(time.time() * 1000)
+        files = {file.path: file for file in self.files()} if paths else {}
+        missing = [path for path in paths if path not in files]
+        if missing:
+            raise TableConflictError(
+                f"another writer has removed {missing[0]} and {len(missing) - 1} more of the files to replace; nothing "
+                "was changed" if len(missing) > 1 else
+                f"another writer has removed {missing[0]}, which this call replaces; nothing was changed",
+                path=self.name,
+            )
+        with_deletes = next((path for path in paths if files[path].has_deleted_rows), None)
+        if with_deletes is not None:
+            raise UnsupportedError(
+                f"{with_deletes} has a deletion vector, and deltalake cannot commit its removal; remove the deleted "
+                "rows with REORG TABLE ... APPLY (PURGE) in Spark first", feature="removal of deletion vectors",
+                path=self.name,
+            )
+        partitions = {path: _partition_texts(files[path].partition) for path in paths}
+        removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
+        retries = CommitProperties(max_commit_retries=0) if paths else CommitProperties()
+        before = _definition(table)
+        version = table.version()
+        try:
+            table.create_write_transaction(
+                [*adds, *removes], mode="append", schema=table.schema(),
+                partition_by=table.metadata().partition_columns, commit_properties=retries,
+            )
+        except CommitFailedError as error:
+            self._reload()
+            table = self._current
+            if self.is_committed([add.path for add in adds], version):
+                return True
+            if _definition(table) != before:
+                raise TableConflictError(
+                    "another writer has changed the schema or the properties of the table; nothing was changed",
+                    path=self.name,
+                ) from None
+            if not paths or is_last or table.version() == version:
+                raise TableConflictError(
+                    f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
+                ) from None
+            return False
+        self._reload()
+        return True
+
+    @property
+    def _options(self) -> dict[str, str] | None:
+        return {key: str(value) for key, value in (self._storage_options or {}).items()} or None
+
+    def _reload(self) -> None:
+        from deltalake import DeltaTable
+
+        try:
+            self._table = DeltaTable(self._uri, storage_options=self._options)
+        except Exception as error:
+            if self._table is not None:
+                message = f"the table cannot be opened: {redact_uri(str(error))}"
+                raise CorruptFileError(message, path=self.name) from None
+
+    def _add_action(self, make: Any, file: WrittenFile, layout: FileLayout, data_change: bool) -> Any:
+        folder = TableFolder(self.root, self._storage_options)
+        statistics = delta_statistics(folder.location(file.name), exact=True, columns=layout.statistics_columns)
+        values = _folder_values(file.name, len(layout.partition_by))
+        return make(
+            file.name, statistics.size, dict(zip(layout.partition_by, values, strict=True)), int(time.time() * 1000),
+            data_change, statistics.to_json(),
+        )
+
+    def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
+        if self._table is None:
+            self._reload()
+            if self._table is None:
+                return False
+        own = set(paths)
+        return any(unquote(path) in own for path in logged_paths(self._current.table_uri, self._storage_options, after))
+
+    def leftovers(self, older_than: timedelta) -> list[Leftover]:
+        if "v2Checkpoint" in (self._current.protocol().reader_features or ()):
+            raise UnsupportedError(
+                "leftovers cannot be found, because the sidecars of version 2 checkpoints are not read; use VACUUM in "
+                "Spark", feature="leftovers with v2Checkpoint", path=self.name,
+            )
+        return find_leftovers(self._current.table_uri, older_than, self._storage_options)
+
+    def describe(self) -> Mapping[str, Any]:
+        protocol, metadata = self._current.protocol(), self._current.metadata()
+        return {
+            "format": "delta", "reader_version": protocol.min_reader_version,
+            "writer_version": protocol.min_writer_version, "reader_features": sorted(protocol.reader_features or ()),
+            "writer_features": sorted(protocol.writer_features or ()), "properties": dict(metadata.configuration),
+            "partition_by": list(metadata.partition_columns),
+        }
+
+
+def by_mapping(table: DeltaTable | None) -> str | None:
+    """Return the mode of the column mapping of a table; None without mapping."""
+    mode = None if table is None else table.metadata().configuration.get("delta.columnMapping.mode")
+    return None if mode in (None, "none") else str(mode)
+
+
+def _definition(table: DeltaTable) -> tuple[Any, ...]:
+    metadata = table.metadata()
+    return metadata.id, metadata.configuration, table.schema().to_json(), str(table.protocol())
+
+
+def _position(name: str, names: Sequence[str]) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+def _leaves(field: pa.Field) -> int:
+    if pa.types.is_struct(field.type) and b"ARROW:extension:name" not in (field.metadata or {}):
+        return sum(map(_leaves, field.type))
+    return 1
+
+
+def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Replace the names of columns in the keys of writer options with their names in files."""
+    result = {}
+    for option, value in options.items():
+        if isinstance(value, Mapping) and option not in ("key_value_metadata", "annotations", "extensions"):
+            value = {_rename(key, names): choice for key, choice in value.items()}
+        result[option] = value
+    return result
+
+
+def _rename(path: str, names: Mapping[str, str]) -> str:
+    top, dot, rest = path.partition(".")
+    return names[path] if path in names else f"{names.get(top, top)}{dot}{rest}"
+
+
+def _folder_values(name: str, count: int) -> list[str | None]:
+    """Return the partition values in the folders of a file."""
+    texts = [unquote(folder.partition("=")[2]) for folder in name.split("/")[:count]]
+    return [None if text == NULL else text for text in texts]
+
+
+def _partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    return {
+        name: None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }

@@ -1,0 +1,120 @@
+"""Describe tables, and remove files that interrupted writers left in their folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pqext.tables.backend import MIN_AGE, Leftover
+from pqext.tables.writing import open_writer
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """Version, files and protocol of a table, and the leftovers in its folder."""
+
+    table: str
+    format: str
+    version: int
+    files: int
+    bytes: int
+    rows: int | None
+    files_with_deleted_rows: int
+    partition_by: tuple[str, ...]
+    columns: Mapping[str, str]
+    """Arrow types of the columns."""
+    reader_version: int
+    writer_version: int
+    features: tuple[str, ...]
+    properties: Mapping[str, str]
+    leftovers: tuple[str, ...]
+    """Paths of files, relative to the table, to which no version refers."""
+    leftover_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableCleanup:
+    """Result of :func:`clean`: the paths, relative to the table, and the size of the leftovers."""
+
+    table: str
+    files: tuple[str, ...]
+    bytes: int
+    dry_run: bool
+
+    def __str__(self) -> str:
+        verb = "can be removed" if self.dry_run else "removed"
+        return f"{self.table}: {len(self.files):,} leftover files ({self.bytes:,} bytes) {verb}"
+
+
+def describe(
+    table: Any, *, older_than: timedelta = MIN_AGE, storage_options: Mapping[str, Any] | None = None
+) -> TableDescription:
+    """Describe the current version of a table.
+
+    Args:
+        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        older_than: Age from which files without references are leftovers, as in :func:`clean`.
+        storage_options: Credentials and other options of the object store.
+
+    Raises:
+        FileNotFoundError: If the table does not exist.
+        CorruptFileError: If the log cannot be read.
+        UnsupportedError: If the table requires features that are not supported.
+    """
+    writer = open_writer(table, storage_options)
+    snapshot, files, details = writer.snapshot(), writer.files(), writer.describe()
+    leftovers = writer.leftovers(older_than)
+    counts = [file.rows for file in files]
+    return TableDescription(
+        writer.name, details["format"], writer.version or 0, len(files), sum(file.size for file in files),
+        None if None in counts else sum(count or 0 for count in counts),
+        sum(file.has_deleted_rows for file in files), tuple(details["partition_by"]),
+        {field.name: str(field.type) for field in snapshot.schema}, details["reader_version"],
+        details["writer_version"], tuple(sorted({*details["reader_features"], *details["writer_features"]})),
+        details["properties"], tuple(file.path for file in leftovers), sum(file.size for file in leftovers),
+    )
+
+
+def clean(
+    table: Any, *, older_than: timedelta = MIN_AGE, dry_run: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+) -> TableCleanup:
+    """Remove leftovers: data files in the folder of a table to which no version refers.
+
+    They remain if a writer is killed before its commit. Files of previous versions are not leftovers; vacuuming removes
+    them.
+
+    Args:
+        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        older_than: Age from which files are leftovers. It must exceed the duration of the longest job that writes to
+            the table, whose files have no references before the commit.
+        dry_run: Return the leftovers without removing them.
+        storage_options: Credentials and other options of the object store.
+
+    Raises:
+        ValueError: If ``older_than`` is negative.
+        FileNotFoundError: If the table does not exist.
+        CorruptFileError: If the log cannot be read.
+    """
+    if older_than < timedelta(0):
+        raise ValueError("older_than must not be negative")
+    writer = open_writer(table, storage_options)
+    leftovers = writer.leftovers(older_than)
+    if not dry_run:
+        for file in leftovers:
+            _remove(file)
+    return TableCleanup(
+        writer.name, tuple(file.path for file in leftovers), sum(file.size for file in leftovers), dry_run
+    )
+
+
+def _remove(file: Leftover) -> None:
+    if isinstance(file.location, str):
+        with suppress(FileNotFoundError):  # another process removes leftovers too
+            os.remove(file.location)
+    else:
+        file.location.remove()

@@ -1,0 +1,354 @@
+"""Rewrite files of tables without changing rows: compact, recluster and reshred, each in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.progress import Progress, Steps
+from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import WriteOptions, from_keywords
+from pqext.dataset.expressions import col
+from pqext.dataset.notations.column_text import column_from_text, dotted_names
+from pqext.dataset.reading import scan
+from pqext.dataset.scan import Scan
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.dataset.writing.appending import inherit_shredding
+from pqext.geo.box import BoundingBox
+from pqext.geo.types import type_of
+from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter
+from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
+from pqext.tables.data_files import NewFiles, new_files
+from pqext.tables.selection import select_files
+from pqext.tables.writing import open_writer
+from pqext.variant.types import is_marked
+
+_ARGUMENTS = (
+    "target_file_bytes", "by", "filter", "dry_run", "allow_undeclared_shredding", "storage_options", "progress",
+    "options",
+)
+_FULL = 0.75
+"""Share of the target size from which a file is not compacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRewrite:
+    """Result of a rewrite: the rewritten files and their rows, and the files and bytes that replace them.
+
+    Of a dry run, ``version`` is the current version, ``files_after`` an estimate and ``bytes_after`` None. ``skipped``
+    is the number of selected files with deletion vectors, which the library cannot remove.
+    """
+
+    table: str
+    version: int
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int | None
+    rows: int | None
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        after = "" if self.bytes_after is None else f" ({self.bytes_after:,} bytes)"
+        verb = "would become" if self.bytes_after is None else "became"
+        skipped = f"; {self.skipped:,} files with deletion vectors were skipped" if self.skipped else ""
+        return (
+            f"{self.table} version {self.version}: {self.files_before:,} files ({self.bytes_before:,} bytes) {verb} "
+            f"{self.files_after:,}{after}{skipped}"
+        )
+
+
+def compact(
+    table: Any,
+    *,
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    filter: Any = None,
+    dry_run: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> TableRewrite:
+    """Combine small files of each partition into files of about ``target_file_bytes``, in one commit.
+
+    Rows, their values and their order within the combined files do not change. Shredded VARIANT columns keep the
+    shredding of the largest file that is combined. Concurrent appends do not conflict.
+
+    Args:
+        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        target_file_bytes: Approximate size of the new files in bytes. Files of three quarters of it are not rewritten.
+        filter: Condition on partition columns, as in :func:`pqext.scan`, that selects the files.
+        dry_run: Return the files that would be combined without writing.
+        storage_options: Credentials and other options of the object store.
+        progress: Called with the number of rows written and the total number, which is None if the log lacks it.
+        options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
+        **keywords: The fields of :class:`pqext.WriteOptions`.
+
+    Returns:
+        The files, bytes and rows before and after.
+
+    Raises:
+        FileNotFoundError: If the table does not exist.
+        UnsupportedError: If the table cannot be written.
+        TableConflictError: If another writer has removed or changed one of the files in the meantime. The table is
+            unchanged, and no new files remain.
+    """
+    chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+    if target_file_bytes < 1:
+        raise ValueError(f"target_file_bytes must be positive, not {target_file_bytes}")
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    selected = rewrite.select(filter)
+    small = [file for file in selected if file.size < _FULL * target_file_bytes]
+    groups = _combine(small, target_file_bytes)
+    return rewrite.run([_Group(files, None) for files in groups], dry_run, inherits=not chosen.shredding)
+
+
+def recluster(
+    table: Any,
+    by: str | Sequence[str],
+    *,
+    filter: Any = None,
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    dry_run: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> TableRewrite:
+    """Sort the rows of each partition, so that filters on the columns ``by`` skip more files, in one commit.
+
+    Rows that exceed the memory are sorted in a temporary folder. The other arguments, the result and the errors are
+    those of :func:`compact`.
+
+    Args:
+        table: As in :func:`compact`.
+        by: A geometry column, whose rows are placed along the Hilbert curve; or columns and values within VARIANT
+            columns, such as ``"event:$.user.id::bigint"``, by which rows are sorted.
+        filter: As in :func:`compact`.
+        target_file_bytes: Approximate size of the new files in bytes.
+        dry_run: As in :func:`compact`.
+        storage_options: As in :func:`compact`.
+        progress: As in :func:`compact`.
+        options: As in :func:`compact`.
+        **keywords: As in :func:`compact`.
+
+    Raises:
+        ValueError: If a column of ``by`` does not exist.
+    """
+    chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    keys = _Keys.of((by,) if isinstance(by, str) else tuple(by), rewrite.snapshot.schema)
+    partitions: dict[tuple[Any, ...], list[TableFile]] = {}
+    for file in rewrite.select(filter):
+        partitions.setdefault(tuple(file.partition.values()), []).append(file)
+    groups = [_Group(files, target_file_bytes, keys) for files in partitions.values()]
+    return rewrite.run(groups, dry_run, inherits=not chosen.shredding)
+
+
+def reshred(
+    table: Any,
+    shredding: Mapping[str, Any],
+    *,
+    filter: Any = None,
+    allow_undeclared_shredding: bool = False,
+    dry_run: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+) -> TableRewrite:
+    """Rewrite each file with another shredding of its VARIANT columns, in one commit; ``{}`` writes them unshredded.
+
+    The other arguments, the result and the errors are those of :func:`compact`.
+
+    Args:
+        table: As in :func:`compact`.
+        shredding: Shredding schema of each VARIANT column, as in :func:`pqext.write_table`.
+        filter: As in :func:`compact`.
+        allow_undeclared_shredding: As in :func:`append`; a Delta table cannot be shredded without it.
+        dry_run: As in :func:`compact`.
+        storage_options: As in :func:`compact`.
+        progress: As in :func:`compact`.
+        options: Writer options (:class:`pqext.WriteOptions`); ``shredding`` takes precedence.
+
+    Raises:
+        ValueError: If the table has no VARIANT column.
+    """
+    if not isinstance(shredding, Mapping):
+        raise TypeError(f"shredding must map VARIANT columns to schemas, not {type(shredding).__name__}")
+    chosen = replace(options or WriteOptions(), shredding=dict(shredding))
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    if not any(map(is_marked, rewrite.snapshot.schema)):
+        raise ValueError(f"{rewrite.writer.name} has no VARIANT column")
+    rewrite.allow_undeclared_shredding = allow_undeclared_shredding
+    rewrite.layout(chosen)  # raises errors in the options before files are read
+    return rewrite.run([_Group([file], None) for file in rewrite.select(filter)], dry_run, inherits=False)
+
+
+def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
+    """Divide small files of each partition into groups of at most ``target`` bytes, of two files or more."""
+    groups: list[list[TableFile]] = []
+    open_groups: dict[tuple[Any, ...], tuple[int, list[TableFile]]] = {}
+    for file in files:
+        key = tuple(file.partition.values())
+        size, group = open_groups.get(key, (0, []))
+        if size + file.size > target or not group:
+            size, group = 0, []
+            groups.append(group)
+        group.append(file)
+        open_groups[key] = size + file.size, group
+    return [group for group in groups if len(group) > 1]
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Columns by which rows are sorted, or a geometry column."""
+
+    columns: tuple[Any, ...]
+    geometry: str | None
+    planar: bool = True
+
+    @staticmethod
+    def of(by: tuple[str, ...], schema: pa.Schema) -> _Keys:
+        if not by:
+            raise ValueError("by must name at least one column")
+        index = schema.get_field_index(by[0])
+        type = type_of(schema.field(index)) if index >= 0 else None
+        if type is not None:
+            if len(by) > 1:
+                raise ValueError("rows are placed by one geometry column, without further columns in by")
+            return _Keys((), by[0], type.planar)
+        names = dotted_names(schema)
+        for text in by:
+            if text.isidentifier() and text not in names:
+                raise ValueError(f"by: {unknown_column_message(text, schema.names)}")
+        return _Keys(tuple(column_from_text(text, lambda: names) for text in by), None)
+
+    def sorted(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        """Return a context with the rows of a scan in the order of the keys."""
+        if self.geometry is None:
+            named = [(f"\0key{position}", column) for position, column in enumerate(self.columns)]
+            values = [(name, _expression(column)) for name, column in named]
+            return sorted_batches(rows.select(*rows.schema.names, *values).to_batches(), len(values))
+        bounds = self._bounds(rows)
+        return sorted_batches(self._with_positions(rows, bounds), 1)
+
+    def _bounds(self, rows: Scan) -> BoundingBox:
+        """Return the box of the centres of all geometries."""
+        low, high = np.full(2, np.inf), np.full(2, -np.inf)
+        for batch in rows.select(self.geometry).to_batches():
+            points = np.stack(centres(batch.column(0), self.planar))
+            known = points[:, ~np.isnan(points[0])]
+            if known.shape[1]:
+                low, high = np.minimum(low, known.min(axis=1)), np.maximum(high, known.max(axis=1))
+        if not np.isfinite(low).all():
+            low, high = np.zeros(2), np.ones(2)
+        return BoundingBox(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+
+    def _with_positions(self, rows: Scan, bounds: BoundingBox) -> Iterator[pa.RecordBatch]:
+        for batch in rows.to_batches():
+            geometries = batch.column(batch.schema.get_field_index(self.geometry))
+            yield add_keys(batch, [hilbert_keys(geometries, bounds, self.planar)])
+
+
+def _expression(column: Any) -> Any:
+    return col(column) if isinstance(column, str) else column
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files that are rewritten together, the size of new files, and the order of their rows."""
+
+    files: Sequence[TableFile]
+    target_file_bytes: int | None
+    keys: _Keys | None = None
+
+
+class _Rewrite:
+    """Rewrites files of a table version in one commit."""
+
+    def __init__(
+        self, writer: TableWriter, options: WriteOptions, storage_options: Mapping[str, Any] | None,
+        progress: Progress | None,
+    ) -> None:
+        self.snapshot: TableSnapshot = writer.snapshot()
+        writer.check(removes_rows=False)
+        self.writer = writer
+        self.allow_undeclared_shredding = False
+        self._options = options
+        self._storage_options = storage_options
+        self._progress = progress
+        self._skipped = 0
+
+    def select(self, filter: Any) -> list[TableFile]:
+        """Return the files in the partitions that ``filter`` selects, without files that have deletion vectors."""
+        selected = select_files(self.writer.files(), self.snapshot.constants, filter)
+        files = [file for file in selected if not file.has_deleted_rows]
+        self._skipped = len(selected) - len(files)
+        return files
+
+    def layout(self, options: WriteOptions, inherited: Mapping[str, Any] | None = None) -> FileLayout:
+        """Return the layout of new files; ``inherited`` is the shredding of the files that they replace."""
+        values = {field.name: getattr(options, field.name) for field in fields(WriteOptions)}
+        if inherited:
+            values["shredding"] = inherited
+        allow = self.allow_undeclared_shredding or bool(inherited)
+        return self.writer.layout(self.snapshot.schema, (), values, allow)
+
+    def run(self, groups: Sequence[_Group], dry_run: bool, inherits: bool) -> TableRewrite:
+        """Rewrite groups of files, or return what would be rewritten."""
+        files = [file for group in groups for file in group.files]
+        counts = [file.rows for file in files]
+        total = None if None in counts else sum(count or 0 for count in counts)
+        size = sum(file.size for file in files)
+        version = self.writer.version or 0
+        if dry_run or not files:
+            expected = sum(_expected_files(group) for group in groups)
+            return TableRewrite(
+                self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped
+            )
+        steps = Steps(self._progress, total)
+        with new_files(self.writer, self._storage_options) as new:
+            rows = sum(self._rewrite(group, new, steps, inherits) for group in groups)
+            removed = [file.path for file in files]
+            version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)
+        return TableRewrite(
+            self.writer.name, version, len(files), len(new.files), size, sum(file.bytes for file in new.files), rows,
+            self._skipped,
+        )
+
+    def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:
+        """Rewrite a group of files and return the number of its rows."""
+        inherited = self._inherited(group.files) if inherits else None
+        snapshot = replace(self.snapshot, files=tuple(file.location for file in group.files))
+        rows = scan(snapshot)
+        batches: AbstractContextManager[Iterable[pa.RecordBatch]] = (
+            nullcontext(rows.to_batches()) if group.keys is None else group.keys.sorted(rows)
+        )
+        with batches as ordered:
+            count = new.write(self.layout(self._options, inherited), ordered, group.target_file_bytes, steps)
+        counts = [file.rows for file in group.files]
+        if None not in counts and sum(number or 0 for number in counts) != count:
+            raise CorruptFileError(
+                f"the log states {sum(number or 0 for number in counts):,} rows for {len(counts)} files that have "
+                f"{count:,}; nothing was changed", path=self.writer.name,
+            )
+        return count
+
+    def _inherited(self, files: Sequence[TableFile]) -> dict[str, str]:
+        """Return the shredding of the VARIANT columns in the largest file."""
+        names = [field.name for field in self.snapshot.schema if is_marked(field)]
+        largest = max(files, key=lambda file: file.size)
+        return inherit_shredding(largest.location, names) if names else {}
+
+
+def _expected_files(group: _Group) -> int:
+    if group.target_file_bytes is None:
+        return 1
+    return max(1, round(sum(file.size for file in group.files) / group.target_file_bytes))

@@ -1,0 +1,54 @@
+"""Select the files of a table by conditions on its partition columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pqext.core.write.writer import write_table
+from pqext.dataset.reading import scan
+from pqext.dataset.table.partitions import NULL
+from pqext.tables.backend import TableFile
+
+_POSITION = "\0position"
+
+
+def select_files(files: Sequence[TableFile], partitions: pa.Schema, filter: Any) -> list[TableFile]:
+    """Return the files whose partition values satisfy ``filter``; all files if it is None.
+
+    Raises ``ValueError`` if the filter refers to columns that are not partition columns.
+    """
+    if filter is None:
+        return list(files)
+    columns = [pa.array([file.partition[field.name] for file in files], field.type) for field in partitions]
+    return [files[position] for position in _matches(partitions, columns, filter)]
+
+
+def check_partitions(names: Sequence[str], partitions: pa.Schema, filter: Any) -> None:
+    """Raise ``ValueError`` unless the partitions of the new files ``names`` satisfy ``filter``."""
+    columns = []
+    for place, field in enumerate(partitions):
+        texts = [unquote(name.split("/")[place].partition("=")[2]) for name in names]
+        columns.append(pa.array([None if text == NULL else text for text in texts], pa.string()).cast(field.type))
+    inside = set(_matches(partitions, columns, filter))
+    outside = next((name for position, name in enumerate(names) if position not in inside), None)
+    if outside is not None:
+        raise ValueError(
+            f"rows are in the partition {outside.rpartition('/')[0]}, which filter does not select; nothing was written"
+        )
+
+
+def _matches(partitions: pa.Schema, columns: Sequence[pa.Array], filter: Any) -> list[int]:
+    """Return the positions of the partition values that satisfy ``filter``."""
+    if not partitions.names:
+        raise ValueError("the table has no partition columns, so filter= cannot select partitions")
+    positions = pa.array(range(len(columns[0])), pa.int64())
+    schema = pa.schema([*partitions, (_POSITION, pa.int64())])
+    sink = BytesIO()
+    write_table(pa.Table.from_arrays([*columns, positions], schema=schema), sink)
+    result: list[int] = scan(sink.getvalue(), [_POSITION], filter).to_table()[_POSITION].to_pylist()
+    return result

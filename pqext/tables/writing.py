@@ -1,0 +1,310 @@
+"""Add rows to tables: append, overwrite, and replace files, each in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.progress import Progress, Steps
+from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import WriteOptions, from_keywords
+from pqext.core.schema.arrow_check import check_table
+from pqext.core.write.table_inputs import as_table
+from pqext.tables.backend import TARGET_FILE_BYTES, TableFile, TableWriter
+from pqext.tables.clustering import add_keys, sorted_batches
+from pqext.tables.data_files import BATCH_ROWS, new_files
+from pqext.tables.selection import check_partitions, select_files
+
+_ARGUMENTS = (
+    "partition_by", "sort_by", "target_file_bytes", "filter", "allow_undeclared_shredding", "storage_options",
+    "progress", "options",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """Result of a commit: the table, its new version, and the files, rows and bytes that were added.
+
+    ``files_removed`` is the number of replaced files.
+    """
+
+    table: str
+    version: int
+    files: int
+    rows: int
+    bytes: int
+    files_removed: int = 0
+
+    def __str__(self) -> str:
+        removed = f", {self.files_removed:,} files removed" if self.files_removed else ""
+        added = f"{self.rows:,} rows, {self.bytes:,} bytes in {self.files:,} files"
+        return f"{self.table} version {self.version}: {added}{removed}"
+
+
+def open_writer(table: Any, storage_options: Mapping[str, Any] | None) -> TableWriter:
+    """Open the current version of a table for writing.
+
+    Raises ``ValueError`` if ``table`` is not a table, and ``UnsupportedError`` for formats that cannot be written.
+    """
+    names = {f"{each.__module__.partition('.')[0]}.{each.__name__}" for each in type(table).__mro__}
+    if "deltalake.DeltaTable" in names or (isinstance(table, str) and table.startswith("delta:")):
+        from pqext.tables.delta.writer import DeltaWriter
+
+        return DeltaWriter(table.removeprefix("delta:") if isinstance(table, str) else table, storage_options)
+    is_iceberg = isinstance(table, str) and table.startswith("iceberg:")
+    if is_iceberg or any(name.startswith("pyiceberg.") for name in names):
+        raise UnsupportedError("Iceberg tables can be read, not written", feature="writing Iceberg tables")
+    shown = f"; write 'delta:{table}'" if isinstance(table, str) else f", not {type(table).__name__}"
+    raise ValueError(f"table must be a deltalake.DeltaTable or 'delta:PATH_OR_URL'{shown}")
+
+
+def append(
+    table: Any,
+    source: Any,
+    *,
+    partition_by: str | Sequence[str] = (),
+    sort_by: str | Sequence[str] = (),
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    allow_undeclared_shredding: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> TableCommit:
+    """Append rows to a table in one commit. The table is created if it does not exist.
+
+    Memory use is bounded by the row groups of the open files. Concurrent appends all succeed. VARIANT columns become
+    columns of Delta's type variant. Geometries become binary columns of WKB, and the metadata of the column states
+    their CRS and edges; ``geoparquet="1.1"`` adds covering columns, and ``geometry=`` stores the Parquet type, which
+    polars cannot read. The log has statistics of the columns that the table's properties select, VARIANT paths
+    included.
+
+    Args:
+        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        source: The rows: anything that :func:`pqext.write_table` accepts, such as a table, a stream of batches, a data
+            frame or a :class:`pqext.Scan`.
+        partition_by: Partition columns of a new table: text, integers, booleans and dates.
+        sort_by: Columns by which all rows of the call are sorted; rows that exceed the memory are sorted in a temporary
+            folder.
+        target_file_bytes: Approximate size in bytes after which another file is started.
+        allow_undeclared_shredding: Allow ``shredding=`` although the table cannot declare it. pqext and Spark's Parquet
+            reader read the files; readers that check Delta's feature ``variantShredding`` reject them.
+        storage_options: Credentials and other options of the object store.
+        progress: Called with the number of rows written and the total number, which is None for a stream.
+        options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
+        **keywords: The fields of :class:`pqext.WriteOptions`.
+
+    Returns:
+        The new version, and the files, rows and bytes that were added.
+
+    Raises:
+        ImportError: If the library of the table format is not installed.
+        SchemaMismatchError: If the columns or types of the rows differ from those of the table.
+        UnsupportedError: If the table has constraints, generated columns or features that cannot be honoured, or if a
+            type has no equivalent in the table format.
+        TableConflictError: If another writer has changed the table in a way that contradicts the commit.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import tables, variant
+        >>> events = pyarrow.table({"id": [1, 2], "event": variant.parse_json(['{"mag": 5}', '{"mag": 7}'])})
+        >>> print(tables.append("delta:quakes", events).version)
+        0
+        >>> pqext.scan("delta:quakes", ["id"], pqext.col("event").variant("$.mag", "int64") > 6).to_table().to_pydict()
+        {'id': [2]}
+    """
+    rows = _Rows.of(source, partition_by, sort_by, options, keywords)
+    writer = open_writer(table, storage_options)
+    return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, None)
+
+
+def overwrite(
+    table: Any,
+    source: Any,
+    *,
+    filter: Any = None,
+    partition_by: str | Sequence[str] = (),
+    sort_by: str | Sequence[str] = (),
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    allow_undeclared_shredding: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> TableCommit:
+    """Replace all rows of a table, or those of some partitions, in one commit. The table is created if needed.
+
+    Files that other writers append in the meantime are replaced too. The schema is retained. The other arguments, the
+    result and the errors are those of :func:`append`.
+
+    Args:
+        table: As in :func:`append`.
+        source: As in :func:`append`. With ``filter``, all rows must be in the partitions that it selects.
+        filter: Condition on partition columns, as in :func:`pqext.scan`, such as ``"day = date '2026-11-30'"``; by
+            default, all rows are replaced.
+        partition_by: As in :func:`append`.
+        sort_by: As in :func:`append`.
+        target_file_bytes: As in :func:`append`.
+        allow_undeclared_shredding: As in :func:`append`.
+        storage_options: As in :func:`append`.
+        progress: As in :func:`append`.
+        options: As in :func:`append`.
+        **keywords: As in :func:`append`.
+
+    Raises:
+        ValueError: If rows are outside the partitions that ``filter`` selects, or it refers to other columns.
+    """
+    rows = _Rows.of(source, partition_by, sort_by, options, keywords)
+    writer = open_writer(table, storage_options)
+    if filter is not None and writer.version is None:
+        raise FileNotFoundError(f"{writer.name} is not a Delta table, so filter= has no partitions to select")
+
+    def replaced(files: Sequence[TableFile]) -> list[TableFile]:
+        return select_files(files, writer.snapshot().constants, filter)
+
+    return _write(
+        writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, replaced, filter
+    )
+
+
+def replace_files(
+    table: Any,
+    files: Sequence[str],
+    source: Any,
+    *,
+    sort_by: str | Sequence[str] = (),
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    allow_undeclared_shredding: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> TableCommit:
+    """Replace files of a table by the rows of ``source``, in one commit.
+
+    The other arguments, the result and the errors are those of :func:`append`.
+
+    Args:
+        table: As in :func:`append`.
+        files: Paths of the files relative to the table.
+        source: The rows, as in :func:`append`.
+        sort_by: As in :func:`append`.
+        target_file_bytes: As in :func:`append`.
+        allow_undeclared_shredding: As in :func:`append`.
+        storage_options: As in :func:`append`.
+        progress: As in :func:`append`.
+        options: As in :func:`append`.
+        **keywords: As in :func:`append`.
+
+    Raises:
+        FileNotFoundError: If the table does not exist, or does not contain one of the files.
+        TableConflictError: If another writer removes one of the files in the meantime.
+    """
+    rows = _Rows.of(source, (), sort_by, options, keywords)
+    writer = open_writer(table, storage_options)
+    if isinstance(files, str) or not all(isinstance(path, str) for path in files):
+        raise TypeError("files must be a list of paths relative to the table")
+    existing = {file.path for file in writer.files()}
+    missing = [path for path in files if path not in existing]
+    if missing:
+        raise FileNotFoundError(f"{writer.name} has no file {missing[0]!r} in version {writer.version}")
+    return _write(
+        writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, list(files)
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to write: a table or a stream of batches, with the options of the writer."""
+
+    data: Any
+    partition_by: tuple[str, ...]
+    sort_by: tuple[str, ...]
+    options: dict[str, Any]
+
+    @staticmethod
+    def of(
+        source: Any, partition_by: str | Sequence[str], sort_by: str | Sequence[str], options: WriteOptions | None,
+        keywords: Mapping[str, Any],
+    ) -> _Rows:
+        chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+        data = as_table(source)
+        by, keys = ((names,) if isinstance(names, str) else tuple(names) for names in (partition_by, sort_by))
+        for name in keys:
+            if name not in data.schema.names:
+                raise ValueError(f"sort_by: {unknown_column_message(name, data.schema.names)}")
+        if not data.schema.names:
+            raise ValueError("rows without columns cannot be written to a table")
+        return _Rows(data, by, keys, {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        schema: pa.Schema = self.data.schema
+        return schema
+
+    @property
+    def count(self) -> int | None:
+        """Number of rows; None for a stream."""
+        return self.data.num_rows if isinstance(self.data, pa.Table) else None
+
+    @contextmanager
+    def batches(self) -> Iterator[Iterable[pa.RecordBatch]]:
+        """Context with the batches of the rows, in the order of ``sort_by``."""
+        if not self.sort_by:
+            yield self._batches()
+            return
+        with sorted_batches(self._keyed(), len(self.sort_by)) as batches:
+            yield batches
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        data = self.data
+        for batch in data.to_batches(max_chunksize=BATCH_ROWS) if isinstance(data, pa.Table) else data:
+            check_table(pa.Table.from_batches([batch]))
+            yield batch
+
+    def _keyed(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            yield add_keys(batch, [batch.column(batch.schema.get_field_index(name)) for name in self.sort_by])
+
+
+Removed = Callable[[Sequence[TableFile]], Sequence[TableFile]]
+
+
+def _write(
+    writer: TableWriter, rows: _Rows, target_file_bytes: int, allow_undeclared_shredding: bool,
+    storage_options: Mapping[str, Any] | None, progress: Progress | None, removed: Removed | list[str] | None,
+    filter: Any = None,
+) -> TableCommit:
+    """Write rows and commit them; ``removed`` selects the files to remove, from each version that is tried."""
+    exists = writer.version is not None
+    if exists:
+        writer.check(removes_rows=removed is not None)
+    layout = writer.layout(rows.schema, rows.partition_by, rows.options, allow_undeclared_shredding)
+    steps = Steps(progress, rows.count)
+    removed_paths: list[str] = []
+
+    def paths() -> list[str]:
+        if isinstance(removed, list):
+            removed_paths[:] = removed
+        elif removed is not None and exists:
+            removed_paths[:] = [file.path for file in removed(writer.files())]
+        return removed_paths
+
+    paths()  # raises errors in the filter before rows are written
+    with new_files(writer, storage_options) as files:
+        with rows.batches() as batches:
+            count = files.write(layout, batches, target_file_bytes, steps)
+        if filter is not None:
+            check_partitions([file.name for file in files.files], writer.snapshot().constants, filter)
+        has_change = bool(files.files or not exists or paths())
+        version = writer.commit(layout, files.files, paths, data_change=True) if has_change else writer.version
+    return TableCommit(
+        writer.name, version or 0, len(files.files), count, sum(file.bytes for file in files.files), len(removed_paths)
+    )
