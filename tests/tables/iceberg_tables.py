@@ -78,11 +78,11 @@ class DeleteManifestWriter(ManifestWriterV2):
 
 def commit(
     table: Table, files: Sequence[DataFile], *, format: int = 2, is_data: bool = False, spec_id: int | None = None,
-    replaces: bool = False, metadata: Mapping[str, Any] | None = None,
+    without_data: bool = False, metadata: Mapping[str, Any] | None = None,
 ) -> str:
     """Add a snapshot with delete files (or data files) to the metadata of a table, and return its new metadata file.
 
-    With ``replaces`` the snapshot has no other files. ``metadata`` replaces top-level keys of the metadata.
+    With ``without_data`` earlier data files are removed. ``metadata`` replaces top-level keys of the metadata.
     """
     location = table.location()
     io = PyArrowFileIO()
@@ -100,7 +100,9 @@ def commit(
                 _table_format_version=format, status=ManifestEntryStatus.ADDED, snapshot_id=id, data_file=file
             )
             writer.add_entry(entry)
-    manifests = [] if replaces else _manifests(table, io)
+    manifests = [
+        each for each in _manifests(table, io) if not without_data or each.content == ManifestContent.DELETES
+    ]
     path = f"{location}/metadata/snap-{uuid4()}.avro"
     parent = table.metadata.current_snapshot_id
     with ManifestListWriterV2(io.new_output(path), id, parent, sequence, "null") as lists:
@@ -199,6 +201,7 @@ def deletion_vectors(
         })
         body += blob
     footer = json.dumps({"blobs": blobs}).encode()
+    local(path).parent.mkdir(parents=True, exist_ok=True)
     local(path).write_bytes(body + b"PFA1" + footer + struct.pack("<i", len(footer)) + bytes(4) + b"PFA1")
     return [
         describe(

@@ -25,6 +25,9 @@ _UNITS = {
     "time": 1_000, "timestamp": 1_000, "timestamptz": 1_000, "timestamp_ns": 1, "timestamptz_ns": 1,
 }
 """Nanoseconds in the unit of each type."""
+_TRANSFORMS = frozenset({"identity", "bucket", "truncate", "year", "month", "day", "hour"})
+_PERIODS = {"day": _DAY, "hour": _DAY // 24}
+"""Nanoseconds of each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +145,16 @@ def _corner(bound: bytes | None) -> tuple[float, float] | None:
 
 
 def _narrow(bounds: Bounds, known: Bounds) -> Bounds:
-    """Add the bounds of a partition, which are narrower or the only ones. Partitions of NaN have no bounds."""
-    if known.null_count is not None:
-        return replace(bounds, minimum=None, maximum=None, null_count=known.null_count, num_values=known.num_values)
+    """Add the bounds of a partition, which are narrower or the only ones."""
+    if known.null_count:
+        return known
     low: Any = bounds.minimum
     high: Any = bounds.maximum
     if known.minimum is not None and (low is None or low < known.minimum):
         low = known.minimum
     if known.maximum is not None and (high is None or high > known.maximum):
         high = known.maximum
-    return replace(bounds, minimum=low, maximum=high)
+    return replace(bounds, minimum=low, maximum=high, null_count=known.null_count, num_values=known.num_values)
 
 
 def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
@@ -159,24 +162,29 @@ def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bo
 
     ``transform`` is formatted as in table metadata. Values are as ``pyiceberg`` reads them from manifests.
     """
-    if transform == "void":
+    name, _, width = transform.removesuffix("]").partition("[")
+    if name not in _TRANSFORMS:
         return None
-    if value is None:  # transforms return null for null only
+    if value is None:  # these transforms return null for null only
         return Bounds(null_count=num_rows, num_values=num_rows)
-    if transform == "identity" or (transform == "day" and type == "date"):
+    low, high = _partition_range(name, int(width or 0), type, value)
+    return Bounds(low, high, 0, num_rows)
+
+
+def _partition_range(name: str, width: int, type: str, value: Any) -> tuple[Value | None, Value | None]:
+    if name == "identity" or (name == "day" and type == "date"):
         bound = _comparable(type, value)
-        return None if bound is None else Bounds(bound, bound)
-    if transform == "day" and type in _UNITS and isinstance(value, int):
-        return Bounds(value * _DAY, (value + 1) * _DAY - 1)
-    if transform == "hour" and type in _UNITS and isinstance(value, int):
-        return Bounds(value * _DAY // 24, (value + 1) * _DAY // 24 - 1)
-    if transform.startswith("truncate["):
-        width = int(transform[len("truncate[") : -1])
-        if type in ("int", "long") and isinstance(value, int):
-            return Bounds(value, value + width - 1)
-        if type == "string" and isinstance(value, str):
-            return Bounds(value.encode(), value.encode() if len(value) < width else None)
-    return None
+        return bound, bound
+    if name == "truncate" and type == "string" and isinstance(value, str):
+        return value.encode(), value.encode() if len(value) < width else None
+    if not isinstance(value, int):
+        return None, None
+    if name == "truncate" and type in ("int", "long"):
+        return value, value + width - 1
+    if name in _PERIODS and type in _UNITS:
+        period = _PERIODS[name]
+        return value * period, (value + 1) * period - 1
+    return None, None
 
 
 def _comparable(type: str, value: Any) -> Value | None:

@@ -184,12 +184,15 @@ class _Planning:
             id for id, spec in self._specs.items() if all(str(field.transform) == "void" for field in spec.fields)
         }
         index = DeleteIndex.build(deletes, unpartitioned, self._name)
+        seen: dict[str, list[TableFile]] = {}
         files: dict[str, list[DeleteFile]] = {}
         paths: dict[str, str] = {}
         types: dict[int, pa.DataType] = {}
         values: dict[str, dict[int, pa.Scalar]] = {}
         for name, file in zip(names, data, strict=True):
             matches = index.files_for(file)
+            if seen.setdefault(name, matches) != matches:
+                raise CorruptFileError(f"{self._name} lists a file twice, with different deletes", path=name)
             if not matches:
                 continue
             paths[name] = file.path
