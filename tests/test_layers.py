@@ -97,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(RECOVERY_LAYERS)
     },
     "pqext.demo": DATASET | TOOLS | SPARK,
-    "pqext.cli": DATASET | TOOLS | SKIPPING | {"pqext.table_metrics", "pqext.demo"} | SPARK,
+    "pqext.cli": DATASET | TOOLS | SKIPPING | {"pqext.table_metrics", "pqext.tables", "pqext.demo"} | SPARK,
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET

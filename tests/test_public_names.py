@@ -18,7 +18,7 @@ import pytest
 import pqext
 
 ROOT = Path(__file__).resolve().parent.parent
-LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.spark", "pqext.variant")
+LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.spark", "pqext.tables", "pqext.variant")
 
 
 @pytest.mark.parametrize("name", ["dissolve", "join", "nearest", "read_geopandas", "stac_item"])

@@ -38,6 +38,7 @@ COMMANDS = {
         ("map", _INSPECT, "map", "map_"),
         ("metrics", _INSPECT, "metrics", "metrics"),
         ("skipping", _SKIP, "skipping", "skipping"),
+        ("tables", "Maintain tables", "tables", "tables"),
         ("demo", "Demo", "demo", "demo"),
     )
 }

@@ -25,6 +25,8 @@ Place: TypeAlias = "str | Location"
 """A local path or an object-store location; its text is the path or URL in messages."""
 STREAM = "-"
 """Path that denotes standard input or output."""
+TABLES = ("delta:", "iceberg:")
+"""Prefixes of the names of tables."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class Storage:
         from pqext.core.base.local_paths import scheme_of
         from pqext.core.io.sources.locations import locate
 
-        options = self._options()
-        schemes = [scheme_of(text) for text in texts]
-        if options and not any(scheme not in (None, "file") for scheme in schemes):
+        options = self.options()
+        schemes = [None if text.startswith(TABLES) else scheme_of(text) for text in texts]
+        has_table = any(text.startswith(TABLES) for text in texts)
+        if options and not has_table and not any(scheme not in (None, "file") for scheme in schemes):
             name = "--anonymous" if self.anonymous and not self.settings else "--storage-option"
             raise ValueError(f"{name} applies to URLs only, such as s3://bucket/key")
         return [
@@ -54,7 +57,8 @@ class Storage:
             for text, scheme in zip(texts, schemes, strict=True)
         ]
 
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """Return the options by name. Raises ``ValueError`` if one is not ``KEY=VALUE``."""
         options: dict[str, Any] = {"anonymous": True} if self.anonymous else {}
         for text in self.settings:
             key, equals, value = text.partition("=")

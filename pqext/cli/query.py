@@ -263,7 +263,7 @@ def query(
                 f"--format table prints up to {MAX_ROWS:,} rows and writes no file; use --format json, csv, parquet or "
                 "arrow"
             )
-        rows = order_rows(scan.scan(places, store or None, reading, select), order_by)
+        rows = order_rows(scan.scan(places, store or None, reading, storage, select), order_by)
         if explain:
             click.echo(hide_temporary_path(rows.limit(limit, offset).explain("json" if as_json else "text")))
             return
@@ -311,7 +311,8 @@ def head(
     """
     with usage_errors():
         *places, store = storage.locate([*scan.sources, scan.skipping or ""])
-        schema, batches = _start_scan(scan.scan(places, store or None, reading, select).limit(rows), BATCH_ROWS)
+        first = scan.scan(places, store or None, reading, storage, select).limit(rows)
+        schema, batches = _start_scan(first, BATCH_ROWS)
     write_rows("json" if as_json else format, schema, batches, None, formats_of(variants, geometry, True))
 
 
@@ -329,7 +330,7 @@ def count(scan: ScanOptions, as_json: bool, reading: ReaderOptions, storage: Sto
     """
     with usage_errors():
         *places, store = storage.locate([*scan.sources, scan.skipping or ""])
-        rows = scan.scan(places, store or None, reading).count()
+        rows = scan.scan(places, store or None, reading, storage).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pqext.cli.command import argument, flag, option, option_group
-from pqext.cli.locations import InputFile, Place
+from pqext.cli.locations import TABLES, InputFile, Place, Storage
 from pqext.cli.reader_options import ReaderOptions
 
 if TYPE_CHECKING:
@@ -53,13 +53,16 @@ class ScanOptions:
     skipping: str | None
     ignore_table_format: bool
     timezone: str
+    table_version: int | None
+    timestamp: str | None
 
     def scan(
-        self, locations: list[Place], store: Place | None, reading: ReaderOptions, select: Sequence[str] = ()
+        self, locations: Sequence[Place], store: Place | None, reading: ReaderOptions, storage: Storage,
+        select: Sequence[str] = (),
     ) -> Scan:
         """Return a scan of ``locations`` with these options, the columns ``select`` and the limits for untrusted files.
 
-        ``store`` is a data-skipping store.
+        ``store`` is a data-skipping store. A single location may be the name of a table.
         """
         from pqext.dataset.notations.dnf import from_text
         from pqext.dataset.reading import scan
@@ -70,18 +73,33 @@ class ScanOptions:
             from pqext.skipping import open_store
 
             skipping = open_store(store, limits=reading.limits)
+        table = find_table(locations)
         rows = scan(
-            locations, schema="union" if self.union else None, limits=reading.limits, on_invalid=self.on_invalid,
+            locations if table is None else table, schema="union" if self.union else None, limits=reading.limits,
+            on_invalid=self.on_invalid,
             partition_types=_parse_types(self.partition_types), skipping=skipping, timezone=self.timezone,
-            options=reading.options, ignore_table_format=self.ignore_table_format,
+            options=reading.options, ignore_table_format=self.ignore_table_format, version=self.table_version,
+            timestamp=self.timestamp, storage_options=None if table is None else storage.options() or None,
         )
         rows = rows.filter(*conditions) if conditions else rows  # names refer to the files, as in SQL
         return rows.select([column for text in select for column in _parse_selection(text, rows)]) if select else rows
 
 
+def find_table(locations: Sequence[Place]) -> str | None:
+    """Return the name of the table if it is the only location; None for files.
+
+    Raises ``ValueError`` if there are further locations.
+    """
+    names = [place for place in locations if isinstance(place, str) and place.startswith(TABLES)]
+    if names and len(locations) > 1:
+        raise ValueError(f"{names[0]} is a table, which is read alone; omit the other sources")
+    return names[0] if names else None
+
+
 sources_argument = argument(
     "sources", type=InputFile(), nargs=-1, required=True, metavar="SOURCE...",
-    help="Parquet files, folders or glob patterns, as in pqext.scan; - is standard input.",
+    help="Parquet files, folders or glob patterns, as in pqext.scan, or one table, such as delta:PATH; - is standard "
+    "input.",
 )
 ignore_table_format_option = flag(
     "--ignore-table-format",
@@ -114,6 +132,11 @@ scan_options = option_group(
         "--timezone", metavar="ZONE", default="UTC",
         help="Time zone of local times in casts, such as Europe/Paris or +02:00.",
     ),
+    option(
+        "--table-version", type=click.IntRange(min=0), metavar="N", show_default="the current version",
+        help="Version of a table to read: a number of Delta, a snapshot id of Iceberg.",
+    ),
+    option("--timestamp", metavar="TIME", help="Time of the table version to read, such as 2026-11-30T12:00:00Z."),
 )
 select_option = option(
     "--select", "-s", metavar="a,b.c,...", multiple=True,

@@ -14,7 +14,7 @@ from pqext.cli.errors import usage_errors
 from pqext.cli.files import expand_files
 from pqext.cli.locations import Place, Storage, hide_temporary_path, storage_options
 from pqext.cli.reader_options import ReaderOptions, reading_options
-from pqext.cli.scan_options import json_option, sources_argument
+from pqext.cli.scan_options import find_table, json_option, sources_argument
 from pqext.core.base.text import escape_text, shorten
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
 
     with usage_errors():
         places = storage.locate(sources)
+        table = find_table(places)
+        if table is not None:
+            _print_table(table, "json" if as_json else format, storage)
+            return
         files = expand_files(places)
         partitions = _partitions_of(places, files)
         options = reading.options
@@ -68,6 +72,29 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
             fields = _arrow_schema(opened, partitions)
             types = [f"{_quote(field.name)} {ddl_type(field, exact)}{_not_null(field)}" for field in fields]
             click.echo(escape_text(",\n".join(types)).replace("\\n", "\n"))
+
+
+def _print_table(table: str, format: str, storage: Storage) -> None:
+    """Print the columns of a table, which its log states."""
+    from pqext.dataset.reading import scan
+    from pqext.variant.types import is_marked
+
+    fields = scan(table, storage_options=storage.options() or None).schema
+    if format == "arrow":
+        lines = fields.to_string(show_field_metadata=False).splitlines()
+    elif format in ("ddl", "exact"):
+        lines = [
+            f"{_quote(field.name)} {ddl_type(field, format == 'exact')}{_not_null(field)}{',' * (place < len(fields))}"
+            for place, field in enumerate(fields, 1)
+        ]
+    else:
+        types = {field.name: "VARIANT" if is_marked(field) else str(field.type) for field in fields}
+        columns = [{"name": field.name, "type": types[field.name], "nullable": field.nullable} for field in fields]
+        lines = [json.dumps(columns, indent=2)] if format == "json" else [table]
+        if format == "tree":
+            lines += [f"  {name}: {shorten(type, _MAX_TYPE)}" for name, type in types.items()]
+    for line in lines:
+        click.echo(line if format == "json" else escape_text(line))
 
 
 def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partitions | None:

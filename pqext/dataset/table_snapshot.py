@@ -65,5 +65,7 @@ def open_snapshot(
     """
     if isinstance(source, TableSnapshot):
         return source
-    snapshot: TableSnapshot = load_service("open_table")(source, version, timestamp, storage_options)
+    snapshot: TableSnapshot = load_service("open_table")(
+        source, version, timestamp, storage_options=storage_options
+    )
     return snapshot

@@ -12,7 +12,7 @@ from pqext.tables.iceberg.snapshot import open_iceberg
 
 
 def open_table(
-    source: Any, version: int | None = None, timestamp: str | datetime | None = None,
+    source: Any, version: int | None = None, timestamp: str | datetime | None = None, *,
     storage_options: Mapping[str, Any] | None = None,
 ) -> TableSnapshot:
     """Open a version of a table for a scan.

@@ -31,6 +31,8 @@ from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import load_table, open_delta
 from pqext.tables.delta.write_schemas import check_columns, column_conversion, delta_struct, physical_field
+from pqext.variant.shredding.choice import parse_shredding
+from pqext.variant.shredding.schema import Untyped
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -103,7 +105,8 @@ class DeltaWriter:
         self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
         allow_undeclared_shredding: bool,
     ) -> FileLayout:
-        if options["shredding"] and not allow_undeclared_shredding:
+        shreds = any(not isinstance(parse_shredding(spec).schema, Untyped) for spec in options["shredding"].values())
+        if shreds and not allow_undeclared_shredding:
             raise UnsupportedError(_UNDECLARED, feature="shredding in Delta tables", path=self.name)
         if options["encryption"] is not None:
             raise UnsupportedError(
