@@ -18,8 +18,8 @@ from pqext.dataset.files.sources import find_sources
 from pqext.dataset.writing.targets import Target, open_target
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
-TABLE = "delta:"
-"""Prefix of the path of a table."""
+_DELTA, _ICEBERG = "delta:", "iceberg:"
+"""Prefixes of tables: a path or URL, and a name in a catalog or a path or URL of metadata."""
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 DBFS = "/dbfs"
@@ -36,7 +36,8 @@ def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> lis
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
         raise ValueError("no path: pass one to load() or save()")
-    return [path if allow_urls and (is_remote(path) or path.startswith(TABLE)) else local_path(path) for path in paths]
+    is_kept = [allow_urls and (is_remote(path) or path.startswith((_DELTA, _ICEBERG))) for path in paths]
+    return [path if kept else local_path(path) for path, kept in zip(paths, is_kept, strict=True)]
 
 
 def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
@@ -45,8 +46,11 @@ def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
     Paths are relative to the working directory of this process, for reads and for saves.
     """
     if isinstance(path, str):
-        if path.startswith(TABLE):
-            return TABLE + str(absolute_paths(path.removeprefix(TABLE)))
+        if path.startswith(_DELTA):
+            return _DELTA + str(absolute_paths(path.removeprefix(_DELTA)))
+        if path.startswith(_ICEBERG):
+            metadata = path.removeprefix(_ICEBERG)
+            return _ICEBERG + os.path.abspath(metadata) if os.path.exists(metadata) else path
         return os.path.join(os.getcwd(), path) if path and _URI.match(path) is None else path
     return [str(absolute_paths(item)) for item in path]
 

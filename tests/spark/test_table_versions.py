@@ -1,4 +1,4 @@
-"""Read Delta tables in Spark: planned once from the log, without deleted rows, in any version."""
+"""Read Delta and Iceberg tables in Spark: planned once from the log, without deleted rows, in any version."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from tables.delta_logs import adds, delete_rows
+from tables.iceberg_tables import local, new_catalog
 from tables.test_delta_scan import overwrite_files, variant_table
 
 import pqext
@@ -67,3 +68,18 @@ def test_errors(spark: Any, folder: str, tmp_path: Path) -> None:
     with pytest.raises(pqext.UnsupportedError, match="the files belong to a table"):
         read(spark, f"delta:{folder}", engine="native")
     assert explain_read(f"delta:{folder}", engine="auto", spark=spark).engine == "python"
+
+
+def test_iceberg_tables_are_read(spark: Any, tmp_path: Path) -> None:
+    table = new_catalog(tmp_path).create_table("db.events", pa.schema([("id", pa.int64()), ("day", pa.string())]))
+    table.append(pa.table({"id": [1, 2], "day": ["mon", "tue"]}))
+    table.append(pa.table({"id": [30, 40], "day": ["mon", None]}))
+    with table.update_schema() as update:
+        update.rename_column("day", "weekday")
+    name = f"iceberg:{local(table.location())}"
+    assert ids(read(spark, name)) == [1, 2, 30, 40]
+    plan = explain_read(name, where="id > 20 and weekday = 'mon'")
+    assert [task.evidence for task in plan.tasks].count("table log") == 1
+    assert ids(read(spark, name, where="id > 20 and weekday = 'mon'")) == [30]
+    first = table.snapshots()[0].snapshot_id
+    assert ids(read(spark, name, version=first)) == [1, 2]
