@@ -22,12 +22,13 @@ from pqext.core.format.predicate import Bounds
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.write.writer import write_table
-from pqext.dataset.expressions import Expression
-from pqext.dataset.expressions.visitors import paths
+from pqext.dataset.expressions import Expression, VariantField, bases
+from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.pruning.binding import Bound, bind
 from pqext.dataset.pruning.row_groups import prove_no_match, row_group_may_match
 from pqext.tables.variant_paths import PathRange, shredding_of
+from pqext.variant.access.path import parse
 
 if TYPE_CHECKING:
     from pqext.core.schema.facts import LeafFacts
@@ -47,8 +48,10 @@ class FileStatistics(Protocol):
     def bounds(self, path: tuple[str, ...]) -> Bounds:
         """Return the bounds of a column, in the type of the table."""
 
-    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths of a VARIANT column."""
+    def variant_ranges(
+        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+    ) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return the box of a geometry column."""
@@ -65,7 +68,7 @@ class LogStatistics:
         """Return for each file the reason that no row matches ``filter``; None if a row may match."""
         names = {path[0] for path in paths(filter)}
         needed = pa.schema([field for field in self._schema if field.name in names])
-        variants = [field.name for field in needed if _is_variant(field)]
+        variants = {field.name: _paths_within(filter, field.name) for field in needed if _is_variant(field)}
         bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
         reasons: list[str | None] = []
         stated = 0
@@ -74,7 +77,7 @@ class LogStatistics:
             if statistics is None or not statistics.num_rows:
                 reasons.append(None)
                 continue
-            ranges = {name: statistics.variant_ranges((name,)) for name in variants}
+            ranges = {name: statistics.variant_ranges((name,), within) for name, within in variants.items()}
             layout = tuple((name, *((path, one.type) for path, one in ranges[name].items())) for name in variants)
             if layout not in bound_filters:
                 bound_filters[layout] = _bind(filter, needed, ranges)
@@ -87,6 +90,13 @@ class LogStatistics:
             found = prove_no_match(bound, facts) if stated <= _REASONS else None
             reasons.append(f"{filter} is true for no row" if found is None else found.reason)
         return reasons
+
+
+def _paths_within(filter: Expression, column: str) -> frozenset[tuple[str, ...]]:
+    """Return the paths of fields within a VARIANT column that a filter uses, without elements of arrays."""
+    fields = (base for operand in operands(filter) for base in bases(operand) if isinstance(base, VariantField))
+    paths = (parse(field.path) for field in fields if field.column.path == (column,))
+    return frozenset(tuple(map(str, path)) for path in paths if all(isinstance(step, str) for step in path))
 
 
 def _bind(

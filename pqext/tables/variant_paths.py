@@ -6,7 +6,7 @@ a template file, shredded by these paths, represent them, so that the rules of s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -44,8 +44,10 @@ class PathRange:
     bounds: Bounds
 
 
-def path_ranges(lower: bytes | str | None, upper: bytes | str | None) -> dict[tuple[str, ...], PathRange]:
-    """Decode the bounds of a VARIANT column: bytes of Iceberg, or Z85 text of Delta.
+def path_ranges(
+    lower: bytes | None, upper: bytes | None, within: Collection[_VariantPath]
+) -> dict[_VariantPath, PathRange]:
+    """Decode the bounds of the paths ``within`` a VARIANT column.
 
     Paths without both bounds, and bounds of different types, are omitted, as is everything that cannot be decoded. NaN
     may occur, because writers that copy the bounds of Parquet columns ignore it.
@@ -53,20 +55,22 @@ def path_ranges(lower: bytes | str | None, upper: bytes | str | None) -> dict[tu
     if lower is None or upper is None:
         return {}
     try:
-        low, high = (dict(_members(bound)) for bound in (lower, upper))
+        low, high = (dict(_members(bound, within)) for bound in (lower, upper))
     except (VariantError, ValueError, IndexError):
         return {}
     ranges = {}
     for path, (low_type, minimum) in low.items():
         high_type, maximum = high.get(path, (None, None))
-        if path is not None and low_type is not None and low_type == high_type:
+        if low_type is not None and low_type == high_type:
             has_nan = None if low_type in _FLOATS else False
             ranges[path] = PathRange(low_type, Bounds(minimum, maximum, has_nan=has_nan))
     return ranges
 
 
-def _members(bound: bytes | str) -> Iterator[tuple[_VariantPath | None, tuple[pa.DataType | None, Value | None]]]:
-    """Yield the path and the value of each member of a bound; the path is None if it is not a path of fields.
+def _members(
+    bound: bytes, within: Collection[_VariantPath]
+) -> Iterator[tuple[_VariantPath, tuple[pa.DataType | None, Value | None]]]:
+    """Yield the paths ``within`` a bound, and their values.
 
     Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not such a bound.
     """
@@ -76,9 +80,11 @@ def _members(bound: bytes | str) -> Iterator[tuple[_VariantPath | None, tuple[pa
     if container.ids is None:
         raise ValueError("bounds are an object")
     for field, offset in zip(container.ids, container.offsets, strict=False):
-        start = container.values + offset
-        end = start + value_size(data, start, container.end)
-        yield paths[field], _comparable(*decode_primitive(data, start, end))
+        path = paths[field]
+        if path is not None and path in within:
+            start = container.values + offset
+            end = start + value_size(data, start, container.end)
+            yield path, _comparable(*decode_primitive(data, start, end))
 
 
 @lru_cache(maxsize=256)

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
+from pqext.core.base.lru import LRU
 from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Bounds, IsNull, Predicate
 from pqext.core.format.predicate import may_match as core_may_match
@@ -37,6 +39,8 @@ from pqext.variant.shredding.schema import leaf_type
 from pqext.variant.types import is_variant_type
 
 VARIANT_NULL = b"\0"
+_KEPT = 64
+"""Number of pairs of a column and a predicate whose evidence is cached."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -128,7 +132,7 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Evidence:
     """Columns ``value`` and ``typed_value`` of a path. Their bounds determine whether a predicate can match."""
 
@@ -136,7 +140,7 @@ class _Evidence:
     typed: SchemaNode | None
     predicate: VariantPredicate
 
-    @property
+    @cached_property
     def leaf(self) -> pa.DataType | None:
         """Leaf type of the typed column; None if it is missing or invalid for a variant."""
         if self.typed is None:
@@ -146,7 +150,7 @@ class _Evidence:
         except (ParquetError, ValueError):
             return None
 
-    @property
+    @cached_property
     def cast(self) -> MonotoneCast | None:
         """Cast of the typed column's values, if it preserves their order."""
         return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
@@ -178,7 +182,16 @@ class _Evidence:
 
 
 def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
-    """Return the columns of the predicate's path; None if the path has no columns."""
+    """Return the columns of the predicate's path; None if the path has no columns. Row groups share the result."""
+    key = id(node), id(predicate)
+    known = _recent.get(key)
+    if known is None or known[0] is not node or known[1] is not predicate:
+        known = node, predicate, _read_evidence(node, predicate)
+        _recent.put(key, known)
+    return known[2]
+
+
+def _read_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
     if node.max_repetition_level:
         return None  # a variant in a list: columns do not have one value per row
     group = find_group(node, predicate.path)
@@ -199,6 +212,8 @@ def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
     asked = evidence.predicate.predicate
     return cast is None or not cast.may_query_bloom_filter(asked) or row_group.chunk(evidence.typed).may_contain(asked)
 
+
+_recent: LRU[tuple[int, int], tuple[SchemaNode, VariantPredicate, _Evidence | None]] = LRU(_KEPT)
 
 _BoundedRows = list[tuple[range, Bounds]]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,7 @@ from pqext.core.format.predicate import Bounds, Value
 from pqext.core.io.sources.locations import list_files, open_source
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
+from pqext.table_metrics.variant_bounds import decode_z85
 from pqext.tables.renaming import TableField
 from pqext.tables.variant_paths import PathRange, path_ranges
 
@@ -57,9 +59,11 @@ class DeltaLogStatistics:
         """Return the bounds of a column."""
         return self.columns.bounds(path)[self.row]
 
-    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths of a VARIANT column."""
-        return self.columns.variant_ranges(self.row, path)
+    def variant_ranges(
+        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+    ) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
+        return path_ranges(*self.columns.variant_bounds(path)[self.row], within)
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return None, because Delta has no geometry columns."""
@@ -74,6 +78,7 @@ class _LogColumns:
     fields: Mapping[int | str, TableField]
     texts: VariantTexts
     _bounds: dict[tuple[str, ...], list[Bounds]] = field(default_factory=dict)
+    _variant_bounds: dict[tuple[str, ...], list[tuple[bytes | None, bytes | None]]] = field(default_factory=dict)
 
     @cached_property
     def num_rows(self) -> list[int | None]:
@@ -127,16 +132,45 @@ class _LogColumns:
             column = column.flatten()[column.type.get_field_index(step)]
         return None if pa.types.is_struct(column.type) else column
 
-    def variant_ranges(self, row: int, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths of a VARIANT column in the file of ``row``."""
-        statistics = self.texts.by_path.get(self._paths[row])
-        if statistics is None:
-            return {}
-        low, high = (statistics.get(name) for name in ("minValues", "maxValues"))
-        for step in self._stored_path(path):
-            low, high = (part.get(step) if isinstance(part, dict) else None for part in (low, high))
-        is_text = isinstance(low, str) and isinstance(high, str)
-        return path_ranges(low, high) if is_text else {}
+    def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
+        """Return the lower and upper bounds of a VARIANT column in each file; None without valid bounds."""
+        known = self._variant_bounds.get(path)
+        if known is None:
+            stored = self._stored_path(path)
+            every = [self.texts.by_path.get(file, {}) for file in self._paths]
+            low, high = (
+                decode_texts([_text_at(statistics.get(name), stored) for statistics in every])
+                for name in ("minValues", "maxValues")
+            )
+            known = self._variant_bounds[path] = list(zip(low, high, strict=True))
+        return known
+
+
+def _text_at(statistics: Any, path: tuple[str, ...]) -> str | None:
+    """Return the text of a column in nested statistics."""
+    for step in path:
+        statistics = statistics.get(step) if isinstance(statistics, dict) else None
+    return statistics if isinstance(statistics, str) else None
+
+
+def decode_texts(texts: Sequence[str | None]) -> list[bytes | None]:
+    """Decode Z85 texts together. The result is None for None and, if any text is invalid, for all invalid texts."""
+    known = [text for text in texts if text is not None]
+    try:
+        if any(len(text) % 5 for text in known):
+            raise ValueError
+        data, ends = decode_z85("".join(known)), accumulate(len(text) // 5 * 4 for text in known)
+        parts = (data[start:end] for start, end in pairwise([0, *ends]))
+        return [None if text is None else next(parts) for text in texts]
+    except ValueError:
+        return [None if text is None else _decode_text(text) for text in texts]
+
+
+def _decode_text(text: str) -> bytes | None:
+    try:
+        return decode_z85(text)
+    except ValueError:
+        return None
 
 
 def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:

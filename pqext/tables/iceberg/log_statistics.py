@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -84,10 +84,12 @@ class IcebergLogStatistics:
         count = self.nan_counts.get(column.id)
         return None if count is None else count > 0
 
-    def variant_ranges(self, path: tuple[str, ...]) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths of a VARIANT column."""
+    def variant_ranges(
+        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+    ) -> Mapping[tuple[str, ...], PathRange]:
+        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
         column = self.columns.get(path)
-        return {} if column is None else path_ranges(self.lower.get(column.id), self.upper.get(column.id))
+        return {} if column is None else path_ranges(self.lower.get(column.id), self.upper.get(column.id), within)
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return the box of a geometry column."""
