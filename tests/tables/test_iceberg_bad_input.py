@@ -40,6 +40,7 @@ def change_metadata(table: Table, **changes: Any) -> str:
     return f"iceberg:{path}"
 
 
+@pytest.mark.spec("tables.iceberg.versions")
 @pytest.mark.parametrize("version", [0, 4, "2", None])
 def test_unknown_format_version(version: Any, tmp_path: Path) -> None:
     name = change_metadata(create(tmp_path), **{"format-version": version})
@@ -127,6 +128,7 @@ def test_corrupt_manifests_are_typed_errors(tmp_path: Path) -> None:
     assert errors > 40
 
 
+@pytest.mark.spec("tables.iceberg.versions")
 def test_encrypted_files_and_other_formats_are_not_supported(tmp_path: Path) -> None:
     table = create(tmp_path)
     (path,) = data_paths(table)
@@ -138,6 +140,7 @@ def test_encrypted_files_and_other_formats_are_not_supported(tmp_path: Path) -> 
             pqext.scan(f"iceberg:{commit(table, [file], is_data=file.content == 0)}")
 
 
+@pytest.mark.spec("tables.iceberg.mapping")
 def test_files_without_ids_need_a_name_mapping(tmp_path: Path) -> None:
     table = create(tmp_path)
     (path,) = data_paths(table)
@@ -151,6 +154,7 @@ def test_files_and_partition_types_are_rejected(tmp_path: Path) -> None:
         pqext.scan(create(tmp_path), partition_types={"id": "string"})
 
 
+@pytest.mark.spec("tables.iceberg.bounds")
 @pytest.mark.parametrize(("type", "bound", "value"), [
     ("long", b"\x05\0\0\0", 5), ("long", b"\xff" * 8, -1), ("long", b"\x05", None), ("int", b"\x05" + bytes(7), None),
     ("date", b"\x02\0\0\0", 2), ("timestamp", b"\x02\0\0\0", 2 * 86_400 * 10**9),
@@ -196,6 +200,7 @@ def test_counts_that_contradict_the_rows_are_unknown() -> None:
     assert statistics("double", bound, bound, nan_counts={1: 2}).has_nan is True
 
 
+@pytest.mark.spec("tables.iceberg.partitions")
 @pytest.mark.parametrize(("transform", "type", "value", "expected"), [
     ("identity", "long", 5, (5, 5)), ("identity", "string", "é", ("é".encode(),) * 2),
     ("identity", "timestamp", 7, (7000, 7000)), ("identity", "double", float("nan"), (None, None)),

@@ -73,6 +73,7 @@ def paths(table: Table) -> tuple[str, str]:
     return first, next(path for path in files if path != first)
 
 
+@pytest.mark.spec("tables.iceberg.positions")
 def test_position_deletes(tmp_path: Path) -> None:
     table = create(tmp_path)
     first, second = paths(table)
@@ -86,6 +87,7 @@ def test_position_deletes(tmp_path: Path) -> None:
     assert ids(f"iceberg:{path}", version=table.metadata.current_snapshot_id) == without()
 
 
+@pytest.mark.spec("tables.iceberg.positions")
 def test_position_deletes_apply_to_files_of_the_same_or_an_earlier_commit(tmp_path: Path) -> None:
     table = create(tmp_path)
     first, _ = paths(table)
@@ -95,6 +97,7 @@ def test_position_deletes_apply_to_files_of_the_same_or_an_earlier_commit(tmp_pa
     assert ids(f"iceberg:{path}") == [*range(10)]
 
 
+@pytest.mark.spec("tables.iceberg.positions")
 def test_position_deletes_of_another_partition_do_not_apply(tmp_path: Path) -> None:
     table = create(tmp_path, partitioned=True)
     first, second = paths(table)
@@ -129,6 +132,7 @@ def test_delete_files_of_pruned_data_files_are_not_read(tmp_path: Path) -> None:
         ids(f"iceberg:{path}")
 
 
+@pytest.mark.spec("tables.iceberg.vectors")
 def test_deletion_vectors_replace_position_deletes(tmp_path: Path) -> None:
     table = create(tmp_path)
     first, second = paths(table)
@@ -139,6 +143,7 @@ def test_deletion_vectors_replace_position_deletes(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(pqext.scan(f"iceberg:{path}"))).count() == 16
 
 
+@pytest.mark.spec("tables.iceberg.vectors")
 def test_deletion_vector_is_not_applied_to_a_later_file(tmp_path: Path) -> None:
     table = create(tmp_path)
     first, _ = paths(table)
@@ -159,6 +164,7 @@ def test_file_that_is_listed_twice_with_other_deletes_is_an_error(tmp_path: Path
 
 
 
+@pytest.mark.spec("tables.iceberg.vector-format")
 def test_vector_beyond_32_bits_and_rows_beyond_the_file_are_errors(tmp_path: Path) -> None:
     from pqext.tables.iceberg.deletes import read_vector
 
@@ -173,6 +179,7 @@ def test_vector_beyond_32_bits_and_rows_beyond_the_file_are_errors(tmp_path: Pat
         ids(f"iceberg:{path}")
 
 
+@pytest.mark.spec("tables.iceberg.vector-format")
 @pytest.mark.parametrize("position", range(0, 60, 3))
 def test_corrupt_vectors_are_errors(position: int, tmp_path: Path) -> None:
     from pqext.tables.iceberg.deletes import read_vector
@@ -191,6 +198,7 @@ def keys(**columns: Any) -> pa.Table:
     return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
 
 
+@pytest.mark.spec("tables.iceberg.equality")
 def test_equality_deletes_by_one_column_and_null(tmp_path: Path) -> None:
     table = create(tmp_path)
     path = commit(table, [equality_deletes(table, "d", keys(n=[None, 1]), [3])])
@@ -200,6 +208,7 @@ def test_equality_deletes_by_one_column_and_null(tmp_path: Path) -> None:
     assert ids(f"iceberg:{path}", filter="n = 2") == [i for i in expected if i % 4 == 2]
 
 
+@pytest.mark.spec("tables.iceberg.equality")
 def test_equality_deletes_by_several_columns(tmp_path: Path) -> None:
     table = create(tmp_path)
     deletes = keys(n=[None, 2, 2, None], id=[9, 14, 15, 4])
@@ -208,6 +217,7 @@ def test_equality_deletes_by_several_columns(tmp_path: Path) -> None:
     assert ids(f"iceberg:{path}") == without(0, 9, 14)
 
 
+@pytest.mark.spec("tables.iceberg.equality-scope")
 def test_equality_deletes_do_not_apply_to_the_same_commit_or_later(tmp_path: Path) -> None:
     table = create(tmp_path)
     path = commit(table, [equality_deletes(table, "d", keys(id=[3, 30]), [1])])
@@ -218,6 +228,7 @@ def test_equality_deletes_do_not_apply_to_the_same_commit_or_later(tmp_path: Pat
     assert ids(f"iceberg:{path}") == sorted([*without(3), 3, 30])
 
 
+@pytest.mark.spec("tables.iceberg.equality-scope")
 def test_equality_deletes_apply_to_their_partition_or_globally(tmp_path: Path) -> None:
     table = create(tmp_path, partitioned=True)
     with table.update_spec() as update:
@@ -233,6 +244,7 @@ def test_equality_deletes_apply_to_their_partition_or_globally(tmp_path: Path) -
     ]
 
 
+@pytest.mark.spec("tables.iceberg.equality-columns")
 def test_equality_deletes_by_renamed_promoted_dropped_and_added_columns(tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     table = catalog.create_table("db.t", Schema(*FIELDS, NestedField(

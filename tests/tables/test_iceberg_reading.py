@@ -115,6 +115,7 @@ def _matches(filter: str) -> set[int]:
         return {row[0] for row in connection.execute(f"select id from rows where {filter}").fetchall()}
 
 
+@pytest.mark.spec("tables.iceberg.bounds")
 @pytest.mark.parametrize(("transform", "source", "filter"), [
     (None, "id", "id >= 30"), (None, "id", "price >= -4.70"),
     (None, "id", "moment >= timestamp '2024-01-09 18:00:00+00:00'"), (None, "id", "name >= 'name-0030'"),
@@ -189,6 +190,7 @@ def pyiceberg_decimal(precision: int, scale: int) -> Any:
     return DecimalType(precision, scale)
 
 
+@pytest.mark.spec("tables.iceberg.ids")
 @pytest.mark.parametrize("evolve", [evolve_rename, evolve_drop_and_add, evolve_order, evolve_types])
 def test_evolved_table_equals_pyiceberg(evolve: Callable[[Table], None], tmp_path: Path) -> None:
     table = create(tmp_path)
@@ -216,6 +218,7 @@ def test_evolved_table_equals_pyiceberg(evolve: Callable[[Table], None], tmp_pat
         assert scan.filter("n < 5").count() == table.scan("n < 5").to_arrow().num_rows
 
 
+@pytest.mark.spec("tables.iceberg.bounds")
 def test_float_bounds_of_the_type_before_promotion(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "id", IntegerType()), NestedField(2, "x", FloatType()))
     table = new_catalog(tmp_path).create_table("db.t", schema)
@@ -254,6 +257,7 @@ def test_changed_partition_spec_equals_pyiceberg(tmp_path: Path) -> None:
     assert plain(pqext.scan(table).to_table()) == plain(table.scan().to_arrow())
 
 
+@pytest.mark.spec("tables.iceberg.snapshot")
 def test_snapshots_by_id_and_time_have_their_schema(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.append(events(0, 5))
@@ -303,6 +307,7 @@ def test_pickled_scan_reads_the_same_rows(tmp_path: Path) -> None:
     assert "skips by table log" in str(restored.filter("id > 99").explain())
 
 
+@pytest.mark.spec("tables.iceberg.mapping")
 def test_added_files_without_ids_are_matched_by_name_mapping(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

@@ -115,6 +115,7 @@ def documents(ids: Sequence[int]) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "event": variant.parse_json(texts)})
 
 
+@pytest.mark.spec("tables.iceberg.variants")
 @pytest.mark.parametrize("shredding", [None, "infer"])
 def test_variant_columns_are_read_and_prune_files(shredding: Any, tmp_path: Path) -> None:
     table = Version3(tmp_path, [ID, VARIANT])
@@ -197,6 +198,7 @@ def test_geometry_columns_are_marked_and_prune_files(type: str, crs: Any, edges:
     assert "skips by table log: 1 file" in str(again.explain())
 
 
+@pytest.mark.spec("tables.iceberg.boxes")
 @pytest.mark.parametrize(("type", "low", "high", "box", "is_pruned"), [
     ("geography", (170.0, -5.0), (-170.0, 5.0), (0, 0, 1, 1), True),
     ("geography", (170.0, -5.0), (-170.0, 5.0), (175, 0, 176, 1), False),
@@ -233,6 +235,7 @@ def with_default(type: Any, default: Any, id: int = 2, name: str = "added") -> d
     return {"id": id, "name": name, "required": False, "type": type, "initial-default": default}
 
 
+@pytest.mark.spec("tables.iceberg.missing")
 @pytest.mark.parametrize(("type", "default", "value"), DEFAULTS)
 def test_files_without_a_column_have_its_initial_default(type: str, default: Any, value: Any, tmp_path: Path) -> None:
     table = Version3(tmp_path, [ID, with_default(type, default)])
@@ -247,6 +250,7 @@ def test_files_without_a_column_have_its_initial_default(type: str, default: Any
     assert sorted(pqext.scan(table.name, ["id"], "added is not null").to_table()["id"].to_pylist()) == [1, 2]
 
 
+@pytest.mark.spec("tables.iceberg.missing", "tables.iceberg.equality-columns")
 def test_conditions_values_and_orders_use_defaults(tmp_path: Path) -> None:
     table = Version3(tmp_path, [ID, with_default("long", 7), with_default("long", 2, 3, "other")])
     table.append("old", pa.table({"id": pa.array([1, 2], pa.int64())}), [1])
@@ -270,6 +274,7 @@ def test_conditions_values_and_orders_use_defaults(tmp_path: Path) -> None:
     assert pqext.scan(table.name).to_table()["id"].to_pylist() == [4]
 
 
+@pytest.mark.spec("tables.iceberg.missing")
 def test_defaults_within_structs_lists_and_maps(tmp_path: Path) -> None:
     def member(first: int) -> dict[str, Any]:
         plain = {"id": first, "name": "a", "required": False, "type": "long"}
@@ -309,6 +314,7 @@ def test_defaults_within_structs_lists_and_maps(tmp_path: Path) -> None:
         assert pqext.scan(table.name, ["id"], filter).to_table()["id"].to_pylist() == expected, filter
 
 
+@pytest.mark.spec("tables.iceberg.missing")
 def test_identity_partition_values_fill_missing_columns(tmp_path: Path) -> None:
     table = Version3(tmp_path, [ID, {"id": 2, "name": "other", "required": False, "type": "string"}], partition="id")
     schema = with_ids(pa.schema([("other", pa.string())]), [2])
