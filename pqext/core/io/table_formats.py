@@ -34,10 +34,10 @@ _ICEBERG = re.compile(
     r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?|version-hint\.text"
 )
 """Names of the metadata folder of an Iceberg table, and of the files that describe the table."""
-_LISTINGS = {
-    "Delta": "deltalake.DeltaTable(path).file_uris()",
-    "Iceberg": "pyiceberg's table.scan().plan_files()",
-    "Hudi": "Hudi's own reader",
+_READERS = {
+    "Delta": "scan the table, pqext.scan('delta:PATH')",
+    "Iceberg": "scan the table, pqext.scan('iceberg:CATALOG.NAMESPACE.TABLE')",
+    "Hudi": "pass the paths of the files that Hudi's own reader lists",
 }
 
 
@@ -57,8 +57,8 @@ class TableFormatError(UnsupportedError):
             )
         else:
             advice = (
-                "its files include some that the table has removed: pass the paths of the files that the table lists "
-                f"({_LISTINGS[format]}), or pass ignore_table_format=True to read every file"
+                f"its files include some that the table has removed: {_READERS[format]}, or pass "
+                "ignore_table_format=True to read every file"
             )
         super().__init__(f"{problem}, and {advice}", feature=f"{format} tables", path=folder)
         self.format = format
