@@ -239,7 +239,10 @@ def parse_checkpoint_option(text: str) -> Checkpoint:
 
 
 def _parse_by_column(texts: Sequence[str]) -> Any:
-    """Parse ``VALUE``, which applies to all columns, to text, and ``COLUMN=VALUE`` pairs to a mapping."""
+    """Return the value for all columns if a single ``VALUE`` is passed, or a mapping for ``COLUMN=VALUE`` arguments.
+
+    Raises ``ValueError`` if both are mixed.
+    """
     values = dict(text.rpartition("=")[::2] for text in texts)
     if "" in values and len(values) > 1:
         raise ValueError("--encodings: pass one encoding for all columns, or COLUMN=NAME for each")

@@ -152,7 +152,7 @@ class Narrator:
         self.console.file.flush()
 
     def show_file(self, file: FilePicture) -> None:
-        """Print a file's shredding schema, its numbers of row groups and columns, and the sizes of file and footer."""
+        """Print a file's shredding schema, row group and column counts, file size and footer size."""
         self._print_line(f"   {file.label}: {escape_text(file.schema)}")
         self._print_line(
             f"   {escape_text(file.name)}: {format_size(file.size)}, {with_noun(len(file.row_groups), 'row group')}, "

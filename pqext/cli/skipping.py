@@ -83,7 +83,7 @@ def build(
             for definition in _parse_indexes(text, table.path):
                 builder.add_custom_index(definition)
     with progress("files") as show:
-        summary = builder.build(data=not footers_only, overwrite=force, threads=threads, progress=show)
+        summary = builder.build(read_rows=not footers_only, overwrite=force, threads=threads, progress=show)
     _report(f"{table.location}: {summary}", summary.failed)
     if summary.failed and not summary.added:
         raise click.exceptions.Exit(1)
@@ -110,7 +110,7 @@ def refresh(
     with usage_errors():
         table = _open_table(sources, store, storage, keys, reading)
     with progress("files") as show:
-        summary = table.refresh_index(data=not footers_only, threads=threads, progress=show)
+        summary = table.refresh_index(read_rows=not footers_only, threads=threads, progress=show)
     _report(f"{table.location}: {summary}", summary.failed)
 
 

@@ -200,7 +200,7 @@ def _partial_results(
                 yield from (from_values(_column_values(batch, exact_column, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        plans = planner.file_planner(file_request, file).row_groups(pages=True, ranges=False)
+        plans = planner.file_planner(file_request, file).row_groups(use_page_indexes=True, with_ranges=False)
         for plan in executor.run.count_plans(plans):
             if plan.prune_reason is not None:
                 continue

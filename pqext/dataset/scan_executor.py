@@ -87,7 +87,10 @@ class ScanExecutor:
     def _iter_matching(
         self, batch_rows: int, row_target: RowTarget | None, with_prefetch: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield the matching rows of all files, until ``row_target`` rows have been returned."""
+        """Yield batches of the matching rows of all files, each with the total size of the files opened so far.
+
+        Planning stops once ``row_target`` is certain to be reached, so more rows may be yielded.
+        """
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
             for position, file in files:
@@ -118,9 +121,10 @@ class ScanExecutor:
         self, position: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
         row_target: RowTarget | None = None, *, with_prefetch: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield batches of the matching rows of one file until ``row_target`` is reached.
+        """Yield batches of the matching rows of one file.
 
-        If ``plans`` is passed, it is used instead of planning the file again.
+        Planning stops once ``row_target`` is certain to be reached, so more rows may be yielded. If ``plans`` is
+        passed, it is used instead of planning the file again.
         """
         file.check_rows()
         of_file = row_target if file_request.is_exact else None  # some rows of the file are dropped later
@@ -179,7 +183,7 @@ class ScanExecutor:
                     file.check_rows()
                     planner = self.planner.file_planner(file_request.without_columns, file)
                     sure: list[int] = []
-                    plans = self.run.count_plans(planner.row_groups(pages=True, ranges=False))
+                    plans = self.run.count_plans(planner.row_groups(use_page_indexes=True, with_ranges=False))
                     uncertain = uncertain_plans(plans, file, file_request.filter, sure.append)
                     batches = iter_matching_batches(file, uncertain, (), _COUNTED_ROWS)
                     yield from (batch.num_rows for batch, _ in batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import isfinite
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from pqext.core.base.errors import AnnotationWarning, GeometryError, warn
-from pqext.core.base.suggestions import excerpt
+from pqext.core.base.suggestions import excerpt, join_names
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.arrow_check import check_table
@@ -106,8 +107,12 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
             raise ValueError("the table has no geometry column; create one with geo.from_wkt or geo.from_points")
         raise ValueError(f"the table has no geometry column {geometry!r}; it has {', '.join(map(repr, types))}")
     names = table.column_names
-    if len(set(names)) < len(names):
-        raise ValueError("a GeoDataFrame requires unique column names")
+    duplicates = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if duplicates:
+        raise ValueError(
+            f"the table has duplicate column names: {join_names(duplicates)}; rename them to convert it to a "
+            "GeoDataFrame"
+        )
     others = [name for name in names if name not in types]
     frame = pandas.DataFrame(index=range(len(table)))
     if others:

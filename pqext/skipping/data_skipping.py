@@ -113,11 +113,11 @@ class DataSkipping:
         """Return a builder that collects indexes and creates the store."""
         return IndexBuilder(self)
 
-    def refresh_index(self, *, data: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
+    def refresh_index(self, *, read_rows: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
         """Index new and changed objects; see :func:`pqext.skipping.refresh`."""
         try:
             return construction.refresh(
-                self._sources, self.location, data=data, options=self._options, limits=self._limits,
+                self._sources, self.location, read_rows=read_rows, options=self._options, limits=self._limits,
                 decryption=self._decryption, threads=threads, progress=progress,
             )  # fmt: skip
         finally:
@@ -232,13 +232,13 @@ class IndexBuilder:
         return self
 
     def build(
-        self, *, data: bool = True, overwrite: bool = False, threads: int = 0, progress: Progress | None = None
+        self, *, read_rows: bool = True, overwrite: bool = False, threads: int = 0, progress: Progress | None = None
     ) -> Summary:
         """Index the table and write the store; see :func:`pqext.skipping.build`."""
         table = self._table
         try:
             return construction.build(
-                table._sources, self.indexes, table.location, data=data, overwrite=overwrite,
+                table._sources, self.indexes, table.location, read_rows=read_rows, overwrite=overwrite,
                 encryption=table._encryption, options=table._options, limits=table._limits, threads=threads,
                 progress=progress,
             )  # fmt: skip

@@ -17,7 +17,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.progress import Progress
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
-from pqext.core.footer.thrift_footer import FootedSource
+from pqext.core.footer.thrift_footer import SourceWithFooter
 from pqext.core.footer.writing import footer_format_of
 from pqext.core.io.local_writers import exclude_appends
 from pqext.core.io.sources.locations import locate, may_be_same_file
@@ -236,12 +236,12 @@ def _rewrite(
         fields = [job.convert_field(field, field.name) for field in file.arrow_schema]
         new_schema = pa.schema(fields, file.arrow_schema.metadata)
         plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
-        preserved = infer_options(file, storage.to_schema(plan))
+        layout = infer_options(file, storage.to_schema(plan))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
-            preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
+            layout["footer"] = "thrift" if isinstance(file.source, SourceWithFooter) else footer_format_of(file.source)
         rows, groups, room = 0, 0, max(budget.room, 64)
         sizes = {"row_group_rows": room // 64, "row_group_bytes": room // 2}  # 32 bytes cover a row's levels
-        with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
+        with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**layout, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
                 for batch in file.iter_dictionary_batches(BATCH_ROWS, None, group, None, (), budget):
@@ -293,7 +293,7 @@ def _iter_variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataTyp
 
 
 def _child_fields(type: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the children of a nested type. Each has its relative path in the Parquet schema."""
+    """Return the child fields of a nested type, each with its path in the Parquet schema relative to the parent."""
     if pa.types.is_map(type):
         return [("key_value.key", type.key_field), ("key_value.value", type.item_field)]
     return [("list.element", type.value_field)] if pa.types.is_list(type) else [(child.name, child) for child in type]

@@ -137,6 +137,10 @@ def test_lz4_is_read_in_hadoop_framing(block: int, chunk: int) -> None:
 def test_lz4_is_read_as_raw_blocks_and_arrow_frames() -> None:
     assert unpack(CompressionCodec.LZ4, lz4_block(TEXT)) == TEXT
     assert unpack(CompressionCodec.LZ4, bytes(pa.Codec("lz4").compress(TEXT))) == TEXT
+    block = lz4_block(TEXT)[:-9]
+    for data in (block, len(TEXT).to_bytes(4, "big") + len(block).to_bytes(4, "big") + block):
+        with pytest.raises(CorruptFileError, match="an LZ4 block is corrupt"):
+            unpack(CompressionCodec.LZ4, data)
 
 
 @pytest.mark.spec("compression.lz4")
@@ -197,7 +201,7 @@ def test_lzo_block_larger_than_its_header_is_not_decompressed() -> None:
     for claimed in (1, 1000, (64 << 20) - 1):
         framed = claimed.to_bytes(4, "big") + len(bomb).to_bytes(4, "big") + bomb
         for data in (bomb, framed):
-            with pytest.raises(CorruptFileError, match="an LZO block decompresses to"):
+            with pytest.raises(CorruptFileError, match=r"an LZO block (is corrupt|decompresses to \d+ bytes, but at)"):
                 unpack(CompressionCodec.LZO, data, claimed)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
 
@@ -230,7 +234,7 @@ def test_lzo_is_read_with_and_without_hadoop_framing() -> None:
     assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 64 << 10, 64 << 10)) == TEXT
     assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 3000, 1000)) == TEXT
     assert unpack(CompressionCodec.LZO, lzo_block(TEXT)) == TEXT
-    with pytest.raises(CorruptFileError):
+    with pytest.raises(CorruptFileError, match="an LZO block is corrupt"):
         unpack(CompressionCodec.LZO, lzo_block(TEXT)[:-9])
 
 

@@ -260,6 +260,19 @@ def test_unknown_option_value_is_rejected() -> None:
         pqext.ReadOptions(on_corrupt="ignore")  # type: ignore[arg-type]
 
 
+def test_inconsistent_value_counts_are_reported_with_both_totals() -> None:
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        about.num_values = 10_000
+
+    damaged = io.BytesIO()
+    rewrite_footer(io.BytesIO(written(1)), change, damaged)
+    totals = "declare 500 values in total, but the metadata of the column chunk declares 10000"
+    with pytest.warns(UserWarning, match=totals):
+        pqext.open(damaged.getvalue(), pqext.ReadOptions(on_corrupt="skip")).read()
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_data_page_of_a_corrupt_type_shifts_no_rows(version: int) -> None:
     table = pa.table({"id": list(range(60)), "l": [[i] * (i % 3) for i in range(60)]})

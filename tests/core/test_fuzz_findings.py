@@ -87,7 +87,7 @@ def test_concatenation_ignores_orders_of_missing_columns() -> None:
 def test_geojson_of_invalid_utf8_names_the_column() -> None:
     text = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     table = pa.Table.from_arrays([geo.from_points([1], [2]), text], names=["g", "name"])
-    with pytest.raises(ValueError, match="column 'name' holds an invalid string"):
+    with pytest.raises(ValueError, match="column 'name' contains an invalid string value"):
         geo.write_geojson(table, io.BytesIO())
 
 

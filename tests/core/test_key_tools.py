@@ -19,7 +19,7 @@ import pytest
 import pqext
 from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.keytools.material import KeyMaterial, KeyMaterialStore, parse_metadata, serialise_reference
-from pqext.core.encryption.keytools.wrapping import ConnectionCache, unwrap_locally, wrap_locally
+from pqext.core.encryption.keytools.wrapping import KmsCache, unwrap_locally, wrap_locally
 from pqext.encryption import (
     CryptoFactory,
     DecryptionConfiguration,
@@ -343,7 +343,7 @@ def test_failed_write_of_key_material_leaves_no_file(tmp_path: Path) -> None:
 def test_caches_belong_to_one_token_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("pqext.core.encryption.keytools.wrapping.time.monotonic", lambda: now[0])
-    cache: ConnectionCache[int] = ConnectionCache()
+    cache: KmsCache[int] = KmsCache()
     made = iter(range(100))
 
     def get(token: str, name: str, lifetime: float = 10.0) -> int:

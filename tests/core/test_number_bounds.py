@@ -53,13 +53,13 @@ def test_selected_pages_match_page_by_page_evaluation(name: str, data: st.DataOb
     if stored.type != kind:
         stored = stored.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
     pages = pages_of(stored)
-    if pages is None or pages.numbers is None:
+    if pages is None or pages.number_bounds is None:
         return
     asked = st.sampled_from(EDGES) | values(kind) | st.sampled_from([b.minimum for b in pages.bounds])
     operator = data.draw(st.sampled_from(sorted(COMPARE)))
     listed = data.draw(st.lists(values(kind), min_size=1).map(lambda found: tuple(sorted(set(found) - {math.nan}))))
     for question in (Comparison(operator, data.draw(asked)), IsIn(listed, ascending=True)):
-        found = pages.numbers.matching_pages(question)
+        found = pages.number_bounds.matching_pages(question)
         if found is not None:
             assert found == [page for page, bounds in enumerate(pages.bounds) if may_match(question, bounds)]
 
@@ -68,25 +68,25 @@ def test_selected_pages_match_page_by_page_evaluation(name: str, data: st.DataOb
 def test_ordinary_columns_use_the_fast_path(name: str) -> None:
     stored = pa.int64() if name in ("micros", "nanos") else pa.int32()
     pages = pages_of(pa.array(range(10), stored).cast(TYPES[name]))
-    assert pages.numbers is not None
+    assert pages.number_bounds is not None
     value = pages.bounds[1].minimum
-    assert pages.numbers.matching_pages(Comparison("==", value)) == [1]
-    assert pages.numbers.matching_pages(IsIn((value,), ascending=True)) == [1]
-    assert pages.numbers.matching_pages(IsNotNull()) is None
+    assert pages.number_bounds.matching_pages(Comparison("==", value)) == [1]
+    assert pages.number_bounds.matching_pages(IsIn((value,), ascending=True)) == [1]
+    assert pages.number_bounds.matching_pages(IsNotNull()) is None
 
 
 def test_number_between_two_single_precision_values_equals_neither() -> None:
     """Rounded to the column's type, 0.1 would be 0.1 as single precision has it, which is more."""
     single = float(np.float32(0.1))
     assert single > 0.1
-    numbers = pages_of(pa.array([single] * 3, pa.float32())).numbers
+    numbers = pages_of(pa.array([single] * 3, pa.float32())).number_bounds
     assert numbers.matching_pages(Comparison("<=", 0.1)) == []
     assert numbers.matching_pages(Comparison("==", single)) == [0]
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 1.0, 0.5, True, "1", b"1"])
 def test_noninteger_literals_use_the_generic_path(value: Any) -> None:
-    numbers = pages_of(pa.array([1, 2, 3, 4])).numbers
+    numbers = pages_of(pa.array([1, 2, 3, 4])).number_bounds
     assert numbers.matching_pages(Comparison("==", value)) is None
     assert numbers.matching_pages(IsIn((value,), ascending=True)) is None
 
@@ -112,5 +112,5 @@ def test_unusual_index_uses_the_generic_path(change: dict[str, Any]) -> None:
 
 
 def test_times_beyond_64_bit_nanoseconds_use_the_generic_path() -> None:
-    assert pages_of(pa.array([2**61, 1], pa.timestamp("us"))).numbers is None
-    assert pages_of(pa.array([2**52, 1], pa.timestamp("us"))).numbers is not None
+    assert pages_of(pa.array([2**61, 1], pa.timestamp("us"))).number_bounds is None
+    assert pages_of(pa.array([2**52, 1], pa.timestamp("us"))).number_bounds is not None

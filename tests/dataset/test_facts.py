@@ -28,6 +28,7 @@ from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import prune_reason, rows_that_may_match
 
 UNKNOWN = Bounds(has_nan=None)
+COMPLETE = {"use_page_indexes": True, "with_ranges": True}
 
 
 @dataclass
@@ -200,11 +201,11 @@ def test_supplied_facts_produce_the_plan_of_the_file(filter: Expression, data: b
         numbers = file.read(["n"])["n"]
         told = copy_facts(file, {"n": frozenset(numbers.to_pylist())})
         known: FileFacts = file
-        expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(pages=True, ranges=True))
+        expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(**COMPLETE))
         bound = bind(filter, file.schema)
         verdicts = [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in file.row_groups]
     facts: FileFacts = told
-    assert list(FilePlanner(facts, ReadOptions(), ["s"], (), filter).row_groups(pages=True, ranges=True)) == expected
+    assert list(FilePlanner(facts, ReadOptions(), ["s"], (), filter).row_groups(**COMPLETE)) == expected
     assert [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in facts.row_groups] == verdicts
     assert any(rows != [range(1000)] for _, rows in verdicts)
 
@@ -221,7 +222,7 @@ def test_constructed_facts_plan_a_missing_file(data: bytes) -> None:
     facts = Told(None, schema, [Group(0, 100, schema, leaves)])
 
     def plan(filter: Expression) -> Any:
-        (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(pages=True, ranges=True)
+        (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(**COMPLETE)
         return found
 
     assert plan(col("n") > 19).prune_reason == "n > 19 is true for no row: values lie between 0 and 19"

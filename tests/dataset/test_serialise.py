@@ -174,6 +174,11 @@ def test_invalid_expression_is_a_value_error(text: str | bytes) -> None:
         from_json(text)
 
 
+def test_error_for_an_unknown_literal_type_lists_the_types() -> None:
+    with pytest.raises(ValueError, match="unknown literal type 'instant'; use one of float, decimal, bytes, uuid"):
+        from_json('{"op":"==","column":["a"],"value":{"instant":"1"}}')
+
+
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(["op", "==", "a", "$"])),
     lambda inner: st.one_of(

@@ -357,7 +357,8 @@ def test_duplicate_columns_are_read_in_one_stage(small: None) -> None:
     twice = pa.Table.from_arrays([TABLE["k"], TABLE["s"], TABLE["s"]], names=["k", "s", "s"])
     content = stored(twice)
     with pqext.open(content) as file:
-        plan = next(FilePlanner(file, file.options, None, (), col("k") == 3).row_groups(pages=True, ranges=False))
+        planner = FilePlanner(file, file.options, None, (), col("k") == 3)
+        plan = next(planner.row_groups(use_page_indexes=True, with_ranges=False))
     assert len(plan.stages) == 1
 
 

@@ -49,7 +49,7 @@ def test_table_without_the_geometry_is_rejected(geometry: str | None) -> None:
     with pytest.raises(ValueError, match=r"the table has no geometry column; create one with geo\.from_wkt"):
         geo.to_geopandas(pa.table({"id": [1]}), geometry)
     twice = pa.table([geo.from_shapely(SHAPES)] * 2, pa.schema([geo.geometry_field("g")] * 2))
-    with pytest.raises(ValueError, match="requires unique column names"):
+    with pytest.raises(ValueError, match="duplicate column names: 'g'; rename them"):
         geo.to_geopandas(twice)
 
 

@@ -454,14 +454,14 @@ def test_dates_out_of_the_python_range_are_an_error_with_column(is_list: bool, t
     days = pa.array([2_932_897], pa.int32()).cast(pa.date32())  # 10000-01-01
     values = pa.ListArray.from_arrays([0, 1], days) if is_list else days
     table = pa.table({"at": geo.from_points([1.0], [2.0]), "day": values})
-    with pytest.raises(ValueError, match=r"column 'day' holds a .*date32.* beyond the years 1 to 9999"):
+    with pytest.raises(ValueError, match=r"column 'day' contains a .*date32.* value outside the years 1 to 9999"):
         geo.write_geojson(table, tmp_path / "days.geojson", geometry="at")
 
 
 def test_map_with_duplicate_keys_is_an_error_with_column(tmp_path: Path) -> None:
     names = pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32()))
     table = pa.table({"at": geo.from_points([1.0, 2.0], [2.0, 3.0]), "names": names})
-    with pytest.raises(ValueError, match="column 'names' holds a map with duplicate keys"):
+    with pytest.raises(ValueError, match="column 'names' contains a map with duplicate keys"):
         geo.write_geojson(table, tmp_path / "names.geojson", geometry="at")
     geo.write_geojson(table[:1], tmp_path / "first.geojson", geometry="at")
     assert json.loads((tmp_path / "first.geojson").read_text())["features"][0]["properties"] == {"names": {"a": 1}}

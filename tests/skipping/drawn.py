@@ -57,7 +57,7 @@ def indexes(draw: st.DrawFn, batch: pa.RecordBatch) -> list[Index]:
 def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = True) -> list[Evidence]:
     """What indexes say of objects."""
     options = storage_type_options(None)
-    indexer = Indexer(resolve_indexes(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
+    indexer = Indexer(resolve_indexes(chosen, objects[0], options, DEFAULT_LIMITS), options, read_rows=data)
     rows = [indexer.cells(one)[0] for one in objects]
     numbers = np.arange(len(objects))
     return [

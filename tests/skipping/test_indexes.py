@@ -290,3 +290,8 @@ def test_footer_box_exceeded_by_page_boxes_is_not_used() -> None:
 def test_minimum_of_an_unordered_type_is_rejected(found: list[bytes], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         evidence_of([MinMax("c")], found)
+
+
+def test_bloom_filter_of_unsigned_integers_is_rejected() -> None:
+    with pytest.raises(TypeError, match="requires signed integers or strings; c has type uint32"):
+        evidence_of([BloomFilter("c")], objects([1], type=pa.uint32()))

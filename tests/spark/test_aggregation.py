@@ -181,7 +181,7 @@ def test_extremes_and_counts_use_metadata_if_conclusive(spark: Any, folder: Path
         ({"n": ("sum", "i8", "d9")}, (), TypeError, "a pair of a function and a column"),
         ({}, (), TypeError, "agg must map"),
         ("count", (), TypeError, "agg must map"),
-        ({"word": "count"}, ("word",), ValueError, "have the same name"),
+        ({"word": "count"}, ("word",), ValueError, "columns of the result are named 'word'"),
         ({"n": ("sum", col("i8") > 5)}, (), TypeError, "a column must be a name"),
         ({"n": ("sum", "word")}, (), PySparkException, "sum is not defined for column 'word' of type string"),
     ],

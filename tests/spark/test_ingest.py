@@ -269,7 +269,7 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
     for wrong, message in (
         ({"at": ("lon",)}, r"geometry 'at': points needs two or three paths"),
         ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
-        ({"value": ("lon", "lat")}, r"two columns have the same name"),
+        ({"value": ("lon", "lat")}, r"several columns are named 'value': rename them in"),
         ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"unknown geometry option 'ordr'; did you mean 'order'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -280,7 +280,7 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
         ingest_json(spark, source, "hdfs://bucket/out")
     with pytest.raises(ValueError, match=r'bad_lines_file requires on_error="null" or "skip"'):
         ingest_json(spark, source, out, bad_lines_file=True)
-    with pytest.raises(ValueError, match=r"two columns have the same name"):
+    with pytest.raises(ValueError, match=r"several columns are named 'value': rename them in"):
         ingest_json(spark, source, out, partition_by=["$.value"])
     with pytest.raises(ValueError, match=r"'\$.a\[0\]' does not end with a key; pass a mapping"):
         ingest_json(spark, source, out, partition_by=["$.a[0]"])

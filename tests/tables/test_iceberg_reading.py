@@ -296,6 +296,9 @@ def test_names_open_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name in (f"iceberg:{metadata}", f"iceberg:file://{metadata}", f"iceberg:{local(table.location())}"):
         assert pqext.scan(name).count() == 5, name
     assert pqext.scan("iceberg:local.db.events", storage_options=catalog).count() == 5
+    missing = f"{tmp_path}/v9.metadata.json"
+    with pytest.raises(FileNotFoundError, match=f"the metadata file {missing} of .* does not exist; pass the path"):
+        pqext.scan(f"iceberg:{missing}")
 
 
 def test_pickled_scan_reads_the_same_rows(tmp_path: Path) -> None:

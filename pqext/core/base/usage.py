@@ -145,7 +145,7 @@ class Budget:
                     return
                 self._held -= size
                 allowed = f"a file of {self._size:,} bytes and memory_bytes={limits.memory_bytes} allow; {RAISE_LIMIT}"
-                error = MemoryLimitError(f"decoding expands {self._decoded:,} bytes, more than {allowed}")
+                error = MemoryLimitError(f"decoding would produce {self._decoded:,} bytes, more than {allowed}")
                 error.is_final = True
                 raise error
         bound = f"memory_bytes={limits.memory_bytes}"

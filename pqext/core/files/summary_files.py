@@ -23,7 +23,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.footer.reading import read_footer
-from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
+from pqext.core.footer.thrift_footer import TRAILER_BYTES, Footer, SourceWithFooter
 from pqext.core.format.extension.framing import add_entries, entry
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.format.thrift import LazyStructs
@@ -317,7 +317,7 @@ def _contradicts_field(summary_value: object, own: object, name: str) -> bool:
     return value is not None and value != getattr(own, name, None)
 
 
-class SummarisedSource(FootedSource):
+class SummarisedSource(SourceWithFooter):
     """File whose footer comes from a summary. It is opened on the first read, if it has not changed."""
 
     merge_gap = PathSource.merge_gap

@@ -153,7 +153,10 @@ def _lay_out_group(group: RowGroup) -> _GroupLayout:
 
 
 def _extent_of(chunk: ColumnChunk) -> _Extent:
-    """Return the byte range of a chunk; ``_NOWHERE`` without values, metadata or a valid offset, or in another file."""
+    """Return the byte range of a chunk.
+
+    Return ``_NOWHERE`` if it has no values, metadata or valid offset, or is stored in another file.
+    """
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE

@@ -23,8 +23,8 @@ from pqext.core.footer.thrift_footer import (
     FLAT_MAGIC,
     MAGIC,
     TRAILER_BYTES,
-    FootedSource,
     Footer,
+    SourceWithFooter,
     ends_in_flat_footer,
 )
 from pqext.core.format.metadata import FileMetaData
@@ -108,7 +108,7 @@ def read_footer(
     that ``decryption`` cannot decrypt, ``LimitError`` if the footer exceeds ``limits``, and ``UnsupportedError`` for
     an unknown encryption algorithm.
     """
-    if isinstance(source, FootedSource):
+    if isinstance(source, SourceWithFooter):
         return source.footer
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
@@ -131,7 +131,7 @@ def read_footer(
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
         from pqext.core.footer.flatbuffers.reading import read_standalone
 
-        return _plaintext_footer(read_standalone(source, limits), decryption, source.path)
+        return _check_plaintext_footer(read_standalone(source, limits), decryption, source.path)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
@@ -172,7 +172,7 @@ def read_footer(
 
         opened = choose_footer(raw, offset, limits, source.path)
         if opened is not None:
-            return _plaintext_footer(opened, decryption, source.path)
+            return _check_plaintext_footer(opened, decryption, source.path)
     try:
         if is_plain and length >= LEAST_INDEXED:
             metadata, end = decode_footer(raw, limits, offset, source.path)
@@ -182,17 +182,14 @@ def read_footer(
         opened = open_fallback(error, raw, offset, limits, source.path) if has_two else None
         if opened is None:
             raise
-        return _plaintext_footer(opened, decryption, source.path)
+        return _check_plaintext_footer(opened, decryption, source.path)
     return Footer(
         metadata, offset, length, raw, open_plaintext_footer(metadata, raw, end, decryption, offset, source.path)
     )
 
 
-def _plaintext_footer(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
-    """Return the footer of a plaintext file.
-
-    Raises ``EncryptionError`` if ``decryption`` does not allow plaintext files.
-    """
+def _check_plaintext_footer(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
+    """Return ``footer`` unchanged if ``decryption`` allows plaintext files. Raises ``EncryptionError`` if not."""
     try:
         check_plaintext_allowed(decryption)
     except EncryptionError as error:

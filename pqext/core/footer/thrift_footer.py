@@ -72,7 +72,7 @@ class Footer:
         return from_elements(self.metadata.schema, limits, path, strict=strict)
 
 
-class FootedSource(Source):
+class SourceWithFooter(Source):
     """Source whose ``footer`` is already known."""
 
     footer: Footer

@@ -283,6 +283,8 @@ def _stream(name: str) -> Callable[[Any, int], Any]:
 
 def _lz4_raw(data: Any, size: int) -> Any:
     block_size = lz4_size(data)
+    if block_size < 0:
+        raise CorruptFileError("an LZ4 block is corrupt")
     if block_size != size:
         raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, but its page header states {size}")
     return pa.Codec("lz4_raw").decompress(data, decompressed_size=size)
@@ -296,8 +298,7 @@ def _lz4(data: Any, size: int) -> Any:
 
     def block(part: Any, room: int) -> Any:
         block_size = lz4_size(part)
-        if not 0 <= block_size <= room:
-            raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, but 0 to {room} are expected")
+        _check_block("LZ4", block_size, room)
         return pa.Codec("lz4_raw").decompress(part, decompressed_size=block_size)
 
     unframed = _hadoop(data, size, block)
@@ -316,8 +317,7 @@ def _lzo(data: Any, size: int) -> Any:
 
     def block(part: Any, room: int) -> Any:
         block_size = lzo_size(part)
-        if not 0 <= block_size <= room:  # the library treats the size as a hint and decompresses everything
-            raise CorruptFileError(f"an LZO block decompresses to {block_size} bytes, but 0 to {room} are expected")
+        _check_block("LZO", block_size, room)  # the library treats the size as a hint and decompresses everything
         try:
             return LZOCompressor.decompress(part.tobytes(), block_size)
         except LZOError as error:
@@ -325,6 +325,14 @@ def _lzo(data: Any, size: int) -> Any:
 
     unframed = _hadoop(data, size, block)
     return unframed if unframed is not None else block(data, size)
+
+
+def _check_block(codec: str, block_size: int, room: int) -> None:
+    """Raise ``CorruptFileError`` if a block is corrupt, as a ``block_size`` of -1 indicates, or exceeds ``room``."""
+    if block_size < 0:
+        raise CorruptFileError(f"an {codec} block is corrupt")
+    if block_size > room:
+        raise CorruptFileError(f"an {codec} block decompresses to {block_size} bytes, but at most {room} are expected")
 
 
 def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | None:

@@ -144,7 +144,7 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
             raise CorruptFileError("the level histograms of the column index do not match the rows of its offset index")
         if pages.is_flat and counts and list(counts) != [sum(part[:-1]) for part in parts] and min(counts) >= 0:
             raise CorruptFileError("the level histograms of the column index do not match its null counts")
-    numbers = pages.numbers
+    numbers = pages.number_bounds
     if numbers is not None:
         lows: list[Value | None] = [numbers.minimum.min().item()] if len(pages) else []
         highs: list[Value | None] = [numbers.maximum.max().item()] if len(pages) else []
@@ -318,7 +318,7 @@ class IndexedPages(Sequence[Bounds]):
         return [max(stop - start, 0) for start, stop in zip(self.starts, stops, strict=True)]
 
     def rows(self, page: int) -> range:
-        """Return the range of rows of the row group that ``page`` contains."""
+        """Return the rows in ``page``, as a range of positions in the row group."""
         stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
         return range(self.starts[page], stop)
 
@@ -343,7 +343,7 @@ class IndexedPages(Sequence[Bounds]):
         return [self._bounds(index, page, of_values.get(page)) for page in range(len(self))]
 
     @cached_property
-    def numbers(self) -> NumberBounds | None:
+    def number_bounds(self) -> NumberBounds | None:
         """Bounds of all pages as arrays; None if they are not numbers or a page is null."""
         return None if self._columns is None else NumberBounds.from_index(self._order, self._columns)
 
@@ -377,7 +377,7 @@ class IndexedPages(Sequence[Bounds]):
 
         All other pages can be skipped.
         """
-        result = None if self.numbers is None else self.numbers.matching_pages(predicate)
+        result = None if self.number_bounds is None else self.number_bounds.matching_pages(predicate)
         if result is not None:
             return result
         return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]

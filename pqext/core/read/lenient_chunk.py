@@ -27,22 +27,22 @@ from pqext.core.read.pages.page import OpenedPages, RawPage
 from pqext.core.read.pages.page_decoder import PageDecoder, locate_error
 from pqext.core.schema.row_ranges import RowRanges
 
-Lose = Callable[[int, int, ParquetError], None]
+OnLoss = Callable[[int, int, ParquetError], None]
 """Function that is called with the first lost row, the row after the last lost row, and the error."""
 
 
 class LenientReader(ColumnReader):
-    """Reader of all pages of a chunk, which continues after corrupt pages and calls ``lose`` for their rows."""
+    """Reader of all pages of a chunk, which continues after corrupt pages and calls ``on_loss`` for their rows."""
 
     _by_table = False
 
-    def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
-        self._lose = lose
+    def __init__(self, *arguments: Any, on_loss: OnLoss, **options: Any) -> None:
+        self._on_loss = on_loss
         super().__init__(*arguments, **options)
 
     @property
     def _decoder(self) -> Callable[..., PageDecoder]:
-        return partial(LenientDecoder, lose=self._lose)
+        return partial(LenientDecoder, on_loss=self._on_loss)
 
     def read(self, rows: RowRanges) -> LeafColumn:
         """Read ``rows`` like :class:`ColumnReader`, with placeholders for lost rows.
@@ -52,7 +52,7 @@ class LenientReader(ColumnReader):
         column = super().read(rows)
         if self._has_more():
             # Any of its rows may be at the wrong position.
-            self._lose(0, self._rows, self._locate_error(CorruptFileError(TOO_MANY)))
+            self._on_loss(0, self._rows, self._locate_error(CorruptFileError(TOO_MANY)))
         return column
 
     def check_end(self) -> None:
@@ -64,13 +64,14 @@ class LenientReader(ColumnReader):
 
 
 class _HeaderTotals(NamedTuple):
-    """Whether the value counts and the row counts in all page headers add up to the totals of the chunk.
+    """Number of values in all page headers, and whether values and rows add up to the totals of the chunk.
 
-    If not, it is unknown which count is wrong.
+    If they do not, it is unknown which count is wrong.
 
     Headers of version 2 declare the number of rows; Arrow before version 12 stores the number of list entries instead.
     """
 
+    values: int
     values_add_up: bool
     rows_add_up: bool
     encodings: frozenset[int] = frozenset()
@@ -78,11 +79,11 @@ class _HeaderTotals(NamedTuple):
 
 
 class LenientDecoder(PageDecoder):
-    """Decoder of all pages of a chunk, which continues after corrupt pages and calls ``lose`` for their rows."""
+    """Decoder of all pages of a chunk, which continues after corrupt pages and calls ``on_loss`` for their rows."""
 
-    def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
+    def __init__(self, *arguments: Any, on_loss: OnLoss, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._lose = lose
+        self._on_loss = on_loss
         self._is_given_up = False
         self._dictionary_fault: CorruptFileError | None = None
         self._plain: list[OpenedPages] = []
@@ -97,8 +98,10 @@ class LenientDecoder(PageDecoder):
         run: list[RawPage] = []
         damage: ParquetError | None = None
         if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
-            message = f"its pages do not hold the {self.entries_left} values of the column chunk"
-            return self.lose_rest(CorruptFileError(f"{message}: a page states a wrong number of values"))
+            message = f"the page headers declare {self._headers.values} values in total"
+            return self.lose_rest(
+                CorruptFileError(f"{message}, but the metadata of the column chunk declares {self.entries_left}")
+            )
         try:
             self._gather(run, entries)
         except CorruptFileError as error:
@@ -140,9 +143,9 @@ class LenientDecoder(PageDecoder):
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
                     is_data = False
         except CorruptFileError:  # the rows after a corrupt header are reported when they are read
-            return _HeaderTotals(True, rows <= self._rows)
+            return _HeaderTotals(values, True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        return _HeaderTotals(values_add_up, rows == self._rows, excess_encodings(self._metadata, encodings))
+        return _HeaderTotals(values, values_add_up, rows == self._rows, excess_encodings(self._metadata, encodings))
 
     def _decode_run(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
         if len(run) > 1:
@@ -221,7 +224,7 @@ class LenientDecoder(PageDecoder):
         With ``is_torn``, the preceding row may also be incomplete.
         """
         start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
-        self._lose(start - (is_torn and start > 0), start + rows, locate_error(error, self._place, self._shape))
+        self._on_loss(start - (is_torn and start > 0), start + rows, locate_error(error, self._place, self._shape))
         return self._placeholder(rows)
 
     def _placeholder(self, rows: int) -> LeafColumn:

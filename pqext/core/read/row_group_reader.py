@@ -371,7 +371,9 @@ class RowGroupReader:
     def _reader_class(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
         """Return the class of a column's reader. The reader skips corruption if the options request it."""
         lost = self._lost
-        return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted_path))
+        if lost is None:
+            return ColumnReader
+        return partial(LenientReader, on_loss=partial(lost.add, leaf.node.dotted_path))
 
     def _select_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
         """Return, for each leaf with an offset index, the pages that contain any of ``rows``."""

@@ -147,10 +147,11 @@ class IndexedSlots:
         self, encoding: int, run: PageRun, present: Bytes, slot_count: int, dictionary: Dictionary | None,
         leaf_type: LeafType,
     ) -> bool:
-        """Add slots of pages with dictionary indices, and return True. ``present`` flags the slots that have a value.
+        """Add slots of pages with dictionary indices; return whether the pages were accepted.
 
-        If ``present`` is empty, all slots have a value. Return False if the pages have plain values or another
-        dictionary, or if a dictionary entry, which may be unused, is invalid for the type.
+        ``present`` flags the slots that have a value; if it is empty, all slots have a value. Pages are not accepted if
+        they have plain values or no dictionary, or if a dictionary entry, which may be unused, is invalid for the type.
+        All pages must use the same dictionary.
         """
         if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
             return False

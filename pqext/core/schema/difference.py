@@ -55,7 +55,7 @@ def _join_names(names: Sequence[str]) -> str:
 def _describe_difference(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe the difference between two columns, or between their first unequal nested fields; None if equal."""
     column = f"column {escape_text(mine.node.dotted_path)!r}"
-    if _own_type(mine) != _own_type(theirs):
+    if _type_key(mine) != _type_key(theirs):
         result, requested = _type_text(theirs), _type_text(mine)
         if result == requested:  # Arrow has the same type for both
             result, requested = (item.node.logical_name or result for item in (theirs, mine))
@@ -106,8 +106,8 @@ def _describe_nested_difference(mine: Shape, theirs: Shape, lenient: bool) -> st
     return None
 
 
-def _own_type(shape: Shape) -> object:
-    """Return a description of a column's type, without its nested fields."""
+def _type_key(shape: Shape) -> object:
+    """Return a key that is equal for columns of the same type, ignoring their nested fields."""
     if isinstance(shape, ListShape):
         return "map" if shape.is_map else "list"
     if isinstance(shape, GroupShape):

@@ -104,7 +104,10 @@ class Tree:
         if fault == "missing":
             raise CorruptFileError("a group of the schema has fewer children than its num_children declares")
         if fault == "deep":
-            raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
+            raise LimitError(
+                f"the schema nests deeper than schema_depth={limits.schema_depth} levels; "
+                "raise the limit with limits=Limits(schema_depth=...)"
+            )
         if fault == "left":
             raise CorruptFileError(f"the schema has {len(self.names) - position} elements outside any group")
         # The enclosing groups are those that are not complete yet. Element 0 is the root.

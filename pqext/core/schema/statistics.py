@@ -277,7 +277,7 @@ def is_truncatable(leaf: LeafType) -> bool:
 
 
 def _increment_bytes(head: bytes) -> bytes | None:
-    """Return the shortest bytes that exceed all bytes with prefix ``head``; None if this is impossible."""
+    """Return the smallest byte string above all byte strings with prefix ``head``; None if there is none."""
     stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 

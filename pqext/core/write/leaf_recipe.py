@@ -70,7 +70,10 @@ class LeafRecipe:
 
 
     def small_encoder(self, arrow_type: pa.DataType) -> SmallLeaf | None:
-        """Return the encoder of small chunks of a top-level leaf for arrays of ``arrow_type``; None if not possible."""
+        """Return an encoder for small chunks with arrays of ``arrow_type``. The leaf must be a top-level column.
+
+        Return None if the encoder does not support the type or the options of the leaf.
+        """
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
         if not ordinary or form is None or not _has_stored_layout(arrow_type, self.leaf_type):

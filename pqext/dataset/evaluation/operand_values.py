@@ -258,7 +258,10 @@ def _rescale(decimals: pa.Array, scale: int) -> pa.Array:
 
 
 def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Cast ``array`` to a type that can represent its values; timestamps that are out of range become null."""
+    """Cast ``array`` to ``type``, an input type that casts support.
+
+    Timestamps outside the range of ``type`` become null.
+    """
     if array.type == type:
         return array
     if pa.types.is_time(type):

@@ -90,7 +90,9 @@ def _find_braces(text: str, start: int) -> list[int]:
 
 @lru_cache(1000)
 def compile_pattern(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and the negations ``[!abc]`` and ``[^abc]``.
+    """Return a function that matches a name against a glob pattern.
+
+    The pattern may contain ``*``, ``?``, ``[abc]``, and the negations ``[!abc]`` and ``[^abc]``.
 
     >>> [name for name in ("a", "b", "^") if compile_pattern("[^b]")(name)]
     ['a', '^']

@@ -30,7 +30,11 @@ _NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary rec
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """Summary files of a scan: explicitly ``named`` files, by the paths that they list, and files in ``folders``."""
+    """Summary files of a scan.
+
+    ``named`` maps the path of each data file in an explicitly passed summary to the summary and the name of the file in
+    it. ``folders`` are scanned folders that contain a summary file.
+    """
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()

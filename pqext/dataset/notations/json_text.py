@@ -20,6 +20,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from pqext.core.base.suggestions import join_names
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import (
     MAX_DEPTH,
@@ -409,7 +410,7 @@ def _parse_literal(tree: Any) -> Literal:
         raise ValueError("a literal object must have one member, its type")
     ((name, value),) = tree.items()
     if name not in _LITERALS:
-        raise ValueError(f"unknown literal type {name!r}")
+        raise ValueError(f"unknown literal type {name!r}; use one of {join_names(_LITERALS)}")
     return to_literal(_LITERALS[name](value))
 
 

@@ -55,21 +55,22 @@ class FilePlanner:
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
     def row_groups(
-        self, pages: bool, ranges: bool, row_target: RowTarget | None = None, *,
+        self, use_page_indexes: bool, with_ranges: bool, row_target: RowTarget | None = None, *,
         row_groups: Collection[int] | None = None,
     ) -> Iterator[RowGroupPlan]:
         """Yield a plan for each row group on demand, until the rows of ``row_target`` are certain.
 
-        ``pages`` also prunes by page indexes. ``ranges`` adds byte ranges and complete reasons, which are not needed to
-        execute a plan. ``row_groups`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
-        footer counts rows that do not exist.
+        ``use_page_indexes`` also prunes pages. ``with_ranges`` adds byte ranges and complete reasons, which are
+        not needed to execute a plan. ``row_groups`` are the row groups to plan, all if None. Raises
+        ``CorruptFileError`` if the footer counts rows that do not exist.
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
-            self.facts.fetch_ahead(partial(self._request_indexes, bound, pages, row_groups))
+            self.facts.fetch_ahead(partial(self._request_indexes, bound, use_page_indexes, row_groups))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
-        return (self._plan_group(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
+        groups = self._groups(row_groups)
+        return (self._plan_group(group, bound, use_page_indexes, with_ranges, row_target) for group in groups)
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
         """Yield a plan without stages for each row group, with its stored bytes if it may contain matching rows.
@@ -133,35 +134,38 @@ class FilePlanner:
             return False
         return True
 
-    def _request_indexes(self, bound: Bound, pages: bool, row_groups: Collection[int] | None) -> None:
+    def _request_indexes(self, bound: Bound, use_page_indexes: bool, row_groups: Collection[int] | None) -> None:
         """Look up every index that planning and reading will need, so that ``fetch_ahead`` can fetch them together."""
         with suppress(CorruptFileError):
             for group in self._groups(row_groups):
-                if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
+                if prune_reason(bound, group) is None and use_page_indexes and not self.options.skips_corrupt:
                     candidate_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
                         _ = group.chunk(leaf).page_locations
 
     def _plan_group(
-        self, group: RowGroupFacts, bound: Bound | None, pages: bool, ranges: bool, row_target: RowTarget | None
+        self, group: RowGroupFacts, bound: Bound | None, use_page_indexes: bool, with_ranges: bool,
+        row_target: RowTarget | None,
     ) -> RowGroupPlan:
         try:
             is_limited = is_reached = row_target is not None and row_target.rows <= 0
             is_open = is_reached or bound is None or group.index in self._open
-            proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=ranges)
+            proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=with_ranges)
             refused = REACHED if is_reached else None if proven is None else proven.reason
             # An incorrect index could hide corrupt rows without a report.
-            pages = pages and not self.options.skips_corrupt
-            rows = candidate_rows(bound, group) if pages and bound is not None and refused is None else None
+            use_page_indexes = use_page_indexes and not self.options.skips_corrupt
+            rows = None
+            if use_page_indexes and bound is not None and refused is None:
+                rows = candidate_rows(bound, group)
             if row_target is not None and bound is None and refused is None:
-                is_limited = pages and row_target.rows < group.num_rows
+                is_limited = use_page_indexes and row_target.rows < group.num_rows
                 rows = [range(row_target.rows)] if is_limited else None
                 row_target.rows -= group.num_rows
             stages = self._stages(group, rows) if refused is None else ()
             num_bytes, pages_of_chunks = 0, None
-            if ranges and refused is not None:
+            if with_ranges and refused is not None:
                 num_bytes = self._stored_bytes(group)
-            elif ranges:
+            elif with_ranges:
                 known = [self._leaves_read(stage) for stage in stages]
                 num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
                 stages = tuple(
@@ -171,7 +175,7 @@ class FilePlanner:
                 if rows is not None:
                     chunks = [group.chunk(leaf) for leaf in set().union(*known)]
                     pages_of_chunks = page_count(chunks, rows, group.num_rows)
-            result = () if proven is None or not ranges else proven.evidence
+            result = () if proven is None or not with_ranges else proven.evidence
             if is_limited:
                 result = (LIMIT,)
             return RowGroupPlan(
@@ -265,7 +269,7 @@ class FilePlanner:
 
     @cached_property
     def _conjuncts(self) -> list[Conjunct]:
-        """The conjuncts of the filter; none if the file must be read in one stage."""
+        """Conjuncts of the filter, merged if they share a top-level column; empty if the file is read in one stage."""
         options = self.options
         if self.filter is None or not options.may_skip_values:
             return []
@@ -348,7 +352,7 @@ class FilePlanner:
 
     @cached_property
     def _common_leaves(self) -> list[SchemaNode] | None:
-        """The leaves that are read of every row group, in any stage; None if row groups differ."""
+        """The leaves that are read from every row group, in any stage; None if they differ between row groups."""
         if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves

@@ -136,7 +136,10 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
             parsed.append(ComputedColumn(*column))
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Expression):
-            raise TypeError(f"a condition cannot be a column: pass {column[1]} to filter, or compare the column later")
+            raise TypeError(
+                f"a condition cannot be a column: pass {column[1]} as filter=, or select its input columns and "
+                "evaluate it on the result"
+            )
         elif isinstance(column, Value):
             raise TypeError(f"{column} needs a name in the result: {to_python_code(column)}.alias('name')")
         else:

@@ -29,10 +29,10 @@ _DEGREE = 111_320.0
 
 
 def distance_to_group(column: Column, geometry: Geometry, group: RowGroup) -> float | None:
-    """Return the approximate distance of a row group's box from a geometry; None if the box is unknown.
+    """Return the approximate distance from a row group's box to a geometry.
 
-    The distance is in units of the coordinates, or in metres for GEOGRAPHY. A box that crosses the antimeridian counts
-    as covering all longitudes.
+    Return None if the box is unknown or the geometry is empty or not finite. The distance is in units of the
+    coordinates, or in metres for GEOGRAPHY. A box that crosses the antimeridian counts as covering all longitudes.
     """
     box = _box(column, group)
     query = _query_box(geometry)

@@ -50,8 +50,9 @@ class Conflict(Exception):
 
 
 class Unifier:
-    """Unifier of the schemas of files, which are added one after another; ``schema`` unifies all schemas so far.
+    """Merges the schemas of files, which are added one at a time.
 
+    ``schema`` is the unified schema of the files added so far.
     The types of columns that are not in ``required_columns`` may conflict. By default, all columns are required.
     """
 

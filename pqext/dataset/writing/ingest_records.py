@@ -85,14 +85,14 @@ class Batch:
         """Serialise the record of the query, with this batch as its last committed batch."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
-    def is_in(self, record: bytes, path: str, is_foreign: bool = False) -> bool:
-        """Return whether a record lists the batch as committed; with ``is_foreign``, as committed by another job.
+    def is_in(self, record: bytes, path: str, by_other_job: bool = False) -> bool:
+        """Return whether a record lists the batch as committed; with ``by_other_job``, as committed by another job.
 
         Raises ``CorruptFileError`` if the record is corrupt.
         """
         try:
             result = parse_json(record)
-            return parse_integer(result["batch"]) >= self.number and not (is_foreign and result["job"] == self.job)
+            return parse_integer(result["batch"]) >= self.number and not (by_other_job and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
                 f"the record of a stream is corrupt ({error}), so its complete batches are unknown: remove it if the "

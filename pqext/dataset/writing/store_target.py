@@ -170,10 +170,10 @@ class StoreTarget:
     def has_files(self) -> bool:
         return bool(self._visible_files())
 
-    def has_batch(self, batch: Batch, is_foreign: bool = False) -> bool | None:
+    def has_batch(self, batch: Batch) -> bool | None:
         key = self._inside + batch.name
         try:
-            return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key), is_foreign)
+            return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key))
         except FileNotFoundError:
             return None
 
@@ -191,9 +191,9 @@ class StoreTarget:
                 was_done = self._is_published(uploads)
                 if was_done is None:
                     raise RuntimeError(
-                        f"it is unknown whether job {self._job} was saved to {self.path}: its files are neither there "
-                        "nor pending, so a later job has replaced them, or the store has removed its uploads: check "
-                        "the rows before you save them again"
+                        f"cannot determine whether job {self._job} was saved to {self.path}: its files are neither "
+                        "committed nor pending, because a later job replaced them or the store removed its uploads; "
+                        "check whether the target contains the rows before saving them again"
                     )
             if was_done or (batch is not None and self.has_batch(batch)):
                 self._discard_attempts()
@@ -318,7 +318,7 @@ class StoreTarget:
             return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if batch is not None and last != journal.job and streamed:
-            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), is_foreign=True)
+            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), by_other_job=True)
         if last != journal.job and not is_void and self._publish(journal, journal_data):
             if batch is not None:
                 self._replace(batch.name, batch.dump(), stream)

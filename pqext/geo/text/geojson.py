@@ -272,14 +272,15 @@ def _values(array: pa.Array, name: str) -> list[Any]:
         values: list[Any] = array.to_pylist(**nested)
     except OverflowError as error:
         raise ValueError(
-            f"column {escape_text(name)!r} holds a {array.type} beyond the years 1 to 9999: {error}"
+            f"column {escape_text(name)!r} contains a {array.type} value outside the years 1 to 9999: {error}; omit "
+            "the column or cast it to text"
         ) from None
     except ValueError as error:
-        raise ValueError(f"column {escape_text(name)!r} holds an invalid {array.type}: {error}") from None
+        raise ValueError(f"column {escape_text(name)!r} contains an invalid {array.type} value: {error}") from None
     except KeyError:  # pyarrow's error for a map as a dictionary
         raise ValueError(
-            f"column {escape_text(name)!r} holds a map with duplicate keys, which a JSON object cannot represent: omit "
-            "the column or cast it to a list of structs"
+            f"column {escape_text(name)!r} contains a map with duplicate keys, which a JSON object cannot represent: "
+            "omit the column or cast it to a list of structs"
         ) from None
     return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
-from pqext.core.footer.thrift_footer import FootedSource, Footer
+from pqext.core.footer.thrift_footer import Footer, SourceWithFooter
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
@@ -79,7 +79,7 @@ def first_equal_groups(groups: Iterable[CandidateGroup]) -> list[int]:
     return positions
 
 
-class CandidateSource(FootedSource):
+class CandidateSource(SourceWithFooter):
     """Source that is read with candidate metadata instead of its own footer."""
 
     def __init__(self, source: Source, metadata: FileMetaData, limits: Limits) -> None:

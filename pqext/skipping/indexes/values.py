@@ -213,7 +213,9 @@ class BloomFilter(Index):
         types = pa.types
         supported = types.is_signed_integer, types.is_string, types.is_large_string, types.is_string_view
         if not any(is_supported(values) for is_supported in supported):
-            raise TypeError(f"a BloomFilter index needs integers or strings; {self.operand} has type {values}")
+            raise TypeError(
+                f"a BloomFilter index requires signed integers or strings; {self.operand} has type {values}"
+            )
         return pa.binary()
 
     def collector(self, values: pa.DataType) -> Collector:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
@@ -98,10 +99,11 @@ def drop(
         return
     opened = prepare_store(Store(location, decryption, limits))
     names = {(index.stored_name, index.columns) for index in indexes}
-    missing = names - {(index.stored_name, index.columns) for index in opened.indexes}
-    if missing:
-        name, columns = min(missing)
-        raise ValueError(f"the store has no index {name} of {', '.join(columns)}")
+    stored = {(index.stored_name, index.columns) for index in opened.indexes}
+    if names - stored:
+        name, columns = min(names - stored)
+        known = join_names(f"{name} on {', '.join(columns)}" for name, columns in sorted(stored)) or "no indexes"
+        raise ValueError(f"the store has no {name} index on {', '.join(columns)}; it has {known}")
     rewrite_store(opened, None, lambda column: (column.index, column.columns) not in names)
 
 

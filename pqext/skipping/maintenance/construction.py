@@ -64,7 +64,7 @@ def build(
     indexes: Sequence[Index],
     store: Any,
     *,
-    data: bool = True,
+    read_rows: bool = True,
     overwrite: bool = False,
     encryption: StoreKeys | None = None,
     options: ReadOptions | None = None,
@@ -80,7 +80,7 @@ def build(
         sources: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         indexes: The indexes to build, such as ``MinMax("temp")`` or ``Box("geometry")``.
         store: The folder of the store, a path or a URL; it is created.
-        data: False to read only footers. Entries that footers do not prove remain unknown.
+        read_rows: False to read only footers. Entries that footers do not prove remain unknown.
         overwrite: Replace an existing store. It serves queries until the new store is complete.
         encryption: Keys to encrypt the store (:class:`pqext.skipping.StoreKeys`).
         options: Options to read the files, including keys.
@@ -107,7 +107,7 @@ def build(
         1 objects: 1 indexed, 0 by reading rows; 0 kept
     """
     table = Table.from_sources(sources, filesystem, storage_options)
-    indexing = LocalIndexing(storage_type_options(options), limits, data, threads, progress)
+    indexing = LocalIndexing(storage_type_options(options), limits, read_rows, threads, progress)
     location = locate(store, filesystem, storage_options)
     return create_store(table, indexes, location, indexing, overwrite=overwrite, encryption=encryption)
 
@@ -116,7 +116,7 @@ def refresh(
     sources: Any,
     store: Any,
     *,
-    data: bool = True,
+    read_rows: bool = True,
     options: ReadOptions | None = None,
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | Mapping[str, bytes] | None = None,
@@ -146,7 +146,7 @@ def refresh(
         2 objects: 1 indexed, 0 by reading rows; 1 kept
     """
     table = Table.from_sources(sources, filesystem, storage_options)
-    indexing = LocalIndexing(storage_type_options(options), limits, data, threads, progress)
+    indexing = LocalIndexing(storage_type_options(options), limits, read_rows, threads, progress)
     opened = Store(locate(store, filesystem, storage_options), decryption, limits)
     return refresh_store(table, opened, indexing)
 
@@ -245,7 +245,7 @@ class LocalIndexing:
 
     options: ReadOptions
     limits: Limits = DEFAULT_LIMITS
-    data: bool = True
+    read_rows: bool = True
     threads: int = 0
     progress: Progress | None = None
 
@@ -254,7 +254,7 @@ class LocalIndexing:
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files`` concurrently, each in one thread, and write their rows in order."""
-        indexer = Indexer(layout.indexed, self.options, self.limits, self.data)
+        indexer = Indexer(layout.indexed, self.options, self.limits, self.read_rows)
         failed: list[tuple[str, str]] = []
         read = 0
         writer = PartWriter(layout, location, table.partitions)

@@ -58,12 +58,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Indexer:
-    """Computes the rows of a store. If ``data`` is false, entries that footers do not prove remain unknown."""
+    """Computes the rows of a store. If ``read_rows`` is false, entries that footers do not prove remain unknown."""
 
     indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)
     limits: Limits = DEFAULT_LIMITS
-    data: bool = True
+    read_rows: bool = True
     _types_match: dict[int, tuple[Schema, list[bool]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -107,8 +107,8 @@ class Indexer:
                 for indexed, matches in zip(self.indexes, self._matching_types(file), strict=True)
             ]
         missing = [at for at, cell in enumerate(cells) if cell is None]
-        if missing and self.data:
-            for at, cell in self._from_rows(source, missing).items():
+        if missing and self.read_rows:
+            for at, cell in self._compute_from_rows(source, missing).items():
                 cells[at] = cell
         result = [
             pa.nulls(1, indexed.cells)
@@ -118,7 +118,7 @@ class Indexer:
             else cell.cast(indexed.cells)
             for cell, indexed in zip(cells, self.indexes, strict=True)
         ]
-        return result, bool(missing) and self.data
+        return result, bool(missing) and self.read_rows
 
     def _matching_types(self, file: ParquetFile) -> list[bool]:
         """Return for each index whether the file has its column with the expected type.
@@ -133,7 +133,7 @@ class Indexer:
             self._types_match[id(file.schema)] = cached
         return cached[1]
 
-    def _from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
+    def _compute_from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
         """Compute index entries from the rows of an object. Returns them by the numbers of their indexes.
 
         Indexes whose column has another type in the object are omitted.

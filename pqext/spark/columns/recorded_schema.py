@@ -208,12 +208,12 @@ def _needs_record(type: T.DataType) -> bool:
 
 
 def is_collated(type: T.DataType) -> bool:
-    """Return whether the type is a string type that is not compared by bytes."""
+    """Return whether the type is a string type with a collation other than UTF8_BINARY, which compares bytes."""
     return isinstance(type, T.StringType) and type.simpleString() not in ("string", "string collate UTF8_BINARY")
 
 
 def has_collation(column: T.StructField) -> bool:
-    """Return whether a column contains strings with a collation."""
+    """Return whether a column contains strings, at any depth, with a collation other than UTF8_BINARY."""
     return any(is_collated(field.dataType) for field in _walk_fields([column]))
 
 

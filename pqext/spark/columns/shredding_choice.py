@@ -164,7 +164,7 @@ def _metadata_error(path: str, reason: str) -> VariantError:
 
 
 def _replace_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> DataFrame:
-    """Return ``df`` with ``choices`` as the only choices of their columns.
+    """Return ``df`` with the shredding choices of each column in ``choices`` replaced.
 
     An empty mapping removes all choices of a column.
     """

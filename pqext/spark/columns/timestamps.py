@@ -81,7 +81,7 @@ def reject_ancient_values(batch: pa.RecordBatch, excluded_names: Collection[str]
 
 
 def _calendar_leaves(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the arrays of dates and instants in a column, without the values within nulls."""
+    """Yield the date and timestamp arrays in a column, at any depth. Values under null parents are omitted or null."""
     type = array.type
     if not depends_on_calendar(type):
         return

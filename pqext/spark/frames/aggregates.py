@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from pqext.core.base.suggestions import suggest_arguments_of
+from pqext.core.io.sources.csv_text import find_duplicate
 from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.visitors import set_timezone
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
@@ -84,8 +85,9 @@ def query(
                 input_index = requested.index(result)
         targets.append(Aggregate(name, function, input_index))
     names = [*map(_name, groups), *(item.name for item in targets)]
-    if len(set(names)) != len(names):
-        raise ValueError(f"two columns of the result have the same name: {', '.join(map(str, names))}")
+    duplicate = find_duplicate(names)
+    if duplicate is not None:
+        raise ValueError(f"several columns of the result are named {duplicate!r}: rename them in by= or agg=")
     aggregation = Aggregation(len(groups), tuple(targets))
     paths = absolute_paths(path)
     options["storage_options"] = options.get("storage_options") or read_hadoop_options(spark, paths)

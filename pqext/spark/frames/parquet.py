@@ -329,7 +329,7 @@ def _filter_by_expression(df: DataFrame, tree: Expression) -> DataFrame:
 
 
 def _record_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
-    """Record that ``result`` is the read ``source``, filtered in Spark by the condition ``text``. Return ``result``."""
+    """If ``source`` is an uncached read, record that ``result`` filters it in Spark by ``text``. Return ``result``."""
     known, earlier = _filtered_reads.get(source) or (_reads.get(source), "")
     if known is not None and not is_cached(source):
         text = f"({earlier}) AND ({text})" if earlier else text

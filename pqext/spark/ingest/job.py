@@ -13,6 +13,7 @@ from zlib import decompress
 import pyarrow as pa
 
 from pqext.core.base.progress import Progress
+from pqext.core.io.sources.csv_text import find_duplicate
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import drop_columns, empty_file
@@ -221,8 +222,12 @@ def ingest_json(
     names = [column, *(field.name for _, field in computed), *([] if error_column is None else [error_column])]
     names += [name for name, _, _ in partitions]
     names += [field.name for field in (csv_format.fields() if csv_format is not None else ())]
-    if len(set(names)) < len(names):
-        raise ValueError(f"two columns have the same name: {', '.join(map(repr, names))}")
+    duplicate = find_duplicate(names)
+    if duplicate is not None:
+        raise ValueError(
+            f"several columns are named {duplicate!r}: rename them in column=, geometry=, partition_by=, error_column= "
+            "or csv="
+        )
     if "shredding" in options:
         raise TypeError("ingest_json does not accept shredding; pass it as schema=")
     if task_bytes is not None and task_bytes < 1:

@@ -126,7 +126,7 @@ def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str
 
 
 def _add_brackets(argument: str) -> str:
-    """Return an operand, in brackets if it may contain an operator. Spark prints the text of ``expr`` unchanged."""
+    """Enclose an argument in brackets if it may contain an operator, because Spark prints ``expr`` without any."""
     is_atomic = _OPERAND.fullmatch(argument) is not None or strip_brackets(argument) != argument
     return argument if is_atomic else f"({argument})"
 

@@ -186,7 +186,7 @@ def read_few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] 
     """
     reader = Reader(query, schema)
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
-    return None if _has_many_groups(slices) else (batch for slice in slices for batch in reader.rows(slice))
+    return None if _exceeds_driver_limits(slices) else (batch for slice in slices for batch in reader.rows(slice))
 
 
 def few_files_counter(query: Query) -> Callable[[], int] | None:
@@ -198,12 +198,12 @@ def few_files_counter(query: Query) -> Callable[[], int] | None:
         return None
     reader = Reader(query, query.values_schema())
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
-    if query.filter() is not None and _has_many_groups(slices):
+    if query.filter() is not None and _exceeds_driver_limits(slices):
         return None
     return lambda: sum(pc.sum(batch.column(0)).as_py() for slice in slices for batch in reader.rows(slice))
 
 
-def _has_many_groups(slices: Sequence[Slice]) -> bool:
+def _exceeds_driver_limits(slices: Sequence[Slice]) -> bool:
     tasks = [task for slice in slices for task in slice.tasks]
     stored = sum(plan.bytes_read for task in tasks for plan in task.row_groups)
     return stored > STORED_BYTES or sum(task.rows_kept for task in tasks) > MOST_ROWS

@@ -35,7 +35,7 @@ def build_skipping(
     format: str = PARQUET,
     schema: Any = None,
     options: Mapping[str, Any] | None = None,
-    data: bool = True,
+    read_rows: bool = True,
     overwrite: bool = False,
     encryption: StoreKeys | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -56,7 +56,7 @@ def build_skipping(
         schema: The schema of files that Spark reads, as for ``spark.read.schema``; inferred by default.
         options: Options of Spark's reader, such as ``{"header": True}``. The store records them with the types:
             :func:`read_with_skipping` uses it only for reads with the same options.
-        data: False indexes Parquet files only from their footers. Values that footers do not prove are unknown.
+        read_rows: False indexes Parquet files only from their footers. Values that footers do not prove are unknown.
         overwrite: Replace an existing store.
         encryption: The keys of indexes to encrypt.
         storage_options: Credentials and other settings for URLs; Spark's Hadoop settings by default.
@@ -76,7 +76,7 @@ def build_skipping(
     """
     paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
-    indexing = _create_indexing(spark, paths, format, schema, options, data, storage, progress)
+    indexing = _create_indexing(spark, paths, format, schema, options, read_rows, storage, progress)
     return create_store(
         table, indexes, _locate_store(store, storage), indexing, overwrite=overwrite, encryption=encryption
     )
@@ -90,7 +90,7 @@ def refresh_skipping(
     format: str = PARQUET,
     schema: Any = None,
     options: Mapping[str, Any] | None = None,
-    data: bool = True,
+    read_rows: bool = True,
     decryption: Mapping[str, bytes] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -104,7 +104,7 @@ def refresh_skipping(
     """
     paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
-    indexing = _create_indexing(spark, paths, format, schema, options, data, storage, progress)
+    indexing = _create_indexing(spark, paths, format, schema, options, read_rows, storage, progress)
     known = Store(_locate_store(store, storage), decryption)
     if isinstance(indexing, FrameIndexing):
         _check_read_as(known, indexing.files)
@@ -113,15 +113,15 @@ def refresh_skipping(
 
 def _create_indexing(
     spark: SparkSession, paths: Sequence[str], format: str, schema: Any, options: Mapping[str, Any] | None,
-    data: bool, storage: Mapping[str, Any] | None, progress: Progress | None,
+    read_rows: bool, storage: Mapping[str, Any] | None, progress: Progress | None,
 ) -> Indexing:
     if format.lower() != PARQUET:
-        if not data:
-            raise ValueError(f"{format} files have no footers to build indexes from; omit data=False")
+        if not read_rows:
+            raise ValueError(f"{format} files have no footers to build indexes from; omit read_rows=False")
         return FrameIndexing(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
     if schema is not None or options:
         raise ValueError("schema and options are not supported for Parquet, which pqext reads itself; omit them")
-    return TaskIndexing(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, data), storage, progress)
+    return TaskIndexing(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, read_rows), storage, progress)
 
 
 def _check_read_as(store: Store, files: Files) -> None:

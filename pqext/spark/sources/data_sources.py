@@ -108,7 +108,10 @@ class PqextSource(DataSource):
         return ParquetStream(self._options(), schema, self._has_user_schema)
 
     def _options(self) -> Mapping[str, str]:
-        """Return the options with credentials from the cluster's files. Raises the error of :func:`_reject_tables`."""
+        """Return the options, with storage options from the cluster's configuration files.
+
+        Raises ``UnsupportedError`` for a catalog table.
+        """
         _reject_tables(self.options)
         return add_cluster_settings(self.options)
 

@@ -104,12 +104,13 @@ def check_features(table: DeltaTable, name: str) -> None:
     unknown = sorted(set(table.protocol().reader_features or ()) - READER_FEATURES)
     if unknown:
         raise UnsupportedError(
-            f"the table requires the reader features {join_names(unknown)}", feature="Delta table features", path=name
+            f"the table requires reader features that pqext does not support: {join_names(unknown)}",
+            feature="Delta table features", path=name,
         )
 
 
 def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] | None) -> Any:
-    """Resolve the path of a file in the log, an encoded URI relative to the table."""
+    """Resolve the path of a data file in the Delta log: a percent-encoded URI, absolute or relative to the table."""
     uri = urlsplit(path if "://" in path else table_uri)
     decoded = unquote(uri.path if "://" in path else uri.path + path)
     return decoded if uri.scheme == "file" else locate(f"{uri.scheme}://{uri.netloc}{decoded}", None, storage_options)

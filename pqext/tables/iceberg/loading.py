@@ -95,7 +95,10 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
     try:
         data = read(location)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{name} is not an Iceberg table") from None
+        raise FileNotFoundError(
+            f"the metadata file {redact_uri(location)} of {name} does not exist; pass the path of an existing "
+            "metadata file"
+        ) from None
     try:
         metadata = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
         version = metadata["format-version"]

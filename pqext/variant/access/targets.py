@@ -112,7 +112,10 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
         return pa.struct([_field(field, depth) for field in type])
     if types.is_map(type):
         if describe_leaf_type(type.key_type) != describe_leaf_type(pa.string()):
-            raise ValueError(f"map keys must be strings, the field names of an object, not {type.key_type}")
+            raise ValueError(
+                f"map keys must be strings, because they are field names of an object, not {type.key_type}; use "
+                "pyarrow.map_(pyarrow.string(), ...)"
+            )
         return pa.map_(type.key_field, _field(type.item_field, depth), type.keys_sorted)
     if is_list(type):
         return _list_type(type, _field(type.value_field, depth))
@@ -209,7 +212,10 @@ def _convert_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
         if ddl_type.key is None:
             return pa.list_(item)
         if _convert_ddl(ddl_type.key, text) != pa.string():
-            raise ValueError(f"map keys must be strings, the field names of an object, in {text!r}")
+            raise ValueError(
+                f"the map keys in {text!r} must be strings, because they are field names of an object; use "
+                "map<string, ...>"
+            )
         return pa.map_(pa.string(), item)
     if ddl_type.name == "VARIANT" and not ddl_type.arguments:
         return variant_type()

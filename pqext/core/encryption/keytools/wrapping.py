@@ -93,7 +93,7 @@ def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
         ) from None
 
 
-class ConnectionCache(Generic[T]):
+class KmsCache(Generic[T]):
     """Cache of objects obtained from a KMS, for each connection and access token.
 
     A connection is identified by the instance, its URL and the settings of the client, since one factory may use
@@ -154,9 +154,9 @@ class KeyCaches:
 
     def __init__(self, client_factory: KmsClientFactory) -> None:
         self._client_factory = client_factory
-        self.clients: ConnectionCache[KmsClient] = ConnectionCache()
-        self.written_keks: ConnectionCache[_KeyEncryptionKey] = ConnectionCache()
-        self.read_keks: ConnectionCache[bytes] = ConnectionCache()
+        self.clients: KmsCache[KmsClient] = KmsCache()
+        self.written_keks: KmsCache[_KeyEncryptionKey] = KmsCache()
+        self.read_keks: KmsCache[bytes] = KmsCache()
 
     def client(self, config: KmsConnectionConfig, lifetime: float) -> KmsClient:
         """Return the client of a KMS instance, which is cached for ``lifetime`` seconds."""

@@ -108,8 +108,8 @@ class ArrowFile(RemoteSource):
         self.usage.add_fetch(0, 0.0)
         self._file = file
 
-    def _request(self, offset: int, length: int, attempts: int) -> Any:
-        if attempts:
+    def _request(self, offset: int, length: int, failed_attempts: int) -> Any:
+        if failed_attempts:
             self._file = self._store.filesystem.open_input_file(self._path)
         return self._file.read_at(length, offset)
 

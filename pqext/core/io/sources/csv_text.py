@@ -310,7 +310,10 @@ class EndMarkedFile:
                 break
 
     def _marker_line(self, start: memoryview) -> bytes:
-        """Return a line that cannot be a row, because it has one field, or two fields if rows have one field."""
+        """Return a line whose number of fields differs from that of every row: one field, or two if rows have one.
+
+        If the column count is unknown, read it from the header in ``start``, and set ``names``.
+        """
         columns = self._columns
         if columns is None:
             names, is_whole = self._first_row(start[:_HEADER_BYTES])

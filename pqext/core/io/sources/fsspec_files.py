@@ -110,7 +110,7 @@ class FsspecFile(RemoteSource):
 
     _store: FsspecStore
 
-    def _request(self, offset: int, length: int, attempts: int) -> Any:
+    def _request(self, offset: int, length: int, failed_attempts: int) -> Any:
         with self._store.lock:
             return self._store.filesystem.cat_file(self._path, start=offset, end=offset + length)
 

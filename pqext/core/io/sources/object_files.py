@@ -47,9 +47,9 @@ class ObjectStore(Store):
     def name(self, path: str) -> str:
         return self._base + path
 
-    def store_for_attempt(self, attempts: int) -> Any:
-        """Return the store to use after ``attempts`` failures, with a new connection after the first failure."""
-        if attempts and self._make is not None:
+    def store_for_attempt(self, failed_attempts: int) -> Any:
+        """Return the store to use after ``failed_attempts``, with a new connection after the first failure."""
+        if failed_attempts and self._make is not None:
             self.store = self._make()
         return self.store
 
@@ -58,13 +58,13 @@ class ObjectStore(Store):
 
         tail_bytes = self.link.tail
 
-        def fetch_tail(attempts: int) -> tuple[dict[str, Any] | None, int, Bytes | None]:
+        def fetch_tail(failed_attempts: int) -> tuple[dict[str, Any] | None, int, Bytes | None]:
             options: Any = {"range": {"suffix": tail_bytes}}
             cached = CACHE.latest_version((self.number, path))
             if cached is not None and cached[0].startswith("etag "):
                 options["if_none_match"] = cached[0].removeprefix("etag ")
             try:
-                result = obstore.get(self.store_for_attempt(attempts), path, options=options)
+                result = obstore.get(self.store_for_attempt(failed_attempts), path, options=options)
                 start, stop = result.range
                 meta: Any = result.meta
                 data = view(result.bytes())
@@ -82,8 +82,8 @@ class ObjectStore(Store):
                     raise
             return None, 0, None
 
-        def fetch_size(attempts: int) -> Any:
-            return obstore.head(self.store_for_attempt(attempts), path)
+        def fetch_size(failed_attempts: int) -> Any:
+            return obstore.head(self.store_for_attempt(failed_attempts), path)
 
         meta: Any = None
         tail: Bytes | None = None
@@ -103,10 +103,10 @@ class ObjectStore(Store):
     def files(self, path: str) -> list[ListedFile]:
         import obstore
 
-        def attempt(attempts: int) -> list[ListedFile]:
+        def attempt(failed_attempts: int) -> list[ListedFile]:
             return [
                 _to_listed_file(meta) for page in obstore.list(
-                    self.store_for_attempt(attempts), path or None
+                    self.store_for_attempt(failed_attempts), path or None
                 ) for meta in page
             ]
 
@@ -167,10 +167,10 @@ class ObjectFile(RemoteSource):
         data.flags.writeable = False
         self._cached.add(start, data)
 
-    def _request(self, offset: int, length: int, attempts: int) -> Any:
+    def _request(self, offset: int, length: int, failed_attempts: int) -> Any:
         import obstore
 
-        store = self._store.store_for_attempt(attempts)
+        store = self._store.store_for_attempt(failed_attempts)
         result = obstore.get(store, self._path, options={"range": (offset, offset + length)})
         meta = result.meta
         version = version_of(meta)

@@ -147,8 +147,8 @@ class RemoteSource(Source):
             self.tail_bytes = cached_tail or self.tail_bytes
 
     @abstractmethod
-    def _request(self, offset: int, length: int, attempts: int) -> Any:
-        """Fetch ``length`` bytes at ``offset`` with one request, after ``attempts`` failed attempts.
+    def _request(self, offset: int, length: int, failed_attempts: int) -> Any:
+        """Fetch ``length`` bytes at ``offset`` with one request, after ``failed_attempts``.
 
         Raises :meth:`changed_error` if the response shows that the file was replaced.
         """
@@ -245,10 +245,10 @@ class RemoteSource(Source):
         return results
 
     def _get_range(self, offset: int, length: int) -> Bytes:
-        def attempt(attempts: int) -> Bytes:
+        def attempt(failed_attempts: int) -> Bytes:
             start, data = time.perf_counter(), EMPTY
             try:
-                data = view(self._request(offset, length, attempts))
+                data = view(self._request(offset, length, failed_attempts))
             finally:
                 self.usage.add_fetch(len(data), time.perf_counter() - start)
             if len(data) != length:

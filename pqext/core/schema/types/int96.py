@@ -89,7 +89,7 @@ def from_timestamps(array: pa.Array) -> pa.Array:
     day, within = np.divmod(counts, _DAY * _A_SECOND[unit])
     julian = day + JULIAN_EPOCH
     if len(julian) and (julian.min() < -(1 << 31) or julian.max() >= 1 << 31):
-        raise ValueError(f"a timestamp in {unit} is outside the range of INT96")
+        raise ValueError(f"a timestamp[{unit}] value is outside the range of INT96; write the column as INT64")
     out = np.empty(len(counts), _STORED)
     out["nanoseconds"], out["day"] = within * (10**9 // _A_SECOND[unit]), julian
     return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])
