@@ -233,11 +233,21 @@ class _Keys:
     def sorted(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """Return a context with the rows of a scan in the order of the keys."""
         if self.geometry is None:
-            named = [(f"\0key{position}", column) for position, column in enumerate(self.columns)]
-            values = [(name, _expression(column)) for name, column in named]
-            return sorted_batches(rows.select(*rows.schema.names, *values).to_batches(), len(values))
+            return sorted_batches(self._with_values(rows), len(self.columns))
         bounds = self._bounds(rows)
         return sorted_batches(self._with_positions(rows, bounds), 1)
+
+    def _with_values(self, rows: Scan) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a scan with the values of the keys as further columns."""
+        names = rows.schema.names
+        keys = [
+            (column, column) if isinstance(column, str) and column in names else (f"\0value{position}", column)
+            for position, column in enumerate(self.columns)
+        ]
+        values = [(name, col(key) if isinstance(key, str) else key) for name, key in keys if name not in names]
+        for batch in rows.select(*names, *values).to_batches():
+            columns = [batch.column(batch.schema.get_field_index(name)) for name, _ in keys]
+            yield add_keys(batch.select(range(len(names))), columns)
 
     def _bounds(self, rows: Scan) -> BoundingBox:
         """Return the box of the centres of all geometries."""
@@ -255,10 +265,6 @@ class _Keys:
         for batch in rows.to_batches():
             geometries = batch.column(batch.schema.get_field_index(self.geometry))
             yield add_keys(batch, [hilbert_keys(geometries, bounds, self.planar)])
-
-
-def _expression(column: Any) -> Any:
-    return col(column) if isinstance(column, str) else column
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,14 @@ import time
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pqext
 from pqext import UnsupportedError, col, geo, tables, variant
@@ -218,6 +221,16 @@ def test_describe_and_clean_leftovers(tmp_path: Path) -> None:
     assert ids(tmp_path, version=2) == ids(tmp_path)
 
 
+def test_files_that_only_a_checkpoint_names_are_not_leftovers(tmp_path: Path) -> None:
+    write_small_files(tmp_path, 3)
+    tables.compact(f"delta:{tmp_path}")
+    DeltaTable(tmp_path).create_checkpoint()
+    for version in range(4):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+    assert len(data_files(tmp_path)) == 4
+    assert tables.describe(f"delta:{tmp_path}", older_than=NOW).leftovers == ()
+
+
 def test_unreadable_log_stops_cleaning(tmp_path: Path) -> None:
     write_small_files(tmp_path, 3)
     DeltaTable(tmp_path).create_checkpoint()
@@ -288,3 +301,45 @@ def test_killed_writers_leave_the_old_or_the_new_version(tmp_path: Path) -> None
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_killed_writers_leave_the_old_or_the_new_version_100_times(tmp_path: Path) -> None:
     kill_writers(tmp_path, 100)
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc")), max_size=6)),
+        st.tuples(st.just("overwrite"), st.lists(st.tuples(st.integers(0, 30), st.just("b")), max_size=3)),
+        st.tuples(st.sampled_from(["compact", "recluster", "delete"]), st.integers(0, 30)),
+    ),
+    min_size=1, max_size=8,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(operations=OPERATIONS, bound=st.integers(0, 30))
+def test_operations_and_filters_agree_with_a_list_of_rows(operations: list[tuple[str, Any]], bound: int) -> None:
+    with TemporaryDirectory() as folder:
+        name = f"delta:{folder}"
+        model: list[tuple[int, str]] = []
+
+        def rows(values: list[tuple[int, str]]) -> pa.Table:
+            types = pa.schema([("id", pa.int64()), ("p", pa.string())])
+            return pa.Table.from_pylist([{"id": id, "p": p} for id, p in values], schema=types)
+
+        tables.append(name, rows([]), partition_by="p")
+        for operation, value in operations:
+            if operation == "append":
+                tables.append(name, rows(value), sort_by="id")
+                model += value
+            elif operation == "overwrite":
+                tables.overwrite(name, rows(value), filter="p = 'b'")
+                model = [row for row in model if row[1] != "b"] + value
+            elif operation == "compact":
+                tables.compact(name, target_file_bytes=500 + 100 * value)
+            elif operation == "recluster":
+                tables.recluster(name, ["p", "id"], filter=f"p > '{'abc'[value % 3]}'")
+            elif model:
+                DeltaTable(folder).delete(f"id = {value}")
+                model = [row for row in model if row[0] != value]
+        found = pqext.scan(name).to_table().to_pylist()
+        assert sorted((row["id"], row["p"]) for row in found) == sorted(model)
+        assert pqext.scan(name, filter=f"id >= {bound}").count() == sum(id >= bound for id, _ in model)
+        assert tables.describe(name, older_than=NOW).leftovers == ()
