@@ -1,4 +1,4 @@
-"""The command ``pqext tables``: describe, append to, compact, recluster, reshred and clean Delta tables."""
+"""The command ``pqext tables``: describe, append to, compact, recluster, reshred and clean tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_table = argument("table", metavar="TABLE", help="A Delta table, as delta:PATH or delta:URL.")
+_table = argument("table", metavar="TABLE", help="A table: delta:PATH, delta:URL or iceberg:CATALOG.NAMESPACE.TABLE.")
 _file_size = option(
     "--file-size", type=Size(), metavar="SIZE", default="128MiB", help="Approximate size of new files, such as 256MB."
 )
@@ -65,7 +65,7 @@ _older_than = option(
 
 @click.group(epilog=EXIT_CODES, no_args_is_help=True)
 def tables() -> None:
-    """Describe, write and maintain Delta tables. query, head, count and schema read them as delta:PATH."""
+    """Describe, write and maintain Delta and Iceberg tables. query, head, count and schema accept the same names."""
 
 
 @tables.command(cls=Command)

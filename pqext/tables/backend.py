@@ -72,6 +72,13 @@ class TableWriter(Protocol):
     def version(self) -> int | None:
         """Number of the version; None if the table does not exist."""
 
+    @property
+    def partitions(self) -> pa.Schema:
+        """The partition columns."""
+
+    def locate(self, name: str) -> Any:
+        """Return the local path, or the location in a store, of the file ``name`` in the folder for new files."""
+
     def files(self) -> list[TableFile]:
         """Return the data files of the version."""
 

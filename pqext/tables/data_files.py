@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.progress import Steps
-from pqext.core.io.sources.locations import locate
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.part_files import Division, PartFiles, WrittenFile, check_division
 from pqext.tables.backend import FileLayout, TableWriter
@@ -26,8 +24,7 @@ BATCH_ROWS = 1 << 16
 class TableFolder:
     """Staging area of :class:`PartFiles` that writes to the final paths, since only the log makes files visible."""
 
-    root: str
-    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    table: TableWriter
 
     has_failed = False
 
@@ -37,14 +34,8 @@ class TableFolder:
     def fail(self) -> None:
         """Do nothing, because a job has a single task."""
 
-    def location(self, name: str) -> Any:
-        """Return the path, or the location in a store, of the file ``name``."""
-        if scheme_of(self.root) is None:
-            return str(Path(self.root, name))
-        return locate(f"{self.root.rstrip('/')}/{name}", None, self.storage_options)
-
     def create(self, name: str) -> Any:
-        location = self.location(name)
+        location = self.table.locate(name)
         if isinstance(location, str):
             Path(location).parent.mkdir(parents=True, exist_ok=True)
         return location
@@ -62,7 +53,7 @@ class TableFolder:
                 dest.remove()
 
     def discard(self, name: str, token: Any) -> None:
-        self.abandon(name, self.location(name))
+        self.abandon(name, self.table.locate(name))
 
 
 class NewFiles:
@@ -96,21 +87,20 @@ class NewFiles:
         """Delete the files."""
         for file in self.files:
             self._folder.discard(file.name, None)
-            if scheme_of(self._folder.root) is None:
-                folder = Path(self._folder.root, file.name).parent
+            location = self._folder.table.locate(file.name)
+            if isinstance(location, str):
                 with suppress(OSError):  # the folder contains other files
-                    while folder != Path(self._folder.root):
+                    for folder in [*Path(location).parents][: file.name.count("/")]:
                         os.rmdir(folder)
-                        folder = folder.parent
 
 
 @contextmanager
-def new_files(table: TableWriter, storage_options: Mapping[str, Any] | None) -> Iterator[NewFiles]:
+def new_files(table: TableWriter) -> Iterator[NewFiles]:
     """Context for the files of one commit. If it fails and the table does not contain the files, they are deleted.
 
     If it is unknown whether the table contains the files, they are retained: ``clean`` deletes them later.
     """
-    files = NewFiles(TableFolder(table.root, storage_options))
+    files = NewFiles(TableFolder(table))
     try:
         yield files
     except BaseException:

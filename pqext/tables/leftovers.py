@@ -56,7 +56,7 @@ def describe(
     """Describe the current version of a table.
 
     Args:
-        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        table: A Delta or Iceberg table, as in :func:`append`.
         older_than: Age from which files without references are leftovers, as in :func:`clean`.
         storage_options: Credentials and other options of the object store.
 
@@ -89,7 +89,7 @@ def clean(
     them.
 
     Args:
-        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        table: A Delta or Iceberg table, as in :func:`append`.
         older_than: Age from which files are leftovers. It must exceed the duration of the longest job that writes to
             the table, whose files have no references before the commit.
         dry_run: Return the leftovers without removing them.

@@ -82,7 +82,7 @@ def compact(
     shredding of the largest file that is combined. Concurrent appends do not conflict.
 
     Args:
-        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        table: A Delta or Iceberg table, as in :func:`append`.
         target_file_bytes: Approximate size of the new files in bytes. Files of three quarters of it are not rewritten.
         filter: Condition on partition columns, as in :func:`pqext.scan`, that selects the files.
         dry_run: Return the files that would be combined without writing.
@@ -103,7 +103,7 @@ def compact(
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
     if target_file_bytes < 1:
         raise ValueError(f"target_file_bytes must be positive, not {target_file_bytes}")
-    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     selected = rewrite.select(filter)
     small = [file for file in selected if file.size < _FULL * target_file_bytes]
     groups = _combine(small, target_file_bytes)
@@ -143,7 +143,7 @@ def recluster(
         ValueError: If a column of ``by`` does not exist.
     """
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
-    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     keys = _Keys.of((by,) if isinstance(by, str) else tuple(by), rewrite.snapshot.schema)
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
@@ -183,7 +183,7 @@ def reshred(
     if not isinstance(shredding, Mapping):
         raise TypeError(f"shredding must map VARIANT columns to schemas, not {type(shredding).__name__}")
     chosen = replace(options or WriteOptions(), shredding=dict(shredding))
-    rewrite = _Rewrite(open_writer(table, storage_options), chosen, storage_options, progress)
+    rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     if not any(map(is_marked, rewrite.snapshot.schema)):
         raise ValueError(f"{rewrite.writer.name} has no VARIANT column")
     rewrite.allow_undeclared_shredding = allow_undeclared_shredding
@@ -280,21 +280,19 @@ class _Rewrite:
     """Rewrites files of a table version in one commit."""
 
     def __init__(
-        self, writer: TableWriter, options: WriteOptions, storage_options: Mapping[str, Any] | None,
-        progress: Progress | None,
+        self, writer: TableWriter, options: WriteOptions, progress: Progress | None,
     ) -> None:
         self.snapshot: TableSnapshot = writer.snapshot()
         writer.check(removes_rows=False)
         self.writer = writer
         self.allow_undeclared_shredding = False
         self._options = options
-        self._storage_options = storage_options
         self._progress = progress
         self._skipped = 0
 
     def select(self, filter: Any) -> list[TableFile]:
         """Return the files in the partitions that ``filter`` selects, without files that have deletion vectors."""
-        selected = select_files(self.writer.files(), self.snapshot.constants, filter)
+        selected = select_files(self.writer.files(), self.writer.partitions, filter)
         files = [file for file in selected if not file.has_deleted_rows]
         self._skipped = len(selected) - len(files)
         return files
@@ -320,7 +318,7 @@ class _Rewrite:
                 self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped
             )
         steps = Steps(self._progress, total)
-        with new_files(self.writer, self._storage_options) as new:
+        with new_files(self.writer) as new:
             rows = sum(self._rewrite(group, new, steps, inherits) for group in groups)
             removed = [file.path for file in files]
             version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)

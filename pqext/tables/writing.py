@@ -9,7 +9,6 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import unknown_column_message
 from pqext.core.options.keywords import WriteKeywords
@@ -25,6 +24,7 @@ _ARGUMENTS = (
     "partition_by", "sort_by", "target_file_bytes", "filter", "allow_undeclared_shredding", "storage_options",
     "progress", "options",
 )  # fmt: skip
+_CLASSES = ("DeltaTable", "Table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,26 @@ def open_writer(table: Any, storage_options: Mapping[str, Any] | None) -> TableW
 
     Raises ``ValueError`` if ``table`` is not a table, and ``UnsupportedError`` for formats that cannot be written.
     """
-    names = {f"{each.__module__.partition('.')[0]}.{each.__name__}" for each in type(table).__mro__}
-    if "deltalake.DeltaTable" in names or (isinstance(table, str) and table.startswith("delta:")):
-        from pqext.tables.delta.writer import DeltaWriter
+    format = format_of(table)
+    if format is None:
+        hint = f"; write 'delta:{table}'" if isinstance(table, str) else f", not {type(table).__name__}"
+        raise ValueError(f"table must be 'delta:PATH', 'iceberg:CATALOG.NAMESPACE.TABLE' or a table object{hint}")
+    name = table.partition(":")[2] if isinstance(table, str) else table
+    if format == "iceberg":
+        from pqext.tables.iceberg.writer import IcebergWriter
 
-        return DeltaWriter(table.removeprefix("delta:") if isinstance(table, str) else table, storage_options)
-    is_iceberg = isinstance(table, str) and table.startswith("iceberg:")
-    if is_iceberg or any(name.startswith("pyiceberg.") for name in names):
-        raise UnsupportedError("Iceberg tables can be read, not written", feature="writing Iceberg tables")
-    shown = f"; write 'delta:{table}'" if isinstance(table, str) else f", not {type(table).__name__}"
-    raise ValueError(f"table must be a deltalake.DeltaTable or 'delta:PATH_OR_URL'{shown}")
+        return IcebergWriter(name, storage_options)
+    from pqext.tables.delta.writer import DeltaWriter
+
+    return DeltaWriter(name, storage_options)
+
+
+def format_of(table: Any) -> str | None:
+    """Return the format of a table by its name or by the class of its library; None if it is not a table."""
+    if isinstance(table, str):
+        return next((format for format in ("delta", "iceberg") if table.startswith(f"{format}:")), None)
+    packages = {each.__module__.partition(".")[0] for each in type(table).__mro__ if each.__name__ in _CLASSES}
+    return "delta" if "deltalake" in packages else "iceberg" if "pyiceberg" in packages else None
 
 
 def append(
@@ -77,16 +87,17 @@ def append(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> TableCommit:
-    """Append rows to a table in one commit. The table is created if it does not exist.
+    """Append rows to a table in one commit. A Delta table is created if it does not exist.
 
     Memory use is bounded by the row groups of the open files. Concurrent appends all succeed. VARIANT columns become
     columns of Delta's type variant. Geometries become binary columns of WKB, and the metadata of the column states
     their CRS and edges; ``geoparquet="1.1"`` adds covering columns, and ``geometry=`` stores the Parquet type, which
     polars cannot read. The log has statistics of the columns that the table's properties select, VARIANT paths
-    included.
+    included. Iceberg tables have format version 1 or 2, without these types.
 
     Args:
-        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``.
+        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``; or a pyiceberg ``Table`` or
+            ``"iceberg:CATALOG.NAMESPACE.TABLE"``, which must exist.
         source: The rows: anything that :func:`pqext.write_table` accepts, such as a table, a stream of batches, a data
             frame or a :class:`pqext.Scan`.
         partition_by: Partition columns of a new table: text, integers, booleans and dates.
@@ -121,7 +132,7 @@ def append(
     """
     rows = _Rows.of(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
-    return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, None)
+    return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, progress, None)
 
 
 def overwrite(
@@ -163,13 +174,13 @@ def overwrite(
     rows = _Rows.of(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
     if filter is not None and writer.version is None:
-        raise FileNotFoundError(f"{writer.name} is not a Delta table, so filter= has no partitions to select")
+        raise FileNotFoundError(f"{writer.name} does not exist, so filter= has no partitions to select")
 
     def replaced(files: Sequence[TableFile]) -> list[TableFile]:
-        return select_files(files, writer.snapshot().constants, filter)
+        return select_files(files, writer.partitions, filter)
 
     return _write(
-        writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, replaced, filter
+        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, replaced, filter
     )
 
 
@@ -215,7 +226,7 @@ def replace_files(
     if missing:
         raise FileNotFoundError(f"{writer.name} has no file {missing[0]!r} in version {writer.version}")
     return _write(
-        writer, rows, target_file_bytes, allow_undeclared_shredding, storage_options, progress, list(files)
+        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, list(files)
     )
 
 
@@ -279,7 +290,7 @@ Removed = Callable[[Sequence[TableFile]], Sequence[TableFile]]
 
 def _write(
     writer: TableWriter, rows: _Rows, target_file_bytes: int, allow_undeclared_shredding: bool,
-    storage_options: Mapping[str, Any] | None, progress: Progress | None, removed: Removed | list[str] | None,
+    progress: Progress | None, removed: Removed | list[str] | None,
     filter: Any = None,
 ) -> TableCommit:
     """Write rows and commit them; ``removed`` selects the files to remove, from each version that is tried."""
@@ -298,11 +309,11 @@ def _write(
         return removed_paths
 
     paths()  # raises errors in the filter before rows are written
-    with new_files(writer, storage_options) as files:
+    with new_files(writer) as files:
         with rows.batches() as batches:
             count = files.write(layout, batches, target_file_bytes, steps)
         if filter is not None:
-            check_partitions([file.name for file in files.files], writer.snapshot().constants, filter)
+            check_partitions([file.name for file in files.files], writer.partitions, filter)
         has_change = bool(files.files or not exists or paths())
         version = writer.commit(layout, files.files, paths, data_change=True) if has_change else writer.version
     return TableCommit(

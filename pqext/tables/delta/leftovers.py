@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.locations import list_files, open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
 from pqext.tables.backend import Leftover
 from pqext.tables.delta.log_statistics import log_files
 from pqext.tables.delta.snapshot import file_location
+from pqext.tables.folders import data_files
 
 _LOG = "_delta_log"
 _ACTIONS = ("add", "remove", "cdc")
@@ -32,7 +31,7 @@ def find_leftovers(
     a part of the log cannot be read.
     """
     before = time.time() * 1000 - older_than.total_seconds() * 1000
-    candidates = [file for file in _files(table_uri, storage_options) if file.modified < before]
+    candidates = [file for file in data_files(table_uri, storage_options) if file.modified < before]
     if not candidates:
         return []  # listed before the log is read, so that a file committed in between has a reference
     paths = logged_paths(table_uri, storage_options)
@@ -72,40 +71,3 @@ def _checkpoint_paths(file: Any) -> Iterator[str]:
             if node is not None and node.child("path") is not None:
                 column = checkpoint.read([f"{action}.path"])[action].combine_chunks()
                 yield from (path for path in column.field("path").to_pylist() if path is not None)
-
-
-def _files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[Leftover]:
-    """Yield the Parquet files and unfinished files below the folder of the table."""
-    uri = urlsplit(table_uri)
-    path = unquote(uri.path).rstrip("/")
-    if uri.scheme == "file":
-        yield from _local_files(path, path)
-        return
-    root = f"{uri.scheme}://{uri.netloc}{path}"
-    inside = path.strip("/")
-    for location in list_files(root, None, storage_options):
-        name = location.key.removeprefix(inside).lstrip("/")
-        hidden = any(part.startswith(("_", ".")) for part in name.split("/")[:-1])
-        if location.listed is not None and not hidden and _is_data(name.rpartition("/")[2]):
-            yield Leftover(name, location, location.listed.size or 0, location.listed.modified_ms or 1 << 62)
-
-
-def _local_files(folder: str, root: str) -> Iterator[Leftover]:
-    with os.scandir(folder) as entries:
-        items = sorted(entries, key=lambda entry: entry.name)
-    for item in items:
-        if item.is_dir(follow_symlinks=False):
-            is_hidden = item.name.startswith(".") or (item.name.startswith("_") and "=" not in item.name)
-            if not is_hidden and not os.path.isdir(os.path.join(item.path, _LOG)):
-                yield from _local_files(item.path, root)
-        elif item.is_file(follow_symlinks=False) and _is_data(item.name):
-            try:
-                status = item.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue  # renamed by its writer
-            yield Leftover(os.path.relpath(item.path, root), item.path, status.st_size, int(status.st_mtime * 1000))
-
-
-def _is_data(name: str) -> bool:
-    is_unfinished = name.startswith(".pqext-") and name.endswith(".tmp")
-    return is_unfinished or (name.endswith(".parquet") and not name.startswith(("_", ".")))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.errors import InvalidValueError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.schema.types.marks import FIELD_ID
-from pqext.geo.geoarrow import as_wkb, encoding_of
-from pqext.geo.types import mark, marked_type, type_of
+from pqext.geo.geoarrow import encoding_of
+from pqext.geo.types import type_of
 from pqext.tables.delta.schemas import GEOMETRY, ID, PHYSICAL_NAME
-from pqext.variant.types import is_marked, storage_array, storage_type, variant_field
+from pqext.variant.types import is_marked, storage_type
 
 Struct = Mapping[str, Any]
 _PRIMITIVES: Mapping[pa.DataType, str] = {
@@ -134,39 +134,6 @@ def _difference(here: Any, there: Any, path: str) -> str | None:
 
 def _name(type: Any) -> str:
     return type if isinstance(type, str) else str(type["type"])
-
-
-Convert = Callable[[pa.Array], pa.Array]
-
-
-def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Convert]:
-    """Return the field of a column as it is passed to the writer, and a function that converts arrays to it.
-
-    ``target`` is the column in the table. Marked geometries and VARIANT columns are left to the writer.
-    """
-    if is_marked(target):
-        field = source if is_marked(source) else variant_field(target.name).with_type(source.type)
-        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
-    if type_of(target) is not None or encoding_of(target) is not None:  # annotated in the file
-        field = source if encoding_of(source) is not None else mark(source, marked_type(target))
-        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
-    encoding = encoding_of(source)
-
-    def convert(array: pa.Array) -> pa.Array:
-        array = storage_array(array) if encoding is None else as_wkb(array, encoding)
-        array = storage_array(array)
-        return array if array.type == target.type else array.cast(target.type)
-
-    return target, _checked(target, convert)
-
-
-def _checked(target: pa.Field, convert: Convert) -> Convert:
-    def checked(array: pa.Array) -> pa.Array:
-        if not target.nullable and array.null_count:
-            raise InvalidValueError("a value is null, but the column of the table is not nullable", column=target.name)
-        return convert(array)
-
-    return checked
 
 
 def physical_field(field: pa.Field, member: Struct) -> pa.Field:

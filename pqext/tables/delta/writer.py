@@ -14,7 +14,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.suggestions import join_names
+from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
@@ -25,12 +27,12 @@ from pqext.dataset.writing.part_files import WrittenFile
 from pqext.geo.types import type_of, unmark
 from pqext.table_metrics.delta_statistics import delta as delta_statistics
 from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile
-from pqext.tables.data_files import TableFolder
+from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import load_table, open_delta
-from pqext.tables.delta.write_schemas import check_columns, column_conversion, delta_struct, physical_field
+from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field
 from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import Untyped
 
@@ -80,6 +82,16 @@ class DeltaWriter:
     def _struct(self) -> dict[str, Any]:
         struct: dict[str, Any] = json.loads(self._current.schema().to_json())
         return struct
+
+    @property
+    def partitions(self) -> pa.Schema:
+        schema = arrow_schema(self._struct)
+        return pa.schema([schema.field(name) for name in self._current.metadata().partition_columns])
+
+    def locate(self, name: str) -> Any:
+        if scheme_of(self.root) is None:
+            return str(Path(self.root, name))
+        return locate(f"{self.root}/{name}", None, self._storage_options)
 
     def snapshot(self) -> TableSnapshot:
         return open_delta(self._current, None, None, self._storage_options)
@@ -291,8 +303,7 @@ class DeltaWriter:
                 raise CorruptFileError(message, path=self.name) from None
 
     def _add_action(self, make: Any, file: WrittenFile, layout: FileLayout, data_change: bool) -> Any:
-        folder = TableFolder(self.root, self._storage_options)
-        statistics = delta_statistics(folder.location(file.name), exact=True, columns=layout.statistics_columns)
+        statistics = delta_statistics(self.locate(file.name), exact=True, columns=layout.statistics_columns)
         values = _folder_values(file.name, len(layout.partition_by))
         return make(
             file.name, statistics.size, dict(zip(layout.partition_by, values, strict=True)), int(time.time() * 1000),

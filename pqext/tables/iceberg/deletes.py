@@ -7,7 +7,7 @@ Spec: Apache Iceberg, "Position Delete Files", "Equality Delete Files", "Deletio
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -52,6 +52,11 @@ class DeletedRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DeletedRows, self._arguments
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the sources of the data files that have delete files."""
+        return self._files.keys()
 
     def positions(self, source: Any, file: ParquetFile, nodes: Mapping[int, SchemaNode]) -> Positions:
         """Return the ascending numbers of the deleted rows of an open data file.

@@ -1,0 +1,48 @@
+"""List the data files in the folder of a table, whether or not the table refers to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pqext.core.io.sources.locations import list_files
+from pqext.tables.backend import Leftover
+
+
+def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[Leftover]:
+    """Yield the Parquet files, and unfinished files of writers, below the folder with the URI ``folder_uri``."""
+    uri = urlsplit(folder_uri)
+    path = unquote(uri.path).rstrip("/")
+    if uri.scheme == "file":
+        yield from _local_files(path, path)
+        return
+    root = f"{uri.scheme}://{uri.netloc}{path}"
+    inside = path.strip("/")
+    for location in list_files(root, None, storage_options):
+        name = location.key.removeprefix(inside).lstrip("/")
+        hidden = any(part.startswith(("_", ".")) for part in name.split("/")[:-1])
+        if location.listed is not None and not hidden and _is_data(name.rpartition("/")[2]):
+            yield Leftover(name, location, location.listed.size or 0, location.listed.modified_ms or 1 << 62)
+
+
+def _local_files(folder: str, root: str) -> Iterator[Leftover]:
+    with os.scandir(folder) as entries:
+        items = sorted(entries, key=lambda entry: entry.name)
+    for item in items:
+        if item.is_dir(follow_symlinks=False):
+            is_hidden = item.name.startswith(".") or (item.name.startswith("_") and "=" not in item.name)
+            if not is_hidden and not os.path.isdir(os.path.join(item.path, "_delta_log")):
+                yield from _local_files(item.path, root)
+        elif item.is_file(follow_symlinks=False) and _is_data(item.name):
+            try:
+                status = item.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # renamed by its writer
+            yield Leftover(os.path.relpath(item.path, root), item.path, status.st_size, int(status.st_mtime * 1000))
+
+
+def _is_data(name: str) -> bool:
+    is_unfinished = name.startswith(".pqext-") and name.endswith(".tmp")
+    return is_unfinished or (name.endswith(".parquet") and not name.startswith(("_", ".")))

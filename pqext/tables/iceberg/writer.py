@@ -1,0 +1,269 @@
+"""Write to Iceberg tables: layouts of new files from the table's schema, and commits by ``pyiceberg``."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
+from pqext.core.base.suggestions import join_names
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.table.partitions import NULL
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.dataset.writing.part_files import WrittenFile
+from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
+from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile
+from pqext.tables.conversion import column_conversion
+from pqext.tables.folders import data_files
+from pqext.tables.iceberg.loading import load_table
+from pqext.tables.iceberg.snapshot import locate_file, open_iceberg
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from pqext.tables.iceberg.manifests import TableFile as ManifestFile
+
+_ATTEMPTS = 20
+_MAX_VERSION = 2
+"""Last format version that pyiceberg writes."""
+_EPOCH = date(1970, 1, 1)
+
+
+class IcebergWriter:
+    """The current snapshot of an Iceberg table; see :class:`pqext.tables.backend.TableWriter`."""
+
+    def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
+        from pyiceberg.table import StaticTable
+
+        table, variants = load_table(source, storage_options)
+        self.name = f"iceberg:{'.'.join(map(str, table.name()))}"
+        if variants or isinstance(table, StaticTable):
+            raise UnsupportedError(
+                "a table that is opened from its metadata file cannot be written, because commits need its catalog; "
+                "pass 'iceberg:CATALOG.NAMESPACE.TABLE'", feature="writing Iceberg metadata files",
+                path=redact_uri(str(source)),
+            )
+        self._table: Table = table
+        location = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
+        self.root: str = location.rstrip("/")
+
+    @property
+    def version(self) -> int | None:
+        """Id of the current snapshot; 0 if the table has none."""
+        snapshot = self._table.current_snapshot()
+        return 0 if snapshot is None else snapshot.snapshot_id
+
+    @property
+    def partitions(self) -> pa.Schema:
+        schema = self._schema
+        return pa.schema([schema.field(name) for name in self._partition_by])
+
+    @property
+    def _schema(self) -> pa.Schema:
+        from pqext.tables.iceberg.schemas import arrow_schema
+
+        return arrow_schema(self._table.schema(), ())
+
+    @property
+    def _partition_by(self) -> tuple[str, ...]:
+        schema = self._table.schema()
+        return tuple(schema.find_column_name(field.source_id) or "" for field in self._table.spec().fields)
+
+    def locate(self, name: str) -> Any:
+        return locate_file(self._table.io, f"{self.root}/{name}")
+
+    def snapshot(self) -> TableSnapshot:
+        return open_iceberg(self._table, None, None, None)
+
+    def _manifest_files(self) -> list[ManifestFile]:
+        from pqext.tables.iceberg.manifests import read_files
+
+        snapshot = self._table.current_snapshot()
+        return [] if snapshot is None else read_files(snapshot, self._table.io, self.name)[0]
+
+    def files(self) -> list[TableFile]:
+        deleted = getattr(getattr(self.snapshot().view, "deleted", None), "names", ())
+        types = self.partitions
+        result = []
+        for file in self._manifest_files():
+            spec, values = file.partition
+            location = locate_file(self._table.io, file.path)
+            if spec != self._table.spec().spec_id:
+                raise UnsupportedError(
+                    "files of an earlier partition spec cannot be selected or rewritten",
+                    feature="evolution of partitions", path=self.name,
+                )
+            partition = dict(zip(types.names, map(_python_value, values, types.types), strict=True))
+            size, rows = file.file.file_size_in_bytes, file.file.record_count
+            result.append(TableFile(file.path, location, size, rows, partition, source_name(location) in deleted))
+        return result
+
+    def check(self, removes_rows: bool) -> None:
+        if self._table.format_version > _MAX_VERSION:
+            raise UnsupportedError(
+                f"pyiceberg cannot commit to tables of format version {self._table.format_version}; write the table "
+                "with Spark", feature="writing Iceberg version 3", path=self.name,
+            )
+        others = [str(field.transform) for field in self._table.spec().fields if str(field.transform) != "identity"]
+        if others:
+            raise UnsupportedError(
+                f"the table is partitioned by the transforms {join_names(others)}; only identity partitions can be "
+                "written", feature="partition transforms", path=self.name,
+            )
+
+    def layout(
+        self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
+        allow_undeclared_shredding: bool,
+    ) -> FileLayout:
+        from pqext.tables.iceberg.write_schemas import check_columns, field_with_id
+
+        for name in ("encryption", "shredding"):
+            if options[name]:
+                raise UnsupportedError(
+                    f"{name} is not supported in Iceberg tables; omit it", feature=f"{name} in Iceberg", path=self.name
+                )
+        by = self._partition_by
+        if partition_by and tuple(partition_by) != by:
+            raise SchemaMismatchError(
+                f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
+                path=self.name,
+            )
+        target = self._schema
+        check_columns(schema, target, self.name)
+        members = self._table.schema().fields
+        columns = [
+            (schema.get_field_index(field.name), *column_conversion(schema.field(field.name), field))
+            for field in target
+        ]
+        fields = [field_with_id(field, member) for (_, field, _), member in zip(columns, members, strict=True)]
+        file_schema = pa.schema(fields)
+
+        def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+            arrays = [change(batch.column(index)) for index, _, change in columns]
+            return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
+
+        return FileLayout(file_schema, by, options, tuple(target.names), convert)
+
+    def commit(
+        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        data_change: bool,
+    ) -> int:
+        from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+        entries = [self._data_file(file) for file in added]
+        before = self._definition()
+        for attempt in range(_ATTEMPTS):
+            paths = list(removed() if callable(removed) else removed)
+            try:
+                self._try_commit(entries, paths)
+            except (CommitFailedException, ValidationException) as error:
+                self._table.refresh()
+                if self._definition() != before:
+                    raise TableConflictError(
+                        "another writer has changed the schema or the partitions of the table; nothing was changed",
+                        path=self.name,
+                    ) from None
+                if attempt == _ATTEMPTS - 1:
+                    raise TableConflictError(
+                        f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
+                    ) from None
+                time.sleep(random.random() * 0.1 * (attempt + 1))
+            else:
+                break
+        return self.version or 0
+
+    def _try_commit(self, entries: list[Any], paths: list[str]) -> None:
+        """Commit to the loaded snapshot. The files to remove must be in it, without rows deleted since."""
+        files = {file.path: file for file in self._manifest_files()} if paths else {}
+        missing = [path for path in paths if path not in files]
+        if missing:
+            raise TableConflictError(
+                f"another writer has removed {missing[0]}, which this call replaces; nothing was changed",
+                path=self.name,
+            )
+        deleted = {file.path for file in self.files() if file.has_deleted_rows} if paths else set()
+        with_deletes = next((path for path in paths if path in deleted), None)
+        if with_deletes is not None:
+            raise UnsupportedError(
+                f"{with_deletes} has delete files, which pyiceberg cannot remove with it; rewrite it with Spark",
+                feature="removal of delete files", path=self.name,
+            )
+        transaction = self._table.transaction()
+        update = transaction.update_snapshot()
+        with update.overwrite() if paths else update.fast_append() as producer:
+            for entry in entries:
+                producer.append_data_file(entry)
+            for path in paths:
+                producer.delete_data_file(files[path].file)
+        transaction.commit_transaction()
+        self._table.refresh()
+
+    def _definition(self) -> tuple[int, int]:
+        return self._table.schema().schema_id, self._table.spec().spec_id
+
+    def _data_file(self, file: WrittenFile) -> Any:
+        from pyiceberg.typedef import Record
+
+        metrics = iceberg_metrics(self.locate(file.name), exact=True, schema=self._table.schema())
+        folders = file.name.split("/")[:-1]
+        texts = [unquote(folder.partition("=")[2]) for folder in folders]
+        values = [
+            None if text == NULL else _partition_value(text, type)
+            for text, type in zip(texts, self.partitions.types, strict=True)
+        ]
+        spec = self._table.spec().spec_id
+        return metrics.to_data_file(f"{self.root}/{file.name}", Record(*values), spec_id=spec)
+
+    def _logged_paths(self) -> Iterator[str]:
+        """Yield the paths of the files in all snapshots."""
+        from pqext.tables.iceberg.manifests import read_files
+
+        for snapshot in self._table.metadata.snapshots:
+            data, deletes = read_files(snapshot, self._table.io, self.name)
+            yield from (file.path for file in (*data, *deletes))
+
+    def is_committed(self, paths: Sequence[str]) -> bool:
+        self._table.refresh()
+        own = {f"{self.root}/{path}" for path in paths}
+        return any(path in own for path in self._logged_paths())
+
+    def leftovers(self, older_than: timedelta) -> list[Leftover]:
+        before = datetime.now(UTC).timestamp() * 1000 - older_than.total_seconds() * 1000
+        root = locate_file(self._table.io, self.root)
+        if not isinstance(root, str):
+            raise UnsupportedError(
+                "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores",
+                path=self.name,
+            )
+        if not Path(root).is_dir():
+            return []
+        found = [file for file in data_files(Path(root).absolute().as_uri(), None) if file.modified < before]
+        self._table.refresh()  # listed before, so that a file committed in between has a reference
+        referenced = {source_name(locate_file(self._table.io, path)) for path in self._logged_paths()}
+        return [file for file in found if source_name(file.location) not in referenced]
+
+    def describe(self) -> Mapping[str, Any]:
+        version = self._table.format_version
+        return {
+            "format": "iceberg", "reader_version": version, "writer_version": version, "reader_features": [],
+            "writer_features": [], "properties": dict(self._table.properties),
+            "partition_by": [str(field.name) for field in self._table.spec().fields],
+        }
+
+
+def _partition_value(text: str, type: pa.DataType) -> Any:
+    """Return the value of a partition field in manifests from the text in a folder name."""
+    value = pa.scalar(text).cast(type).as_py()
+    return (value - _EPOCH).days if isinstance(value, date) else value
+
+
+def _python_value(value: Any, type: pa.DataType) -> Any:
+    return _EPOCH + timedelta(days=value) if pa.types.is_date32(type) and isinstance(value, int) else value
