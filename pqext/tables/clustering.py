@@ -75,10 +75,10 @@ def sorted_batches(
         yield _sort_ranges(ranges, keys, memory)
 
 
-def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain(held: list[pa.RecordBatch], following: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     while held:
         yield held.pop(0)
-    yield from rest
+    yield from following
 
 
 class _Spill:

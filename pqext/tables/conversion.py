@@ -21,10 +21,10 @@ def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Con
     """
     if is_marked(target):
         field = source if is_marked(source) else variant_field(target.name).with_type(source.type)
-        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
+        return field.with_nullable(target.nullable), _reject_nulls(target, lambda array: array)
     if type_of(target) is not None or encoding_of(target) is not None:  # annotated in the file
         field = source if encoding_of(source) is not None else mark(source, marked_type(target))
-        return field.with_nullable(target.nullable), _checked(target, lambda array: array)
+        return field.with_nullable(target.nullable), _reject_nulls(target, lambda array: array)
     encoding = encoding_of(source)
 
     def convert(array: pa.Array) -> pa.Array:
@@ -32,13 +32,15 @@ def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Con
         array = storage_array(array)
         return array if array.type == target.type else array.cast(target.type)
 
-    return target, _checked(target, convert)
+    return target, _reject_nulls(target, convert)
 
 
-def _checked(target: pa.Field, convert: Convert) -> Convert:
-    def checked(array: pa.Array) -> pa.Array:
+def _reject_nulls(target: pa.Field, convert: Convert) -> Convert:
+    """Return a function that rejects nulls of a required column, and then converts the array."""
+
+    def convert_valid(array: pa.Array) -> pa.Array:
         if not target.nullable and array.null_count:
             raise InvalidValueError("a value is null, but the column of the table is not nullable", column=target.name)
         return convert(array)
 
-    return checked
+    return convert_valid

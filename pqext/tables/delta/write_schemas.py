@@ -84,18 +84,18 @@ def _delta_type(type: pa.DataType, path: str) -> Any:
 
 def check_columns(rows: Struct, table: Struct, name: str) -> None:
     """Raise ``SchemaMismatchError`` unless rows with the Delta schema ``rows`` can be added to ``table``."""
-    here = {member["name"]: member for member in rows["fields"]}
-    there = {member["name"]: member for member in table["fields"]}
-    for column in there:
-        if column not in here:
-            raise _mismatch(f"the rows lack column {column!r}{did_you_mean(column, here)}; add it", name, column)
-    for column in here:
-        if column not in there:
-            hint = did_you_mean(column, there) or f"; its columns are {', '.join(there)}"
+    row_fields = {member["name"]: member for member in rows["fields"]}
+    table_fields = {member["name"]: member for member in table["fields"]}
+    for column in table_fields:
+        if column not in row_fields:
+            raise _mismatch(f"the rows lack column {column!r}{did_you_mean(column, row_fields)}; add it", name, column)
+    for column in row_fields:
+        if column not in table_fields:
+            hint = did_you_mean(column, table_fields) or f"; its columns are {', '.join(table_fields)}"
             raise _mismatch(f"the table has no column {column!r}{hint}", name, column)
-    for column, member in there.items():
-        difference = _difference(here[column]["type"], member["type"], column)
-        types = [one.get("metadata", {}).get(GEOMETRY) for one in (here[column], member)]
+    for column, member in table_fields.items():
+        difference = _difference(row_fields[column]["type"], member["type"], column)
+        types = [one.get("metadata", {}).get(GEOMETRY) for one in (row_fields[column], member)]
         if None not in types and types[0] != types[1]:
             difference = f"{column} has the geometry type {types[0]} in the rows and {types[1]} in the table"
         if difference:
@@ -106,18 +106,18 @@ def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"{message}; nothing was written", path=name, column=column)
 
 
-def _difference(here: Any, there: Any, path: str) -> str | None:
+def _difference(row_type: Any, table_type: Any, path: str) -> str | None:
     """Describe the first difference of two types. Values that are never null match nullable ones."""
-    if isinstance(here, str) or isinstance(there, str):
-        same = isinstance(here, str) and isinstance(there, str) and here == there.replace(" ", "")
-        return None if same else f"{path} is {_name(here)} in the rows and {_name(there)} in the table"
-    if here["type"] != there["type"]:
-        return f"{path} is {_name(here)} in the rows and {_name(there)} in the table"
-    if here["type"] == "struct":
-        names = [[member["name"] for member in one["fields"]] for one in (here, there)]
+    if isinstance(row_type, str) or isinstance(table_type, str):
+        same = isinstance(row_type, str) and isinstance(table_type, str) and row_type == table_type.replace(" ", "")
+        return None if same else f"{path} is {_name(row_type)} in the rows and {_name(table_type)} in the table"
+    if row_type["type"] != table_type["type"]:
+        return f"{path} is {_name(row_type)} in the rows and {_name(table_type)} in the table"
+    if row_type["type"] == "struct":
+        names = [[member["name"] for member in one["fields"]] for one in (row_type, table_type)]
         if names[0] != names[1]:
             return f"{path} has the fields {', '.join(names[0])} in the rows and {', '.join(names[1])} in the table"
-        for first, second in zip(here["fields"], there["fields"], strict=True):
+        for first, second in zip(row_type["fields"], table_type["fields"], strict=True):
             inner = f"{path}.{first['name']}"
             if first["nullable"] and not second.get("nullable", True):
                 return f"{inner} is nullable in the rows and not in the table"
@@ -125,11 +125,11 @@ def _difference(here: Any, there: Any, path: str) -> str | None:
                 return result
         return None
     nullable, parts = "valueContainsNull", ["keyType", "valueType"]
-    if here["type"] == "array":
+    if row_type["type"] == "array":
         nullable, parts = "containsNull", ["elementType"]
-    if here[nullable] and not there[nullable]:
+    if row_type[nullable] and not table_type[nullable]:
         return f"the values in {path} are nullable in the rows and not in the table"
-    return next((found for part in parts if (found := _difference(here[part], there[part], path)) is not None), None)
+    return next((found for part in parts if (found := _difference(row_type[part], table_type[part], path)) is not None), None)
 
 
 def _name(type: Any) -> str:

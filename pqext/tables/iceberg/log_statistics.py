@@ -146,17 +146,17 @@ def _corner(bound: bytes | None) -> tuple[float, float] | None:
     return None if math.isnan(x) or math.isnan(y) else (x, y)
 
 
-def _narrow(bounds: Bounds, known: Bounds) -> Bounds:
+def _narrow(bounds: Bounds, partition: Bounds) -> Bounds:
     """Add the bounds of a partition, which are narrower or the only ones."""
-    if known.null_count:
-        return known
+    if partition.null_count:
+        return partition
     low: Any = bounds.minimum
     high: Any = bounds.maximum
-    if known.minimum is not None and (low is None or low < known.minimum):
-        low = known.minimum
-    if known.maximum is not None and (high is None or high > known.maximum):
-        high = known.maximum
-    return replace(bounds, minimum=low, maximum=high, null_count=known.null_count, num_values=known.num_values)
+    if partition.minimum is not None and (low is None or low < partition.minimum):
+        low = partition.minimum
+    if partition.maximum is not None and (high is None or high > partition.maximum):
+        high = partition.maximum
+    return replace(bounds, minimum=low, maximum=high, null_count=partition.null_count, num_values=partition.num_values)
 
 
 def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
