@@ -129,7 +129,8 @@ def _difference(row_type: Any, table_type: Any, path: str) -> str | None:
         nullable, parts = "containsNull", ["elementType"]
     if row_type[nullable] and not table_type[nullable]:
         return f"the values in {path} are nullable in the rows and not in the table"
-    return next((found for part in parts if (found := _difference(row_type[part], table_type[part], path)) is not None), None)
+    differences = (_difference(row_type[part], table_type[part], path) for part in parts)
+    return next((difference for difference in differences if difference is not None), None)
 
 
 def _name(type: Any) -> str:
