@@ -66,6 +66,7 @@ def test_compact_combines_small_files_of_each_partition(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).version() == 4
 
 
+@pytest.mark.spec("tables.delta.rewrite")
 def test_compaction_changes_no_data_in_the_log(tmp_path: Path) -> None:
     write_small_files(tmp_path)
     tables.compact(f"delta:{tmp_path}")
@@ -87,6 +88,7 @@ def test_files_are_combined_up_to_the_target_size(tmp_path: Path) -> None:
     assert len(ids(tmp_path)) == 12
 
 
+@pytest.mark.spec("tables.delta.conflict")
 def test_lost_compaction_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     write_small_files(tmp_path)
 
@@ -221,6 +223,7 @@ def test_describe_and_clean_leftovers(tmp_path: Path) -> None:
     assert ids(tmp_path, version=2) == ids(tmp_path)
 
 
+@pytest.mark.spec("tables.delta.references")
 def test_files_that_only_a_checkpoint_names_are_not_leftovers(tmp_path: Path) -> None:
     write_small_files(tmp_path, 3)
     tables.compact(f"delta:{tmp_path}")

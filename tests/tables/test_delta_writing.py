@@ -91,6 +91,7 @@ def test_table_of_deltalake_accepts_rows_of_pqext(tmp_path: Path) -> None:
     assert len(by_deltalake(tmp_path)) == 6
 
 
+@pytest.mark.spec("tables.delta.partitions")
 def test_partition_values_of_all_types_are_read_back(tmp_path: Path) -> None:
     rows = pa.table({
         "id": [1, 2, 3, 4],
@@ -116,6 +117,7 @@ def test_statistics_of_variant_paths_prune_files(tmp_path: Path) -> None:
     assert sorted(scan.to_table()["id"].to_pylist()) == list(range(250, 300))
 
 
+@pytest.mark.spec("tables.delta.statistics")
 def test_statistics_follow_the_properties_of_the_table(tmp_path: Path) -> None:
     rows = pa.table({"a": [1], "b": [2], "c": [3]})
     write_deltalake(tmp_path / "few", rows, configuration={"delta.dataSkippingNumIndexedCols": "1"})
@@ -151,6 +153,7 @@ def test_covering_column_is_added_only_on_request(tmp_path: Path) -> None:
     assert row["at_bbox"] == {"xmin": 1.0, "ymin": 2.0, "xmax": 1.0, "ymax": 2.0}
 
 
+@pytest.mark.spec("tables.delta.shredding")
 def test_shredding_needs_permission(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"variantShredding.*allow_undeclared_shredding=True") as error:
         tables.append(f"delta:{tmp_path}", events(2), shredding={"event": "infer"})
@@ -165,6 +168,7 @@ def test_shredding_needs_permission(tmp_path: Path) -> None:
     assert variant.to_json(found["event"]).to_pylist() == variant.to_json(events(2)["event"]).to_pylist()
 
 
+@pytest.mark.spec("tables.delta.mapping")
 def test_column_mapping_uses_physical_names_and_ids(tmp_path: Path) -> None:
     rows = pa.table({"id": [1], "s": [{"x": 1}]})
     write_deltalake(tmp_path, rows, configuration={"delta.columnMapping.mode": "name"})
@@ -228,6 +232,7 @@ def edit_log(path: Path, edit: Any) -> None:
 @pytest.mark.parametrize(
     "feature", ["rowTracking", "identityColumns", "variantShredding-preview", "icebergCompatV2", "of-tomorrow"]
 )
+@pytest.mark.spec("tables.delta.features")
 def test_unsupported_writer_features_are_rejected(tmp_path: Path, feature: str) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
 
@@ -248,6 +253,7 @@ def test_unsupported_writer_features_are_rejected(tmp_path: Path, feature: str) 
     assert data_files(tmp_path) == before
 
 
+@pytest.mark.spec("tables.delta.rules")
 def test_rules_that_are_not_evaluated_are_rejected(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "constraint", pa.table({"id": [1]}))
     DeltaTable(tmp_path / "constraint").alter.add_constraint({"positive": "id > 0"})
@@ -267,6 +273,7 @@ def test_rules_that_are_not_evaluated_are_rejected(tmp_path: Path) -> None:
     assert error.value.column == "id"
 
 
+@pytest.mark.spec("tables.delta.append-only")
 def test_append_only_table_accepts_rows_and_rejects_overwrites(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
     tables.append(f"delta:{tmp_path}", pa.table({"id": [2]}))
