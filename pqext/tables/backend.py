@@ -61,6 +61,19 @@ class Leftover:
     modified: int
 
 
+def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: str) -> None:
+    """Raise ``TableConflictError`` unless the files at ``paths`` are in a table, without rows deleted since.
+
+    ``files`` are the files of the current version of the table ``name``.
+    """
+    for path in paths:
+        if path not in files or files[path].has_deleted_rows:
+            change = "removed" if path not in files else "deleted rows of"
+            raise TableConflictError(
+                f"another writer has {change} {path}, which this call replaces; nothing was changed", path=name
+            )
+
+
 class TableWriter(Protocol):
     """A version of a table to which files can be added."""
 
@@ -87,6 +100,9 @@ class TableWriter(Protocol):
 
     def check(self, removes_rows: bool) -> None:
         """Raise ``UnsupportedError`` if files cannot be added, or rows cannot be removed if ``removes_rows``."""
+
+    def check_removal(self, files: Sequence[TableFile]) -> None:
+        """Raise ``UnsupportedError`` if the library cannot commit the removal of one of ``files``."""
 
     def layout(
         self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],

@@ -308,7 +308,9 @@ def _write(
             removed_paths[:] = [file.path for file in removed(writer.files())]
         return removed_paths
 
-    paths()  # raises errors in the filter before rows are written
+    if removed is not None and exists:  # raises errors in the filter before rows are written
+        selected = set(paths())
+        writer.check_removal([file for file in writer.files() if file.path in selected])
     with new_files(writer) as files:
         with rows.batches() as batches:
             count = files.write(layout, batches, target_file_bytes, steps)

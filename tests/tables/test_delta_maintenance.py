@@ -26,6 +26,8 @@ from pqext import UnsupportedError, col, geo, tables, variant
 pytest.importorskip("deltalake")
 from deltalake import DeltaTable, write_deltalake
 
+from tests.tables.delta_logs import delete_rows
+
 NOW = timedelta(0)
 
 
@@ -113,6 +115,42 @@ def test_compaction_after_a_concurrent_delete_is_lost(tmp_path: Path) -> None:
     with pytest.raises(tables.TableConflictError):
         tables.compact(f"delta:{tmp_path}", progress=delete)
     assert ids(tmp_path) == [0, 2, 3, 100, 101, 102, 103]
+
+
+def write_files_with_deletion_vectors(path: Path) -> None:
+    rows = pa.table({"id": [0, 100], "p": ["a", "b"]})
+    write_deltalake(path, rows, configuration={"delta.enableDeletionVectors": "true"})
+    for value in range(1, 4):
+        tables.append(f"delta:{path}", pa.table({"id": [value, value + 100], "p": ["a", "b"]}))
+
+
+def test_files_with_deletion_vectors_are_retained(tmp_path: Path) -> None:
+    write_files_with_deletion_vectors(tmp_path)
+    victim = sorted(files(tmp_path))[0]
+    kept = pq.read_table(tmp_path / victim)["id"].to_pylist()[1]
+    delete_rows(str(tmp_path), victim, [0])
+    before, rows = data_files(tmp_path), ids(tmp_path)
+    with pytest.raises(UnsupportedError, match="has a deletion vector"):
+        tables.overwrite(f"delta:{tmp_path}", pa.table({"id": [1], "p": ["a"]}))
+    assert data_files(tmp_path) == before
+    result = tables.compact(f"delta:{tmp_path}")
+    assert (result.files_before, result.files_after, result.skipped) == (3, 1, 1)
+    assert victim in files(tmp_path)
+    assert ids(tmp_path) == rows
+    assert kept in rows
+
+
+def test_rows_deleted_while_a_rewrite_writes_stay_deleted(tmp_path: Path) -> None:
+    write_files_with_deletion_vectors(tmp_path)
+    victim = sorted(files(tmp_path))[0]
+
+    def delete(*_: Any) -> None:
+        if DeltaTable(tmp_path).version() == 3:
+            delete_rows(str(tmp_path), victim, [0])
+
+    with pytest.raises(tables.TableConflictError, match="another writer has deleted rows of"):
+        tables.compact(f"delta:{tmp_path}", progress=delete)
+    assert len(ids(tmp_path)) == 7
 
 
 def test_compaction_keeps_rows_appended_while_it_writes(tmp_path: Path) -> None:

@@ -26,13 +26,14 @@ from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.geo.types import type_of, unmark
 from pqext.table_metrics.delta_statistics import delta as delta_statistics
-from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile
+from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import load_table, open_delta
 from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field
+from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import Untyped
 
@@ -100,7 +101,8 @@ class DeltaWriter:
         snapshot = self.snapshot()
         actions = pa.table(self._current.get_add_actions(flatten=True))
         rows = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None] * len(actions)
-        deleted = getattr(snapshot.view, "deleted", {})
+        assert isinstance(snapshot.view, FileView)
+        deleted = snapshot.view.deleted
         columns = zip(
             actions["path"].to_pylist(), snapshot.files, actions["size_bytes"].to_pylist(), rows, strict=True
         )
@@ -112,6 +114,14 @@ class DeltaWriter:
 
     def check(self, removes_rows: bool) -> None:
         check_writable(self._current, self._struct, self.name, removes_rows)
+
+    def check_removal(self, files: Sequence[TableFile]) -> None:
+        path = next((file.path for file in files if file.has_deleted_rows), None)
+        if path is not None:
+            raise UnsupportedError(
+                f"{path} has a deletion vector, and deltalake cannot commit its removal; remove the deleted rows with "
+                "REORG TABLE ... APPLY (PURGE) in Spark first", feature="removal of deletion vectors", path=self.name,
+            )
 
     def layout(
         self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
@@ -245,21 +255,7 @@ class DeltaWriter:
         table = self._current
         now = int(time.time() * 1000)
         files = {file.path: file for file in self.files()} if paths else {}
-        missing = [path for path in paths if path not in files]
-        if missing:
-            raise TableConflictError(
-                f"another writer has removed {missing[0]} and {len(missing) - 1} more of the files to replace; nothing "
-                "was changed" if len(missing) > 1 else
-                f"another writer has removed {missing[0]}, which this call replaces; nothing was changed",
-                path=self.name,
-            )
-        with_deletes = next((path for path in paths if files[path].has_deleted_rows), None)
-        if with_deletes is not None:
-            raise UnsupportedError(
-                f"{with_deletes} has a deletion vector, and deltalake cannot commit its removal; remove the deleted "
-                "rows with REORG TABLE ... APPLY (PURGE) in Spark first", feature="removal of deletion vectors",
-                path=self.name,
-            )
+        check_unchanged(paths, files, self.name)
         partitions = {path: _partition_texts(files[path].partition) for path in paths}
         removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
         retries = CommitProperties(max_commit_retries=0) if paths else CommitProperties()

@@ -20,7 +20,7 @@ from pqext.dataset.table.partitions import NULL
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
-from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile
+from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
 from pqext.tables.folders import data_files
 from pqext.tables.iceberg.loading import load_table
@@ -90,7 +90,11 @@ class IcebergWriter:
         return [] if snapshot is None else read_files(snapshot, self._table.io, self.name)[0]
 
     def files(self) -> list[TableFile]:
-        deleted = getattr(getattr(self.snapshot().view, "deleted", None), "names", ())
+        from pqext.tables.iceberg.file_view import IcebergFileView
+
+        view = self.snapshot().view
+        assert isinstance(view, IcebergFileView)
+        deleted = view.deleted.names
         types = self.partitions
         result = []
         for file in self._manifest_files():
@@ -117,6 +121,14 @@ class IcebergWriter:
             raise UnsupportedError(
                 f"the table is partitioned by the transforms {join_names(others)}; only identity partitions can be "
                 "written", feature="partition transforms", path=self.name,
+            )
+
+    def check_removal(self, files: Sequence[TableFile]) -> None:
+        path = next((file.path for file in files if file.has_deleted_rows), None)
+        if path is not None:
+            raise UnsupportedError(
+                f"{redact_uri(path)} has delete files, which pyiceberg cannot remove with it; rewrite it with Spark",
+                feature="removal of delete files", path=self.name,
             )
 
     def layout(
@@ -183,19 +195,8 @@ class IcebergWriter:
     def _try_commit(self, entries: list[Any], paths: list[str]) -> None:
         """Commit to the loaded snapshot. The files to remove must be in it, without rows deleted since."""
         files = {file.path: file for file in self._manifest_files()} if paths else {}
-        missing = [path for path in paths if path not in files]
-        if missing:
-            raise TableConflictError(
-                f"another writer has removed {missing[0]}, which this call replaces; nothing was changed",
-                path=self.name,
-            )
-        deleted = {file.path for file in self.files() if file.has_deleted_rows} if paths else set()
-        with_deletes = next((path for path in paths if path in deleted), None)
-        if with_deletes is not None:
-            raise UnsupportedError(
-                f"{with_deletes} has delete files, which pyiceberg cannot remove with it; rewrite it with Spark",
-                feature="removal of delete files", path=self.name,
-            )
+        if paths:
+            check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
         transaction = self._table.transaction()
         update = transaction.update_snapshot()
         with update.overwrite() if paths else update.fast_append() as producer:
