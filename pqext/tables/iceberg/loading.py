@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
 from pqext.core.io.sources.store_errors import redact_uri
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def load_table(source: Any, storage_options: Mapping[str, Any] | None) -> tuple[
     Raises:
         ImportError: If pyiceberg is not installed.
         FileNotFoundError: If there is no such table.
+        SourceError: If the store cannot be reached or denies access.
         UnsupportedError: If the table has a format version, or a type in a catalog, that is not supported.
         CorruptFileError: If the metadata is not valid.
         ValueError: If the name has no namespace, or pyiceberg's configuration has no such catalog.
@@ -88,8 +89,13 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
     name = f"iceberg:{redact_uri(source)}"
 
     def read(path: str) -> bytes:
-        with load_file_io(properties, path).new_input(path).open() as file:
-            return bytes(file.read())
+        try:
+            with load_file_io(properties, path).new_input(path).open() as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise SourceError(f"cannot read {name}: {redact_uri(str(error))}", path=redact_uri(path)) from None
 
     location = _find_metadata(source, name, read)
     try:

@@ -24,7 +24,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table.snapshots import Snapshot
 
-from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
 from pqext.core.io.sources.store_errors import redact_uri
 
 _FIELDS = {field.name: position for position, field in enumerate(DATA_FILE_TYPE[3].fields)}
@@ -67,6 +67,7 @@ def read_files(snapshot: Snapshot, io: FileIO, name: str) -> tuple[list[TableFil
 
     Raises:
         FileNotFoundError: If a manifest does not exist.
+        SourceError: If the store cannot be reached or denies access.
         CorruptFileError: If a manifest cannot be read.
         UnsupportedError: If a file is encrypted or is not a Parquet file.
     """
@@ -87,8 +88,8 @@ def _read(read: Any, path: str, name: str) -> Any:
         return read()
     except FileNotFoundError:
         raise FileNotFoundError(f"{redact_uri(path)} does not exist, but {name} refers to it") from None
-    except PermissionError:
-        raise
+    except OSError as error:
+        raise SourceError(f"cannot read {name}: {redact_uri(str(error))}", path=redact_uri(path)) from None
     except Exception as error:  # the Avro reader raises errors of all types for corrupt bytes
         reason = redact_uri(str(error)) or type(error).__name__
         raise CorruptFileError(f"cannot read a manifest of {name}: {reason}", path=redact_uri(path)) from None
