@@ -4,7 +4,7 @@
 # Packages
 from . import encryption as encryption, extension as extension, filters as filters, geo as geo
 from . import table_metrics as table_metrics
-from . import skipping as skipping, spark as spark, variant as variant
+from . import skipping as skipping, spark as spark, tables as tables, variant as variant
 from .core.base.version import __version__ as __version__
 
 # Read

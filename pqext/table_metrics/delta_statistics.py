@@ -85,12 +85,14 @@ def _format_timestamp(nanoseconds: int, utc: bool, upper: bool) -> str | None:
 def dumps(value: Any) -> str:
     """Serialise dictionaries, strings, numbers and decimals to JSON. Decimals retain all their digits.
 
+    Characters are not escaped, because deltalake decodes escaped surrogate pairs incorrectly.
+
     >>> dumps({"price": Decimal("12345678901234567.10")})
     '{"price":12345678901234567.10}'
     """
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(name)}:{dumps(member)}" for name, member in value.items()) + "}"
-    return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
+        return "{" + ",".join(f"{dumps(name)}:{dumps(member)}" for name, member in value.items()) + "}"
+    return format(value, "f") if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ def open_table(
     Raises:
         ValueError: If both ``version`` and ``timestamp`` are passed, or ``source`` is no table.
         ImportError: If the library of the table format is not installed.
-        FileNotFoundError: If there is no table or no such version.
+        FileNotFoundError: If there is no table, or no such snapshot of an Iceberg table.
+        CorruptFileError: If the log cannot be read, or there is no such version of a Delta table.
         UnsupportedError: If the table uses a feature that cannot be read.
     """
     if version is not None and timestamp is not None:

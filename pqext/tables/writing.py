@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
@@ -224,9 +225,9 @@ def replace_files(
     existing = {file.path for file in writer.files()}
     missing = [path for path in files if path not in existing]
     if missing:
-        raise FileNotFoundError(f"{writer.name} has no file {missing[0]!r} in version {writer.version}")
+        raise FileNotFoundError(f"{writer.name} has no file {redact_uri(missing[0])!r} in version {writer.version}")
     return _write(
-        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, list(files)
+        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, list(dict.fromkeys(files))
     )
 
 

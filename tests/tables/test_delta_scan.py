@@ -138,6 +138,45 @@ def test_bounds_of_numbers_lose_no_nan(tmp_path: Path) -> None:
     assert scan.filter(col("money") == Decimal("12345678901234567.89")).count() == 1  # a double in the log
 
 
+def test_bounds_of_text_lose_no_character(tmp_path: Path) -> None:
+    texts = ["𠮷野家", "a", "\U0010ffff", "z" * 32 + "\U0010ffff1q", "😀", "\ufffd"]
+    escaped, own = str(tmp_path / "escaped"), f"delta:{tmp_path / 'own'}"
+    for text in texts:
+        pqext.tables.append(own, pa.table({"t": [text], "s": [{"x": text}]}))
+        write_deltalake(escaped, pa.table({"t": [text], "s": [{"x": text}]}), mode="append")
+    for file in Path(escaped, "_delta_log").glob("*.json"):
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for action in lines:
+            if "add" in action:
+                action["add"]["stats"] = json.dumps(json.loads(action["add"]["stats"]))
+        file.write_text("".join(json.dumps(action) + "\n" for action in lines))
+    for name in (own, f"delta:{escaped}"):
+        scan = pqext.scan(name)
+        for text in texts:
+            assert scan.filter((col("t") == text) & (col("s.x") >= text)).count() == 1, (name, text)
+
+
+def test_struct_that_contains_a_variant_may_be_null(tmp_path: Path) -> None:
+    values = variant.parse_json(['{"a": 1}', '{"a": 2}'])
+    fields = [variant.variant_field("v"), pa.field("k", "int64")]
+    inside = pa.StructArray.from_arrays([values, pa.array([1, 2])], fields=fields)
+    name = f"delta:{tmp_path / 't'}"
+    pqext.tables.append(name, pa.table({"id": [1, 2], "s": inside}))
+    assert pqext.scan(name).filter(col("s").is_null()).count() == 0
+    assert pqext.scan(name).filter(col("s.v").is_not_null()).count() == 2
+
+
+@pytest.mark.parametrize("prefix", ["file:", "file://", ""])
+def test_absolute_paths_in_the_log(tmp_path: Path, prefix: str) -> None:
+    folder = tmp_path / "t"
+    write_deltalake(str(folder), pa.table({"n": [1, 2]}))
+    (log,) = (folder / "_delta_log").glob("*.json")
+    (path,) = adds(str(folder))
+    log.write_text(log.read_text().replace(f'"path":"{path}"', f'"path":"{prefix}{folder}/{path}"'))
+    assert pqext.scan(f"delta:{folder}").count() == 2
+    assert pqext.tables.clean(f"delta:{folder}", older_than=timedelta(0), dry_run=False).files == ()
+
+
 def test_log_prunes_files_by_variant_paths(tmp_path: Path) -> None:
     parts = [[json.dumps({"user": {"id": 10 * part + at}, "kind": f"k{part}"}) for at in range(5)] for part in range(4)]
     for number, shredding in enumerate([None, "infer"]):

@@ -31,6 +31,8 @@ from pqext.tables.variant_paths import PathRange, path_ranges
 
 _MILLISECOND = 1_000_000
 _ROUNDING = Decimal("1e-15")
+_BASIC = re.compile("[^\U00010000-\U0010ffff]*")
+"""The characters up to U+FFFF at the start of a text."""
 _LOG_FILE = re.compile(r"(\d{20})\.(json|checkpoint(?:\..+)?\.parquet)")
 
 
@@ -116,9 +118,11 @@ class _LogColumns:
         """Return the path by which statistics refer to a column of the table."""
         result, fields = [], self.fields
         for name in path:
-            key, found = next((key, one) for key, one in fields.items() if one.name == name)
-            result.append(str(key))
-            fields = found.children
+            match = next(((key, field) for key, field in fields.items() if field.name == name), None)
+            if match is None:
+                return ()
+            result.append(str(match[0]))
+            fields = match[1].children
         return tuple(result)
 
     def _column(self, name: str, path: tuple[str, ...]) -> pa.Array | None:
@@ -185,12 +189,24 @@ def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
         return days
     converted = values.to_pylist()
     if types.is_string(type) or types.is_large_string(type) or types.is_string_view(type):
-        return [None if value is None else value.encode() for value in converted]
+        return [None if value is None else _text_bound(value, upper=upper) for value in converted]
     if types.is_decimal(type):
         return [None if value is None else _widen(value, type.scale, upper=upper) for value in converted]
     if types.is_floating(type):
         return [None if value is None or value != value else value for value in converted]
     return converted if types.is_integer(type) or types.is_boolean(type) else [None] * len(converted)
+
+
+def _text_bound(value: str, *, upper: bool) -> bytes:
+    """Return a bound of strings, without the characters beyond U+FFFF and those that follow.
+
+    deltalake decodes such a character incorrectly if the log escapes it, so its value is unknown.
+    """
+    known = _BASIC.match(value)
+    assert known is not None
+    if known.end() == len(value):
+        return value.encode()
+    return known[0].encode() + (b"\xff" if upper else b"")  # no UTF-8 contains 0xff
 
 
 def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:

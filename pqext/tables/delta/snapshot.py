@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from pqext.tables.table_view import FileView
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 READER_FEATURES = frozenset({
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType",
     "variantType-preview", "variantShredding", "variantShredding-preview", "typeWidening", "typeWidening-preview",
@@ -111,17 +113,30 @@ def check_features(table: DeltaTable, name: str) -> None:
 
 def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] | None) -> Any:
     """Resolve the path of a data file in the Delta log: a percent-encoded URI, absolute or relative to the table."""
-    uri = urlsplit(path if "://" in path else table_uri)
-    decoded = unquote(uri.path if "://" in path else uri.path + path)
+    uri = urlsplit(table_uri)
+    if path.startswith("/"):
+        decoded = unquote(path)
+    elif _SCHEME.match(path):
+        uri = urlsplit(path)
+        decoded = unquote(uri.path)
+    else:
+        decoded = unquote(f"{uri.path.rstrip('/')}/{path}")
     return decoded if uri.scheme == "file" else locate(f"{uri.scheme}://{uri.netloc}{decoded}", None, storage_options)
 
 
 def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> dict[str, NDArray[np.int64]]:
     """Return the deleted rows of each file that has a deletion vector, by file name."""
+    from deltalake.exceptions import DeltaError
+
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
+    try:
+        batches = [*pa.RecordBatchReader.from_stream(table.deletion_vectors())]
+    except (OSError, pa.ArrowException, DeltaError) as error:
+        message = f"a deletion vector cannot be read: {redact_uri(str(error))}"
+        raise CorruptFileError(message, path=f"delta:{redact_uri(table.table_uri)}") from None
     deleted = {}
-    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+    for batch in batches:
         for path, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
             place = file_location(table.table_uri, path.as_py(), storage_options)
             flags = kept.values.to_numpy(zero_copy_only=False)

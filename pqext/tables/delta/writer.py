@@ -137,6 +137,11 @@ class DeltaWriter:
         annotated = options["geoparquet"] in (True, "1.1", "2.0")
         with_options = {*options["geometry"], *(schema.names if annotated else ())}
         if self._table is None:
+            if unquote(self.root) != self.root:
+                raise UnsupportedError(
+                    "deltalake cannot open tables with a percent-encoded character in their path; choose another path",
+                    feature="percent signs in paths of Delta tables", path=self.name,
+                )
             by = tuple(partition_by)
             rows = delta_struct(self._stored(schema, by, options))
             struct: dict[str, Any] = {
@@ -289,14 +294,17 @@ class DeltaWriter:
         return {key: str(value) for key, value in (self._storage_options or {}).items()} or None
 
     def _reload(self) -> None:
+        """Load the current version. The table stays None if it does not exist."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
 
         try:
             self._table = DeltaTable(self._uri, storage_options=self._options)
         except Exception as error:
-            if self._table is not None:
-                message = f"the table cannot be opened: {redact_uri(str(error))}"
-                raise CorruptFileError(message, path=self.name) from None
+            if self._table is None and isinstance(error, TableNotFoundError):
+                return
+            message = f"the table cannot be opened: {redact_uri(str(error))}"
+            raise CorruptFileError(message, path=self.name) from None
 
     def _add_action(self, make: Any, file: WrittenFile, layout: FileLayout, data_change: bool) -> Any:
         statistics = delta_statistics(self.locate(file.name), exact=True, columns=layout.statistics_columns)

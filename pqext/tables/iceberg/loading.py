@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
-from pqext.core.io.sources.store_errors import redact_uri
+from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -94,8 +94,9 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
                 return bytes(file.read())
         except FileNotFoundError:
             raise
-        except OSError as error:
-            raise SourceError(f"cannot read {name}: {redact_uri(str(error))}", path=redact_uri(path)) from None
+        except (OSError, ValueError) as error:
+            reason = redact_error(error, collect_secrets(source))
+            raise SourceError(f"cannot read {name}: {reason}", path=redact_uri(path)) from None
 
     location = _find_metadata(source, name, read)
     try:
