@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pqext.core.io.sources.locations import list_files
+from pqext.core.io.sources.locations import list_files, locate
 from pqext.tables.backend import Leftover
+
+_TABLE = re.compile(r"(?<![^/])(_delta_log|metadata)/[^/]*\.json$")
+"""Files of the log of a table, by whose folder a table within the folder of another is recognised."""
 
 
 def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[Leftover]:
@@ -19,11 +23,14 @@ def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> It
         yield from _local_files(path, path)
         return
     root = f"{uri.scheme}://{uri.netloc}{path}"
-    inside = path.strip("/")
-    for location in list_files(root, None, storage_options):
-        name = location.key.removeprefix(inside).lstrip("/")
+    inside = locate(root, None, storage_options).key.rstrip("/")
+    listed = list_files(root, None, storage_options)
+    locations = {location.key.removeprefix(inside).lstrip("/"): location for location in listed}
+    nested = {name[: match.start()] for name in locations if (match := _TABLE.search(name)) and match.start()}
+    for name, location in locations.items():
         hidden = any(part.startswith(("_", ".")) for part in name.split("/")[:-1])
-        if location.listed is not None and not hidden and _is_data(name.rpartition("/")[2]):
+        is_nested = any(name.startswith(folder) for folder in nested)
+        if location.listed is not None and not hidden and not is_nested and _is_data(name.rpartition("/")[2]):
             yield Leftover(name, location, location.listed.size or 0, location.listed.modified_ms or 1 << 62)
 
 
@@ -33,7 +40,7 @@ def _local_files(folder: str, root: str) -> Iterator[Leftover]:
     for item in items:
         if item.is_dir(follow_symlinks=False):
             is_hidden = item.name.startswith(".") or (item.name.startswith("_") and "=" not in item.name)
-            if not is_hidden and not os.path.isdir(os.path.join(item.path, "_delta_log")):
+            if not is_hidden and not _is_table(item.path):
                 yield from _local_files(item.path, root)
         elif item.is_file(follow_symlinks=False) and _is_data(item.name):
             try:
@@ -41,6 +48,12 @@ def _local_files(folder: str, root: str) -> Iterator[Leftover]:
             except FileNotFoundError:
                 continue  # renamed by its writer
             yield Leftover(os.path.relpath(item.path, root), item.path, status.st_size, int(status.st_mtime * 1000))
+
+
+def _is_table(folder: str) -> bool:
+    """Return whether a local folder is a table of its own."""
+    logs = (os.path.join(folder, name) for name in ("_delta_log", "metadata"))
+    return any(name.endswith(".json") for log in logs if os.path.isdir(log) for name in os.listdir(log))
 
 
 def _is_data(name: str) -> bool:

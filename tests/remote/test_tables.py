@@ -33,10 +33,14 @@ def test_delta_table_in_a_store_is_written_compacted_and_cleaned(s3: S3) -> None
     found = pqext.scan(name, storage_options=settings).to_table().to_pylist()
     assert sorted(row["id"] for row in found) == [1, 2, 3]
     s3.put("lake/t/part-9.parquet", b"xyz")
+    for name_of_log, data in (("_delta_log/00000000000000000000.json", "1"), ("metadata/v1.metadata.json", "2")):
+        s3.put(f"lake/t/inside{data}/{name_of_log}", b"xyz")  # another table
+        s3.put(f"lake/t/inside{data}/part.parquet", b"xyz")
     cleaned = tables.clean(name, older_than=timedelta(0), dry_run=False, storage_options=settings)
     assert [path.rpartition("/")[2] for path in cleaned.files] == ["part-9.parquet"]
     remaining = s3.keys()
     assert not any(key.endswith("part-9.parquet") for key in remaining)
+    assert all(any(key.endswith(f"inside{number}/part.parquet") for key in remaining) for number in (1, 2))
     assert pqext.scan(name, storage_options=settings).count() == 3
 
 

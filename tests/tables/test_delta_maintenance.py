@@ -272,11 +272,22 @@ def test_files_that_only_a_checkpoint_names_are_not_leftovers(tmp_path: Path) ->
     assert tables.describe(f"delta:{tmp_path}", older_than=NOW).leftovers == ()
 
 
-def test_unreadable_log_stops_cleaning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("log", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json"])
+def test_files_of_tables_inside_are_not_leftovers(tmp_path: Path, log: str) -> None:
+    write_small_files(tmp_path, 1)
+    for name in (log, "part-1.parquet", "a/part-2.parquet"):
+        path = tmp_path / "inside" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"xyz")
+    assert tables.clean(f"delta:{tmp_path}", older_than=NOW, dry_run=False).files == ()
+
+
+@pytest.mark.parametrize("text", ["{", ""])
+def test_unreadable_log_stops_cleaning(tmp_path: Path, text: str) -> None:
     write_small_files(tmp_path, 3)
     DeltaTable(tmp_path).create_checkpoint()
     (tmp_path / "part-8.parquet").write_bytes(b"xyz")
-    (tmp_path / "_delta_log" / f"{1:020}.json").write_text("{")  # before the checkpoint, so the table opens
+    (tmp_path / "_delta_log" / f"{1:020}.json").write_text(text)  # before the checkpoint, so the table opens
     with pytest.raises(pqext.CorruptFileError, match="the log cannot be read"):
         tables.clean(f"delta:{tmp_path}", older_than=NOW, dry_run=False)
     assert (tmp_path / "part-8.parquet").exists()

@@ -374,3 +374,9 @@ def test_invalid_tables_are_typed_errors_without_credentials(tmp_path: Path) -> 
             },
         )
     assert secret not in str(error.value)
+
+
+def test_empty_string_is_not_a_partition_value(tmp_path: Path) -> None:
+    with pytest.raises(pqext.CorruptFileError, match="an empty string is not a partition value"):
+        tables.append(f"delta:{tmp_path / 't'}", pa.table({"p": ["x", ""], "n": [1, 2]}), partition_by="p")
+    assert not (tmp_path / "t").exists()

@@ -58,6 +58,8 @@ def logged_paths(
 def _commit_paths(file: Any) -> Iterator[str]:
     with open_source(file) as source:
         lines = bytes(source.read(0, source.size)).splitlines()
+    if not any(map(bytes.strip, lines)):
+        raise ValueError("a commit is empty, so it is unknown which files it has added")
     for line in lines:
         if line.strip():
             entry = json.loads(line)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, InvalidValueError, SchemaMismatchError, UnsupportedError
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.locations import locate
@@ -186,7 +187,15 @@ class DeltaWriter:
             physical = {name: members[name].get("metadata", {}).get(PHYSICAL_NAME, name) for name in names}
         file_schema = pa.schema(fields)
 
+        texts = [name for name in by if name in names and pa.types.is_string(target.field(name).type)]
+
         def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+            for name in texts:
+                if pc.any(pc.equal(batch.column(schema.get_field_index(name)), "")).as_py():
+                    raise InvalidValueError(
+                        "an empty string is not a partition value, because readers return null for it; replace it",
+                        column=name,
+                    )
             arrays = []
             for (index, _, change), field in zip(columns, file_schema, strict=True):
                 array = change(batch.column(index))
