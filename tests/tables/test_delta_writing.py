@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -380,3 +380,19 @@ def test_empty_string_is_not_a_partition_value(tmp_path: Path) -> None:
     with pytest.raises(pqext.CorruptFileError, match="an empty string is not a partition value"):
         tables.append(f"delta:{tmp_path / 't'}", pa.table({"p": ["x", ""], "n": [1, 2]}), partition_by="p")
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("value", [1.5, datetime(2024, 1, 1, tzinfo=UTC)])
+def test_partitions_of_other_types_are_refused_before_writing(tmp_path: Path, value: Any) -> None:
+    folder = str(tmp_path / "t")
+    for number in (1, 2):
+        write_deltalake(folder, pa.table({"p": [value], "n": [number]}), partition_by="p", mode="append")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    for call in (
+        lambda: tables.compact(f"delta:{folder}", dry_run=True),
+        lambda: tables.append(f"delta:{folder}", pa.table({"p": [value], "n": [3]})),
+    ):
+        with pytest.raises(pqext.UnsupportedError, match="the table is partitioned by 'p' of type"):
+            call()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert pqext.scan(f"delta:{folder}", filter=pqext.col("p") == value).count() == 2

@@ -224,3 +224,13 @@ def test_partition_values_are_bounds(transform: str, type: str, value: Any, expe
 def test_void_and_unknown_transforms_have_no_bounds() -> None:
     for transform in ("void", "zorder"):
         assert partition_bounds(transform, "long", None, 4) is None
+
+
+def test_missing_current_snapshot_is_an_error(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.append(pa.table({"id": [1, 2]}))
+    metadata = json.loads(local(table.metadata_location).read_text())
+    metadata["current-snapshot-id"] = 12345
+    (tmp_path / "v9.metadata.json").write_text(json.dumps(metadata))
+    with pytest.raises(pqext.CorruptFileError, match="is missing"):
+        pqext.scan(f"iceberg:{tmp_path}/v9.metadata.json").count()

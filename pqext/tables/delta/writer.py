@@ -50,6 +50,9 @@ _UNDECLARED = (
 )
 
 
+_FOLDER_TYPES = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+
+
 class DeltaWriter:
     """A version of a Delta table to which files can be added; see :class:`pqext.tables.backend.TableWriter`."""
 
@@ -115,6 +118,13 @@ class DeltaWriter:
 
     def check(self, removes_rows: bool) -> None:
         check_writable(self._current, self._struct, self.name, removes_rows)
+        for field in self.partitions:
+            if not any(test(field.type) for test in _FOLDER_TYPES):
+                raise UnsupportedError(
+                    f"the table is partitioned by {field.name!r} of type {field.type}; pqext writes partitions of "
+                    "text, integers, booleans and dates",
+                    feature="partition columns of this type", path=self.name,
+                )
 
     def check_removal(self, files: Sequence[TableFile]) -> None:
         path = next((file.path for file in files if file.has_deleted_rows), None)

@@ -79,7 +79,10 @@ def _find_snapshot(
 ) -> tuple[Snapshot | None, Schema]:
     """Return the snapshot, and its schema. A table without snapshots has no current one."""
     if version is None and timestamp is None:
-        return table.current_snapshot(), table.schema()
+        current = table.current_snapshot()
+        if current is None and table.metadata.current_snapshot_id not in (None, -1):
+            raise CorruptFileError(f"the current snapshot of {name} is missing from its metadata")
+        return current, table.schema()
     if version is not None:
         snapshot, request = table.snapshot_by_id(version), f"snapshot {version}"
     else:
