@@ -151,7 +151,7 @@ def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) 
         present = np.ones(slots, np.uint8)
         present[: slots - count] = 0
         flags = present if slots > count else EMPTY
-        selected.byte_arrays(PageRun([body], [count]), builder, flags, np.array([slots]), _DICTIONARIES["bytes"])
+        selected.decode_byte_arrays(PageRun([body], [count]), builder, flags, np.array([slots]), _DICTIONARIES["bytes"])
         builder.finish()
         return
     size = _size(physical, width)

@@ -19,7 +19,7 @@ NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
 REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
 MODULES = (
     "pqext", "pqext.encryption", "pqext.extension", "pqext.filters", "pqext.geo", "pqext.skipping",
-    "pqext.spark", "pqext.table_metrics", "pqext.variant",
+    "pqext.spark", "pqext.table_metrics", "pqext.tables", "pqext.variant",
 )  # fmt: skip
 ELSEWHERE = {
     "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.join",

@@ -146,7 +146,7 @@ def test_job_killed_around_its_manifest_is_either_absent_or_committed(
             with pytest.raises(Killed):
                 target.commit(files, overwrite=False)
         assert rows(url, options) == []
-        assert target._is_possibly_decided() == (method == "complete")
+        assert target._may_be_committed() == (method == "complete")
         done = clean(url, older_than=timedelta(0), storage_options=options)
         assert (done.finished, done.removed) == ((JOB,), ()) if seen else ((), (JOB,))
         assert rows(url, options) == seen

@@ -36,7 +36,7 @@ class Record:
 
     steps: list[str] = field(default_factory=list)
     files: list[FilePicture] = field(default_factory=list)
-    make_queries: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
     agreements: tuple[Agreement, ...] = ()
 
     @contextmanager

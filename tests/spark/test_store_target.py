@@ -465,7 +465,7 @@ def test_http_proxy_is_not_mistaken_for_an_empty_store(body: bytes) -> None:
         bucket = multipart.Bucket(URL, {"key": KEY, "secret": SECRET, "endpoint_url": url, "region": "us-east-1"})
         for action in (
             lambda: bucket.keys("data/"), lambda: [*bucket.iter_pending_files("data/")], lambda: bucket.begin("data/x"),
-            lambda: bucket.put("data/x", b""), lambda: bucket.part("data/x", "1", 1, b""),
+            lambda: bucket.put("data/x", b""), lambda: bucket.upload_part("data/x", "1", 1, b""),
             lambda: bucket.complete("data/x", PendingUpload("1", ("a",))),
         ):
             with pytest.raises(pqext.SourceError, match=r"response to .* has no|incomplete listing") as told:
