@@ -83,7 +83,7 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
 def _ranges(reader: ColumnReader, numbers: Any) -> Any:
     """Rows by ranges around them, of which the others are decoded and cut away."""
     ranges = intersection(cover_rows(numbers, _PASSED_ROWS), reader._place.rows)
-    return reader._flagged(reader.read(ranges), flag_rows(numbers, ranges))
+    return reader._select_flagged(reader.read(ranges), flag_rows(numbers, ranges))
 
 
 def main() -> None:
