@@ -71,7 +71,7 @@ class LogStatistics:
         variants = {field.name: _paths_within(filter, field.name) for field in needed if _is_variant(field)}
         bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
         reasons: list[str | None] = []
-        stated = 0
+        stated, unexplained = 0, f"{filter} is true for no row"
         for source in sources:
             statistics = self._files.get(source_name(source))
             if statistics is None or not statistics.num_rows:
@@ -88,7 +88,7 @@ class LogStatistics:
                 continue
             stated += 1
             found = prove_no_match(bound, facts) if stated <= _REASONS else None
-            reasons.append(f"{filter} is true for no row" if found is None else found.reason)
+            reasons.append(unexplained if found is None else found.reason)
         return reasons
 
 
