@@ -31,7 +31,7 @@ def test_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     assert "cannot read this: on Spark Connect the client does not plan reads" in found.pop("native")
     type_error = found.pop("type error")
     assert "[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE]" in type_error
-    assert "to_json takes VARIANT, or a struct of metadata and value, but id is int: parse_json" in type_error
+    assert "to_json takes VARIANT, or a struct of metadata and value, but id is int: parse JSON text" in type_error
     unknown = found.pop("unknown")
     assert "the user-defined type of a column cannot be imported (No module named 'no_module')" in unknown
     assert found == {
