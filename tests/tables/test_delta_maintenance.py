@@ -365,7 +365,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 @given(operations=OPERATIONS, bound=st.integers(0, 30))
 def test_operations_and_filters_agree_with_a_list_of_rows(operations: list[tuple[str, Any]], bound: int) -> None:
     with TemporaryDirectory() as folder:

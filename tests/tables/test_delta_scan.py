@@ -254,7 +254,7 @@ def test_deleted_rows_beyond_a_file_are_an_error(tmp_path: Path) -> None:
         scan.count()
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_scans_equal_a_list_of_rows(tmp_path: Path, data: st.DataObject) -> None:
     folder = str(tmp_path / "t")

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
@@ -249,7 +249,6 @@ LIBRARY = ["append", "append", "append", "delete", "rename", "drop", "add", "pro
 BY_HAND = ["append_by_hand", "delete_positions", "delete_by_vectors", "delete_equal", "delete_equal"]
 
 
-@settings(max_examples=20)
 @given(st.data())
 def test_histories_equal_lists_of_rows(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
