@@ -108,7 +108,7 @@ def _bind(
         for name, paths in ranges.items()
         if (spec := shredding_of({path: one.type for path, one in paths.items()})) is not None
     }
-    template = _template(schema, tuple(shredding.items()))
+    template = _template(schema.serialize().to_pybytes(), tuple(shredding.items()))
     try:
         return template, bind(filter, template)
     except (ParquetError, ValueError, TypeError):  # the files report the error
@@ -116,10 +116,13 @@ def _bind(
 
 
 @lru_cache(maxsize=64)
-def _template(schema: pa.Schema, shredding: tuple[tuple[str, pa.DataType], ...]) -> Schema:
-    """Return the Parquet schema of a file with the columns of ``schema``."""
+def _template(schema: bytes, shredding: tuple[tuple[str, pa.DataType], ...]) -> Schema:
+    """Return the Parquet schema of a file with the columns of a schema, serialized with its metadata.
+
+    Schemas of Arrow are equal when only the metadata, such as the CRS of a geometry, differs.
+    """
     sink = BytesIO()
-    write_table(schema.empty_table(), sink, shredding=dict(shredding))
+    write_table(pa.ipc.read_schema(pa.py_buffer(schema)).empty_table(), sink, shredding=dict(shredding))
     with ParquetFile(sink.getvalue()) as file:
         return file.schema
 
