@@ -287,8 +287,9 @@ def test_indexes_of_a_row_group_are_read_on_access_in_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.parquet"
-    columns = {f"c{i}": range(10_000) for i in range(20)}
+    columns = {f"c{i}": range(20_000) for i in range(20)}
     pqext.write_table(pa.table(columns), path, page_rows=100)
+    assert pq.read_metadata(path).row_group(0).column(19).has_offset_index
     with pqext.open(path) as file:
         before, reads = file.source.bytes_read, []
         fetch = file.source._fetch
@@ -301,9 +302,9 @@ def test_indexes_of_a_row_group_are_read_on_access_in_one_request(
         group = file.row_groups[0]
         assert not reads
         group.load_page_indexes(range(20))
-        assert len(reads) <= 2
-        assert file.source.bytes_read - before < 200_000
-        assert len(group.chunk(7).pages) == 100
+        assert 1 <= len(reads) <= 2
+        assert file.source.bytes_read - before < 400_000
+        assert len(group.chunk(7).pages) == 200
         assert len(reads) <= 2
 
 

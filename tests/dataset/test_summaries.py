@@ -325,6 +325,7 @@ def test_whole_second_times_do_not_hide_a_change(folder: Path) -> None:
         pqext.scan(folder / "_metadata", filter=col("a") >= 1000).to_table()
 
 
+@pytest.mark.spec("querying.summary-checked")
 def test_summary_without_file_records_is_compared_with_newer_files(
     foreign: Path, opened: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import warnings
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,45 @@ def test_statistics_are_compared_in_the_file_type(tmp_path: Path) -> None:
     assert found.filter(col("a") >= 2).to_table()["a"].to_pylist() == [2.0, 2.5, 3.5]
 
 
+@pytest.mark.spec("querying.widened-statistics")
+@pytest.mark.parametrize(
+    ("first", "other", "literal", "prunes"),
+    [
+        (pa.array([0.5, 1.5], pa.float32()), pa.array([2.5, 3.5]), 2.25, True),
+        (pa.array([1, 2], pa.int8()), pa.array([3, 4], pa.int64()), 2, True),
+        (pa.array([2, 3], pa.duration("s")), pa.array([1, 6000], pa.duration("ms")), timedelta(seconds=2.5), False),
+        (pa.array([1, 3]), pa.array([Decimal("1.25"), Decimal("3.75")]), Decimal("2.5"), False),
+        (pa.array([1000, 3000], pa.time32("ms")), pa.array([1, 3_000_000], pa.time64("us")), time(0, 0, 2), False),
+        (pa.array([b"a", b"c"]), pa.array(["a", "c"]), b"b", False),
+        (
+            pa.array([1000, 3000], pa.timestamp("ms")), pa.array([1, 3_000_000], pa.timestamp("us")),
+            datetime(1970, 1, 1, 0, 0, 2), False,
+        ),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_statistics_of_each_type_keep_the_rows_that_match(
+    first: pa.Array, other: pa.Array, literal: Any, prunes: bool, tmp_path: Path
+) -> None:
+    for number, values in enumerate((first, other)):
+        pqext.write_table(pa.table({"a": values}), tmp_path / f"{number}.parquet")
+    found = pqext.scan(tmp_path, schema="union")
+    unified = found.schema.field("a").type
+    whole = pa.concat_arrays([first.cast(unified), other.cast(unified)])
+    for condition, compare in ((col("a") > literal, pc.greater), (col("a") < literal, pc.less)):
+        expected = whole.filter(compare(whole, pa.scalar(literal, unified)))
+        assert found.filter(condition).to_table()["a"].to_pylist() == expected.to_pylist()
+    assert (not found.filter(col("a") > literal).plan()[0].rows_kept) is prunes
+
+
+@pytest.mark.spec("querying.union")
+def test_fields_of_a_struct_are_unified_by_name(tmp_path: Path) -> None:
+    for number, fields in enumerate((("x", "y"), ("y", "x"))):
+        structs = pa.array([{name: ord(name) for name in fields}], pa.struct([(name, pa.int64()) for name in fields]))
+        pq.write_table(pa.table({"s": structs}), tmp_path / f"{number}.parquet")
+    assert pqext.read_table(tmp_path, schema="union")["s"].to_pylist() == [{"x": 120, "y": 121}] * 2
+
+
 @pytest.mark.spec("querying.lacking")
 def test_file_without_the_filter_column_is_pruned(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "1.parquet")
@@ -224,10 +264,12 @@ def test_plan_never_reads_an_unneeded_column(tmp_path: Path) -> None:
     assert found.to_pylist() == [{"b": None, "a": 1}, {"b": 1, "a": 2}]
 
 
+@pytest.mark.spec("querying.union")
 @pytest.mark.parametrize(
     ("first", "other", "unified"),
     [
         (pa.int32(), pa.int64(), pa.int64()),
+        (pa.float32(), pa.float64(), pa.float64()),
         (pa.uint32(), pa.int32(), pa.int64()),
         (pa.int32(), pa.float32(), pa.float64()),
         (pa.int8(), pa.float32(), pa.float32()),
@@ -357,6 +399,7 @@ def test_variants_with_different_shredding_are_unshredded(tmp_path: Path) -> Non
         pqext.scan(tmp_path, schema="union", shredded=True)
 
 
+@pytest.mark.spec("querying.union")
 def test_columns_are_computed_in_the_unified_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([2**31 - 1], pa.int32())}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [2**40], "b": [0.5]}), tmp_path / "2.parquet")
@@ -446,6 +489,7 @@ def test_explicit_schema_selects_and_casts_like_pyarrow_datasets(tmp_path: Path)
         pqext.scan(tmp_path, schema="unify")
 
 
+@pytest.mark.spec("querying.union", "querying.widened-statistics")
 def test_conditions_on_narrowed_columns_apply_to_the_returned_values(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [0.1, 16777217.0, 3.0]}), tmp_path / "1.parquet")
     schema = pa.schema([("a", pa.float32())])

@@ -317,8 +317,6 @@ def preserves_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
     )
     if file_type == unified_type:
         return True
-    if types.is_duration(file_type) or types.is_duration(unified_type):
-        return False  # durations are compared as their stored integers
     kinds = value_type_of_arrow(file_type), value_type_of_arrow(unified_type)
     if types.is_floating(file_type):
         return bool(types.is_floating(unified_type) and file_type.bit_width <= unified_type.bit_width)
