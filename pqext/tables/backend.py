@@ -120,8 +120,9 @@ class TableWriter(Protocol):
     ) -> int:
         """Commit added and removed files in one version, and return its number.
 
-        ``removed`` contains paths of the files to remove, or is called with each version to which the commit is
-        applied.
+        ``removed`` contains the paths of the files to remove, or is a function that returns them and is called for
+        each version to which the commit is applied. Commits that remove files, or may, apply to the version whose
+        files were selected; other commits also apply to later versions.
 
         Raises ``TableConflictError`` if another writer has removed one of these files.
         """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from pqext.tables.arguments import check_arguments
 from pqext.tables.backend import MIN_AGE, Leftover
 from pqext.tables.writing import open_writer
 
@@ -65,6 +66,7 @@ def describe(
         CorruptFileError: If the log cannot be read.
         UnsupportedError: If the table requires features that are not supported.
     """
+    check_arguments(older_than=older_than)
     writer = open_writer(table, storage_options)
     snapshot, files, details = writer.snapshot(), writer.files(), writer.describe()
     leftovers = writer.leftovers(older_than)
@@ -100,8 +102,7 @@ def clean(
         FileNotFoundError: If the table does not exist.
         CorruptFileError: If the log cannot be read.
     """
-    if older_than < timedelta(0):
-        raise ValueError("older_than must not be negative")
+    check_arguments(older_than=older_than, dry_run=dry_run)
     writer = open_writer(table, storage_options)
     leftovers = writer.leftovers(older_than)
     if not dry_run:

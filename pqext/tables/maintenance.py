@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.progress import Progress, Steps
-from pqext.core.base.suggestions import unknown_column_message
+from pqext.core.base.suggestions import join_names, unknown_column_message
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.expressions import col
@@ -23,6 +23,7 @@ from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.appending import inherit_shredding
 from pqext.geo.box import BoundingBox
 from pqext.geo.types import type_of
+from pqext.tables.arguments import check_arguments, column_names
 from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter
 from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
 from pqext.tables.data_files import NewFiles, new_files
@@ -31,8 +32,7 @@ from pqext.tables.writing import open_writer
 from pqext.variant.types import is_marked
 
 _ARGUMENTS = (
-    "target_file_bytes", "by", "filter", "dry_run", "allow_undeclared_shredding", "storage_options", "progress",
-    "options",
+    "target_file_bytes", "filter", "dry_run", "storage_options", "progress", "options",
 )
 _FULL = 0.75
 """Share of the target size from which a file is not compacted."""
@@ -101,8 +101,7 @@ def compact(
             unchanged, and no new files remain.
     """
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
-    if target_file_bytes < 1:
-        raise ValueError(f"target_file_bytes must be positive, not {target_file_bytes}")
+    check_arguments(target_file_bytes=target_file_bytes, dry_run=dry_run, progress=progress)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     selected = rewrite.select(filter)
     small = [file for file in selected if file.size < _FULL * target_file_bytes]
@@ -140,11 +139,19 @@ def recluster(
         **keywords: As in :func:`compact`.
 
     Raises:
-        ValueError: If a column of ``by`` does not exist.
+        ValueError: If a column of ``by`` does not exist, or all are partition columns.
     """
-    chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+    chosen = from_keywords(WriteOptions, keywords, "by", *_ARGUMENTS, base=options)
+    check_arguments(target_file_bytes=target_file_bytes, dry_run=dry_run, progress=progress)
+    names = column_names("by", by)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
-    keys = _Keys.of((by,) if isinstance(by, str) else tuple(by), rewrite.snapshot.schema)
+    partition_columns = rewrite.writer.partitions.names
+    if names and all(name in partition_columns for name in names):
+        raise ValueError(
+            f"by contains only partition columns ({join_names(names)}), which have a single value in each file; add "
+            "another column"
+        )
+    keys = _Keys.of(names, rewrite.snapshot.schema)
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
         partitions.setdefault(tuple(file.partition.values()), []).append(file)
@@ -182,7 +189,8 @@ def reshred(
     """
     if not isinstance(shredding, Mapping):
         raise TypeError(f"shredding must map VARIANT columns to schemas, not {type(shredding).__name__}")
-    chosen = replace(options or WriteOptions(), shredding=dict(shredding))
+    check_arguments(dry_run=dry_run, allow_undeclared_shredding=allow_undeclared_shredding, progress=progress)
+    chosen = from_keywords(WriteOptions, {"shredding": dict(shredding)}, base=options)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     if not any(map(is_marked, rewrite.snapshot.schema)):
         raise ValueError(f"{rewrite.writer.name} has no VARIANT column")

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.tables.arguments import check_arguments, format_of, utc_time
 from pqext.tables.delta.snapshot import open_delta
 from pqext.tables.iceberg.snapshot import open_iceberg
 
@@ -21,25 +22,23 @@ def open_table(
         source: A ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``, or a ``pyiceberg`` table,
             ``"iceberg:CATALOG.NAMESPACE.TABLE"`` or ``"iceberg:PATH_OR_URL"`` of a metadata file or table folder.
         version: The version, or the snapshot id of an Iceberg table; by default the current one.
-        timestamp: The time of the version, as ISO 8601 text or a datetime with a time zone.
+        timestamp: The time of the version, as ISO 8601 text or a datetime; in UTC if it has no time zone.
         storage_options: Credentials and other options of the object store; for Iceberg the properties of pyiceberg's
             catalog and file IO, such as ``s3.endpoint``.
 
     Raises:
-        ValueError: If both ``version`` and ``timestamp`` are passed, or ``source`` is no table.
+        ValueError: If both ``version`` and ``timestamp`` are passed, ``source`` is not a table, ``version`` cannot be
+            the number of a version, or ``timestamp`` is not ISO 8601.
+        TypeError: If an argument has another type.
         ImportError: If the library of the table format is not installed.
-        FileNotFoundError: If there is no table, or no such snapshot of an Iceberg table.
-        CorruptFileError: If the log cannot be read, or there is no such version of a Delta table.
+        FileNotFoundError: If the table, the version or the snapshot does not exist.
+        SourceError: If the catalog or the store cannot be reached.
+        CorruptFileError: If the log cannot be read.
         UnsupportedError: If the table uses a feature that cannot be read.
     """
     if version is not None and timestamp is not None:
         raise ValueError("pass either version or timestamp")
-    format, table = source.split(":", 1) if isinstance(source, str) else (_format_of(source), source)
-    open_format = open_iceberg if format == "iceberg" else open_delta
-    return open_format(table, version, timestamp, storage_options)
-
-
-def _format_of(table: object) -> str:
-    """Return the format of a table of another library, without importing the library."""
-    packages = {each.__module__.partition(".")[0] for each in type(table).__mro__}
-    return "iceberg" if "pyiceberg" in packages else "delta"
+    check_arguments(version=version, storage_options=storage_options)
+    time = None if timestamp is None else utc_time(timestamp)
+    open_format = open_iceberg if format_of(source) == "iceberg" else open_delta
+    return open_format(source.partition(":")[2] if isinstance(source, str) else source, version, time, storage_options)

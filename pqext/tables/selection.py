@@ -46,9 +46,15 @@ def _matches(partitions: pa.Schema, columns: Sequence[pa.Array], filter: Any) ->
     """Return the positions of the partition values that satisfy ``filter``."""
     if not partitions.names:
         raise ValueError("the table has no partition columns, so filter= cannot select partitions")
+    _scan_table(partitions.empty_table(), None, filter)  # raises errors in the filter, without the position column
     positions = pa.array(range(len(columns[0])), pa.int64())
     schema = pa.schema([*partitions, (_POSITION, pa.int64())])
-    sink = BytesIO()
-    write_table(pa.Table.from_arrays([*columns, positions], schema=schema), sink)
-    result: list[int] = scan(sink.getvalue(), [_POSITION], filter).to_table()[_POSITION].to_pylist()
+    table = pa.Table.from_arrays([*columns, positions], schema=schema)
+    result: list[int] = _scan_table(table, [_POSITION], filter)[_POSITION].to_pylist()
     return result
+
+
+def _scan_table(table: pa.Table, columns: list[str] | None, filter: Any) -> pa.Table:
+    sink = BytesIO()
+    write_table(table, sink)
+    return scan(sink.getvalue(), columns, filter).to_table()

@@ -16,16 +16,16 @@ from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.write.table_inputs import as_table
-from pqext.tables.backend import TARGET_FILE_BYTES, TableFile, TableWriter
+from pqext.tables.arguments import check_arguments, column_names, format_of
+from pqext.tables.backend import TARGET_FILE_BYTES, TableConflictError, TableFile, TableWriter
 from pqext.tables.clustering import add_keys, sorted_batches
 from pqext.tables.data_files import BATCH_ROWS, new_files
 from pqext.tables.selection import check_partitions, select_files
 
 _ARGUMENTS = (
-    "partition_by", "sort_by", "target_file_bytes", "filter", "allow_undeclared_shredding", "storage_options",
-    "progress", "options",
+    "partition_by", "sort_by", "target_file_bytes", "allow_undeclared_shredding", "storage_options", "progress",
+    "options",
 )  # fmt: skip
-_CLASSES = ("DeltaTable", "Table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,11 @@ class TableCommit:
 def open_writer(table: Any, storage_options: Mapping[str, Any] | None) -> TableWriter:
     """Open the current version of a table for writing.
 
-    Raises ``ValueError`` if ``table`` is not a table, and ``UnsupportedError`` for formats that cannot be written.
+    Raises ``ValueError`` or ``TypeError`` if ``table`` is not a table, and ``UnsupportedError`` for formats that cannot
+    be written.
     """
+    check_arguments(storage_options=storage_options)
     format = format_of(table)
-    if format is None:
-        hint = f"; write 'delta:{table}'" if isinstance(table, str) else f", not {type(table).__name__}"
-        raise ValueError(f"table must be 'delta:PATH', 'iceberg:CATALOG.NAMESPACE.TABLE' or a table object{hint}")
     name = table.partition(":")[2] if isinstance(table, str) else table
     if format == "iceberg":
         from pqext.tables.iceberg.writer import IcebergWriter
@@ -65,14 +64,6 @@ def open_writer(table: Any, storage_options: Mapping[str, Any] | None) -> TableW
     from pqext.tables.delta.writer import DeltaWriter
 
     return DeltaWriter(name, storage_options)
-
-
-def format_of(table: Any) -> str | None:
-    """Return the format of a table by its name or by the class of its library; None if it is not a table."""
-    if isinstance(table, str):
-        return next((format for format in ("delta", "iceberg") if table.startswith(f"{format}:")), None)
-    packages = {each.__module__.partition(".")[0] for each in type(table).__mro__ if each.__name__ in _CLASSES}
-    return "delta" if "deltalake" in packages else "iceberg" if "pyiceberg" in packages else None
 
 
 def append(
@@ -152,7 +143,8 @@ def overwrite(
 ) -> TableCommit:
     """Replace all rows of a table, or those of some partitions, in one commit. The table is created if needed.
 
-    Files that other writers append in the meantime are replaced too. The schema is retained. The other arguments, the
+    The schema is retained. If another writer adds files to the replaced rows in the meantime, the call raises
+    ``TableConflictError``, and neither the table nor its folder changes. The other arguments, the
     result and the errors are those of :func:`append`.
 
     Args:
@@ -171,6 +163,7 @@ def overwrite(
 
     Raises:
         ValueError: If rows are outside the partitions that ``filter`` selects, or it refers to other columns.
+        TableConflictError: If another writer appends to, or compacts, the rows that are replaced.
     """
     rows = _Rows.of(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
@@ -220,8 +213,8 @@ def replace_files(
     """
     rows = _Rows.of(source, (), sort_by, options, keywords)
     writer = open_writer(table, storage_options)
-    if isinstance(files, str) or not all(isinstance(path, str) for path in files):
-        raise TypeError("files must be a list of paths relative to the table")
+    if isinstance(files, str) or not isinstance(files, Iterable) or not all(isinstance(path, str) for path in files):
+        raise TypeError(f"files must be a list of paths relative to the table, not {files!r}")
     existing = {file.path for file in writer.files()}
     missing = [path for path in files if path not in existing]
     if missing:
@@ -247,10 +240,11 @@ class _Rows:
     ) -> _Rows:
         chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
         data = as_table(source)
-        by, keys = ((names,) if isinstance(names, str) else tuple(names) for names in (partition_by, sort_by))
-        for name in keys:
-            if name not in data.schema.names:
-                raise ValueError(f"sort_by: {unknown_column_message(name, data.schema.names)}")
+        by, keys = column_names("partition_by", partition_by), column_names("sort_by", sort_by)
+        for argument, names in (("partition_by", by), ("sort_by", keys)):
+            for name in names:
+                if name not in data.schema.names:
+                    raise ValueError(f"{argument}: {unknown_column_message(name, data.schema.names)}")
         if not data.schema.names:
             raise ValueError("rows without columns cannot be written to a table")
         return _Rows(data, by, keys, {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)})
@@ -295,18 +289,30 @@ def _write(
     filter: Any = None,
 ) -> TableCommit:
     """Write rows and commit them; ``removed`` selects the files to remove, from each version that is tried."""
+    check_arguments(
+        target_file_bytes=target_file_bytes, allow_undeclared_shredding=allow_undeclared_shredding, progress=progress
+    )
     exists = writer.version is not None
     if exists:
         writer.check(removes_rows=removed is not None)
     layout = writer.layout(rows.schema, rows.partition_by, rows.options, allow_undeclared_shredding)
     steps = Steps(progress, rows.count)
     removed_paths: list[str] = []
+    expected: set[str] | None = None
 
     def paths() -> list[str]:
+        nonlocal expected
         if isinstance(removed, list):
             removed_paths[:] = removed
         elif removed is not None and exists:
             removed_paths[:] = [file.path for file in removed(writer.files())]
+            expected = set(removed_paths) if expected is None else expected
+            added = next((path for path in removed_paths if path not in expected), None)
+            if added is not None:
+                raise TableConflictError(
+                    f"another writer has added {redact_uri(added)} to the rows that this call replaces; nothing was "
+                    "changed; overwrite again to replace its rows too", path=writer.name,
+                )
         return removed_paths
 
     if removed is not None and exists:  # raises errors in the filter before rows are written
@@ -318,7 +324,8 @@ def _write(
         if filter is not None:
             check_partitions([file.name for file in files.files], writer.partitions, filter)
         has_change = bool(files.files or not exists or paths())
-        version = writer.commit(layout, files.files, paths, data_change=True) if has_change else writer.version
+        selected_paths = () if removed is None else paths
+        version = writer.commit(layout, files.files, selected_paths, data_change=True) if has_change else writer.version
     return TableCommit(
         writer.name, version or 0, len(files.files), count, sum(file.bytes for file in files.files), len(removed_paths)
     )

@@ -326,16 +326,6 @@ def test_concurrent_appends_all_succeed(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).version() == 4
 
 
-def test_overwrite_also_replaces_rows_appended_while_it_writes(tmp_path: Path) -> None:
-    tables.append(f"delta:{tmp_path}", pa.table({"id": [0]}))
-
-    def append(*_: Any) -> None:
-        write_deltalake(tmp_path, pa.table({"id": [1]}), mode="append")
-
-    assert tables.overwrite(f"delta:{tmp_path}", pa.table({"id": [5]}), progress=append).version == 2
-    assert ids(tmp_path) == [5]
-
-
 def test_rows_are_sorted_and_divided_by_size(tmp_path: Path) -> None:
     values = [(n * 7919) % 300_000 for n in range(300_000)]
     rows = pa.table({"id": values})

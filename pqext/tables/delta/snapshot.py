@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.tables.delta.loading import load_table, table_error
 from pqext.tables.delta.log_statistics import DeltaLogStatistics, VariantTexts
 from pqext.tables.delta.schemas import arrow_schema, mapped_fields
 from pqext.tables.log_statistics import LogStatistics
@@ -37,25 +38,24 @@ READER_FEATURES = frozenset({
 
 
 def open_delta(
-    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
+    source: Any, version: int | None, timestamp: datetime | None, storage_options: Mapping[str, Any] | None
 ) -> TableSnapshot:
     """Open a version of the Delta table at a path or URL, or of a ``DeltaTable``.
 
-    Raises ``FileNotFoundError`` if there is no table or no such version, and ``UnsupportedError`` if the table requires
-    a feature that is not supported.
+    Raises the errors of :func:`load_table`, and ``UnsupportedError`` if the table requires a feature that is not
+    supported.
     """
     table = load_table(source, version, timestamp, storage_options)
     name = f"delta:{redact_uri(table.table_uri)}"
     check_features(table, name)
     struct = json.loads(table.schema().to_json())
-    schema = arrow_schema(struct)
     mode = table.metadata().configuration.get("delta.columnMapping.mode") or "none"
+    schema, fields = arrow_schema(struct), mapped_fields(struct, "name" if mode == "none" else mode)
     partition_columns = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
     files = tuple(file_location(table.table_uri, path, storage_options) for path in actions["path"].to_pylist())
     names = [*map(source_name, files)]
     stated = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
-    fields = mapped_fields(struct, "name" if mode == "none" else mode)
     texts = VariantTexts(table.table_uri, table.version(), storage_options)
     statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts)
     deleted = _deleted_rows(table, storage_options)
@@ -66,39 +66,6 @@ def open_delta(
         statistics=LogStatistics(schema, statistics),
         view=FileView(name, None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
     )
-
-
-def load_table(
-    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
-) -> DeltaTable:
-    """Load a table with ``deltalake``. A ``DeltaTable`` is loaded again if another version is requested."""
-    try:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError, TableNotFoundError
-    except ImportError:
-        raise ImportError("Delta tables need deltalake: pip install 'pqext[delta]'") from None
-    if isinstance(source, DeltaTable):
-        if version is None and timestamp is None:
-            return source
-        source = source.table_uri
-    try:
-        table = DeltaTable(source, version=version, storage_options=dict(storage_options or {}) or None)
-        if timestamp is not None:
-            table.load_as_version(timestamp)
-    except TableNotFoundError:
-        raise FileNotFoundError(f"delta:{redact_uri(str(source))} is not a Delta table") from None
-    except (DeltaError, OSError) as error:
-        wanted = f"version {version}" if version is not None else f"the version of {timestamp}"
-        request = "the table" if version is None and timestamp is None else wanted
-        if "Unsupported" in str(error):
-            raise UnsupportedError(
-                f"{request} cannot be opened: {redact_uri(str(error))}", feature="Delta table features",
-                path=f"delta:{redact_uri(str(source))}",
-            ) from None
-        raise CorruptFileError(
-            f"{request} cannot be opened: {redact_uri(str(error))}", path=f"delta:{redact_uri(str(source))}"
-        ) from None
-    return table
 
 
 def check_features(table: DeltaTable, name: str) -> None:
@@ -133,8 +100,8 @@ def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) 
     try:
         batches = [*pa.RecordBatchReader.from_stream(table.deletion_vectors())]
     except (OSError, pa.ArrowException, DeltaError) as error:
-        message = f"a deletion vector cannot be read: {redact_uri(str(error))}"
-        raise CorruptFileError(message, path=f"delta:{redact_uri(table.table_uri)}") from None
+        name = f"delta:{redact_uri(table.table_uri)}"
+        raise table_error("a deletion vector cannot be read", error, name, storage_options) from None
     deleted = {}
     for batch in batches:
         for path, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):

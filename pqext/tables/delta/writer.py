@@ -30,9 +30,10 @@ from pqext.table_metrics.delta_statistics import delta as delta_statistics
 from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
+from pqext.tables.delta.loading import load_table, table_error
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
-from pqext.tables.delta.snapshot import load_table, open_delta
+from pqext.tables.delta.snapshot import open_delta
 from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
@@ -225,7 +226,7 @@ class DeltaWriter:
         if listed:
             tops = {name.strip().strip("`") for name in listed.split(",")}
             return [name for name in names if name in tops]
-        limit = int(configuration.get("delta.dataSkippingNumIndexedCols") or _DEFAULT_INDEXED)
+        limit = self._indexed_limit(configuration.get("delta.dataSkippingNumIndexedCols"))
         result: list[str] = []
         leaves = 0
         for name in names:
@@ -234,6 +235,15 @@ class DeltaWriter:
                 break
             result.append(name)
         return result
+
+    def _indexed_limit(self, text: str | None) -> int:
+        try:
+            return _DEFAULT_INDEXED if text is None else int(text)
+        except ValueError:
+            raise CorruptFileError(
+                f"version {self.version} has the property delta.dataSkippingNumIndexedCols = {text!r}, which is not an "
+                "integer; correct it with deltalake's alter.set_table_properties", path=self.name,
+            ) from None
 
     def commit(
         self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
@@ -263,15 +273,17 @@ class DeltaWriter:
             return int(self._current.version())
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
-            if self._try_commit(adds, paths, data_change, is_last=attempt == _ATTEMPTS - 1):
+            is_last = attempt == _ATTEMPTS - 1
+            if self._try_commit(adds, paths, data_change, is_exact=bool(paths) or callable(removed), is_last=is_last):
                 return int(self._current.version())
         raise AssertionError("unreachable")
 
-    def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_last: bool) -> bool:
+    def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_exact: bool, is_last: bool) -> bool:
         """Commit, and return whether it succeeded. False if another writer was faster and the commit can be repeated.
 
-        deltalake does not detect that two commits remove the same file, so a commit that removes files applies to
-        exactly the loaded version. If there is a later one, the files are looked up in it before the next attempt.
+        deltalake detects neither that two commits remove the same file nor that files were added to the rows that a
+        commit replaces. Such a commit ``is_exact``: it applies to the loaded version only. If a later version exists,
+        the files are looked up in it before the next attempt.
         """
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, RemoveAction
@@ -282,7 +294,7 @@ class DeltaWriter:
         check_unchanged(paths, files, self.name)
         partitions = {path: _partition_texts(files[path].partition) for path in paths}
         removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
-        retries = CommitProperties(max_commit_retries=0) if paths else CommitProperties()
+        retries = CommitProperties(max_commit_retries=0) if is_exact else CommitProperties()
         before = _definition(table)
         version = table.version()
         try:
@@ -300,7 +312,7 @@ class DeltaWriter:
                     "another writer has changed the schema or the properties of the table; nothing was changed",
                     path=self.name,
                 ) from None
-            if not paths or is_last or table.version() == version:
+            if not is_exact or is_last or table.version() == version:
                 raise TableConflictError(
                     f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
                 ) from None
@@ -322,8 +334,7 @@ class DeltaWriter:
         except Exception as error:
             if self._table is None and isinstance(error, TableNotFoundError):
                 return
-            message = f"the table cannot be opened: {redact_uri(str(error))}"
-            raise CorruptFileError(message, path=self.name) from None
+            raise table_error("the table cannot be opened", error, self.name, self._storage_options) from None
 
     def _add_action(self, make: Any, file: WrittenFile, layout: FileLayout, data_change: bool) -> Any:
         statistics = delta_statistics(self.locate(file.name), exact=True, columns=layout.statistics_columns)

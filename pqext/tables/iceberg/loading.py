@@ -52,7 +52,7 @@ def load_table(source: Any, storage_options: Mapping[str, Any] | None) -> tuple[
 
 def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -> Table:
     from pyiceberg.catalog import load_catalog
-    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NotInstalledError
     from pyiceberg.exceptions import ValidationError as IcebergValidationError
 
     catalog, _, identifier = source.partition(".")
@@ -60,14 +60,17 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
         raise ValueError(
             f"iceberg:{source} must be iceberg:CATALOG.NAMESPACE.TABLE, or the path of a metadata file or table folder"
         )
+    secrets = collect_secrets(storage_options)
     try:
         return load_catalog(catalog, **_properties(storage_options)).load_table(tuple(identifier.split(".")))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise FileNotFoundError(f"iceberg:{source} does not exist in the catalog") from None
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"iceberg:{source}: {redact_uri(str(error))}") from None
+        raise FileNotFoundError(f"iceberg:{source}: {redact_error(error, secrets)}") from None
+    except (ImportError, NotInstalledError) as error:
+        raise ImportError(f"the catalog of iceberg:{source} needs a package: {redact_error(error, secrets)}") from None
     except (ValueError, IcebergValidationError) as error:  # pydantic's errors are ValueErrors
-        text = redact_uri(str(error))
+        text = redact_error(" ".join(str(error).split()), secrets)
         if "'variant'" in text:
             raise UnsupportedError(
                 "pyiceberg cannot load tables with VARIANT columns from a catalog; pass the metadata file, as in "
@@ -77,10 +80,15 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
         if type(error) is ValueError:
             raise ValueError(f"iceberg:{source} cannot be loaded: {text}") from None
         raise CorruptFileError(f"the table cannot be loaded: {text}", path=f"iceberg:{source}") from None
+    except Exception as error:  # catalogs raise the errors of their HTTP, SQL and Thrift libraries
+        raise SourceError(
+            f"the catalog {catalog!r} cannot be read: {redact_error(error, secrets)}", path=f"iceberg:{source}"
+        ) from None
 
 
 def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tuple[Table, frozenset[int]]:
     from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.exceptions import ValidationError as IcebergValidationError
     from pyiceberg.io import load_file_io
     from pyiceberg.table import StaticTable
     from pyiceberg.table.metadata import TableMetadataUtil
@@ -112,7 +120,9 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
         if version in VERSIONS:
             variants = replace_variants(metadata)
             parsed = TableMetadataUtil.parse_obj(metadata)
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, RecursionError) as error:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, RecursionError, IcebergValidationError,
+    ) as error:
         reason = redact_uri(str(error)) or type(error).__name__
         raise CorruptFileError(f"the table metadata is not valid: {reason}", path=redact_uri(location)) from None
     if version not in VERSIONS:

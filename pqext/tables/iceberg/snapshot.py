@@ -7,7 +7,7 @@ with data files here.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,14 +32,18 @@ if TYPE_CHECKING:
     from pqext.tables.iceberg.log_statistics import Column, IcebergLogStatistics
     from pqext.tables.iceberg.manifests import TableFile
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LISTED = 5
+"""Number of snapshots that error messages list."""
+
 
 def open_iceberg(
-    source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
+    source: Any, version: int | None, timestamp: datetime | None, storage_options: Mapping[str, Any] | None
 ) -> TableSnapshot:
-    """Open a snapshot of an Iceberg table: the current one, the snapshot with id ``version``, or that of a time.
+    """Open a snapshot of an Iceberg table: the current one, the snapshot with id ``version``, or the one at a time.
 
     For ``source`` and errors, see :func:`pqext.tables.iceberg.loading.load_table`. Raises ``FileNotFoundError`` if
-    there is no such snapshot.
+    the snapshot does not exist, and ``ValueError`` if ``version`` cannot be the id of a snapshot.
     """
     table, variants = load_table(source, storage_options)
     from pqext.tables.iceberg.file_view import IcebergFileView
@@ -75,7 +79,7 @@ def _table_name(table: Table) -> str:
 
 
 def _find_snapshot(
-    table: Table, version: int | None, timestamp: str | datetime | None, name: str
+    table: Table, version: int | None, timestamp: datetime | None, name: str
 ) -> tuple[Snapshot | None, Schema]:
     """Return the snapshot, and its schema. A table without snapshots has no current one."""
     if version is None and timestamp is None:
@@ -86,22 +90,25 @@ def _find_snapshot(
     if version is not None:
         snapshot, request = table.snapshot_by_id(version), f"snapshot {version}"
     else:
-        snapshot, request = table.snapshot_as_of_timestamp(_milliseconds(timestamp)), f"snapshot at {timestamp}"
+        assert timestamp is not None
+        milliseconds = (timestamp - _EPOCH) // timedelta(milliseconds=1)
+        snapshot, request = table.snapshot_as_of_timestamp(milliseconds), f"snapshot at {timestamp}"
     if snapshot is None:
-        raise FileNotFoundError(f"{name} has no {request}")
+        message = f"{name} has no {request}; {_list_snapshots(table)}"
+        raise FileNotFoundError(message) if version is None or 0 <= version < 1 << 63 else ValueError(message)
     schema = None if snapshot.schema_id is None else table.schemas().get(snapshot.schema_id)
     return snapshot, table.schema() if schema is None else schema
 
 
-def _milliseconds(timestamp: str | datetime | None) -> int:
-    time = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-    if not isinstance(time, datetime):
-        raise TypeError(f"timestamp must be ISO 8601 text or a datetime, not {type(timestamp).__name__}")
-    if time.tzinfo is None:
-        if not isinstance(timestamp, str):
-            raise ValueError("timestamp must have a time zone")
-        time = time.replace(tzinfo=UTC)
-    return int(time.timestamp() * 1_000)
+def _list_snapshots(table: Table) -> str:
+    snapshots = table.metadata.snapshots
+    if not snapshots:
+        return "it has no snapshots"
+    items = [
+        f"{each.snapshot_id} ({datetime.fromtimestamp(each.timestamp_ms // 1000, UTC):%Y-%m-%d %H:%M:%SZ})"
+        for each in snapshots[-_LISTED:]
+    ]
+    return f"its {'snapshots' if len(items) == len(snapshots) else 'last snapshots'} are {', '.join(items)}"
 
 
 def locate_file(io: FileIO, path: str) -> Any:

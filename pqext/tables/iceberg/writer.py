@@ -175,7 +175,7 @@ class IcebergWriter:
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
             try:
-                self._try_commit(entries, paths)
+                self._try_commit(entries, paths, is_exact=bool(paths) or callable(removed))
             except (CommitFailedException, ValidationException) as error:
                 self._table.refresh()
                 if self._definition() != before:
@@ -192,12 +192,16 @@ class IcebergWriter:
                 break
         return self.version or 0
 
-    def _try_commit(self, entries: list[Any], paths: list[str]) -> None:
-        """Commit to the loaded snapshot. The files to remove must be in it, without rows deleted since."""
+    def _try_commit(self, entries: list[Any], paths: list[str], is_exact: bool) -> None:
+        """Commit to the loaded snapshot. The files to remove must be in it, without rows deleted since.
+
+        pyiceberg commits again to later snapshots; its isolation levels decide which changes conflict. A commit that
+        ``is_exact`` applies to the loaded snapshot only.
+        """
         files = {file.path: file for file in self._manifest_files()} if paths else {}
         if paths:
             check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
-        transaction = self._table.transaction()
+        transaction = (self._without_retries() if is_exact else self._table).transaction()
         update = transaction.update_snapshot()
         with update.overwrite() if paths else update.fast_append() as producer:
             for entry in entries:
@@ -206,6 +210,14 @@ class IcebergWriter:
                 producer.delete_data_file(files[path].file)
         transaction.commit_transaction()
         self._table.refresh()
+
+    def _without_retries(self) -> Table:
+        from pyiceberg.table import Table, TableProperties
+
+        properties = {**self._table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
+        metadata = self._table.metadata.model_copy(update={"properties": properties})
+        table = self._table
+        return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
     def _definition(self) -> tuple[int, int]:
         return self._table.schema().schema_id, self._table.spec().spec_id

@@ -1,0 +1,83 @@
+"""Check the arguments of functions on tables, before a table is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_CLASSES = ("DeltaTable", "Table")
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "allow_undeclared_shredding": (bool, "True or False"), "dry_run": (bool, "True or False"),
+    "older_than": (timedelta, "a datetime.timedelta"), "storage_options": (Mapping, "a mapping"),
+    "target_file_bytes": (int, "an integer"), "version": (int, "an integer"),
+}
+"""Types of arguments by name, for error messages too."""
+_OPTIONAL = frozenset({"storage_options", "version", "progress"})
+
+
+def check_arguments(**arguments: Any) -> None:
+    """Raise ``TypeError`` or ``ValueError`` if an argument has another type than its name requires."""
+    for name, value in arguments.items():
+        if value is None and name in _OPTIONAL:
+            continue
+        if name == "progress":
+            if not callable(value):
+                raise TypeError(f"progress must be a function of two numbers, not {value!r}")
+            continue
+        type, description = _TYPES[name]
+        if not isinstance(value, type) or (type is int and isinstance(value, bool)):
+            raise TypeError(f"{name} must be {description}, not {value!r}")
+    if arguments.get("target_file_bytes", 1) < 1:
+        raise ValueError(f"target_file_bytes must be positive, not {arguments['target_file_bytes']}")
+    if arguments.get("older_than", timedelta(0)) < timedelta(0):
+        raise ValueError("older_than must not be negative")
+
+
+def column_names(argument: str, value: Any) -> tuple[Any, ...]:
+    """Return the names in ``value``, which is one name or several. Raises ``TypeError`` if one is not text."""
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+    invalid = next((name for name in names if not isinstance(name, str)), None)
+    if invalid is not None or isinstance(value, bytes):
+        raise TypeError(f"{argument} must be a column name or a list of column names, not {value!r}")
+    return names
+
+
+def utc_time(timestamp: str | datetime) -> datetime:
+    """Return ``timestamp`` as a time in UTC; without a time zone it already is.
+
+    Raises ``TypeError`` if it is neither text nor a datetime, and ``ValueError`` if the text is not ISO 8601.
+    """
+    if isinstance(timestamp, str):
+        try:
+            time = datetime.fromisoformat(timestamp)
+        except ValueError:
+            raise ValueError(
+                f"timestamp must be ISO 8601 text such as '2026-11-30T12:00:00Z', not {timestamp!r}"
+            ) from None
+    elif isinstance(timestamp, datetime):
+        time = timestamp
+    else:
+        raise TypeError(f"timestamp must be ISO 8601 text or a datetime, not {timestamp!r}")
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def format_of(table: Any) -> str:
+    """Return ``delta`` or ``iceberg`` by the name of a table or by the class of its library.
+
+    Raises ``ValueError`` for text that is not the name of a table, and ``TypeError`` for other objects.
+    """
+    hint = f"; write 'delta:{table}'"
+    if isinstance(table, str):
+        format, _, name = table.partition(":")
+        if format in ("delta", "iceberg") and name:
+            return format
+        error: type[Exception] = ValueError
+        hint = "; add the path or name" if format in ("delta", "iceberg") else hint
+    else:
+        packages = {each.__module__.partition(".")[0] for each in type(table).__mro__ if each.__name__ in _CLASSES}
+        if packages & {"deltalake", "pyiceberg"}:
+            return "delta" if "deltalake" in packages else "iceberg"
+        error = TypeError
+        hint = hint if hasattr(table, "__fspath__") else f", not {type(table).__name__}"
+    raise error(f"table must be 'delta:PATH', 'iceberg:CATALOG.NAMESPACE.TABLE' or a table object{hint}")

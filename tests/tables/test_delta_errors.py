@@ -1,0 +1,112 @@
+"""Errors of Delta tables and their stores: typed, with table and version, without credentials and lost files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import pqext
+from pqext import tables
+from tests.tables.delta_logs import adds
+
+ROWS = pa.table({"id": [1, 2]})
+SECRET = "pass-w0rd"
+UNREACHABLE = {
+    "aws_secret_access_key": SECRET, "aws_access_key_id": "me", "aws_endpoint_url": "http://127.0.0.1:9",
+    "aws_region": "x", "allow_http": "true", "max_retries": "0", "retry_timeout": "1s",
+}
+
+
+def edit_log(folder: Path, edit: Callable[[dict[str, Any]], None], version: int = 0) -> None:
+    log = folder / "_delta_log" / f"{version:020}.json"
+    entries = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for entry in entries:
+        edit(entry)
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf-8")
+
+
+def test_column_mapping_by_id_without_ids(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+
+    def edit(entry: dict[str, Any]) -> None:
+        if "protocol" in entry:
+            entry["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        if "metaData" in entry:
+            entry["metaData"]["configuration"] = {"delta.columnMapping.mode": "id"}
+            schema = json.loads(entry["metaData"]["schemaString"])
+            schema["fields"][0]["metadata"] = {"delta.columnMapping.physicalName": "id"}
+            entry["metaData"]["schemaString"] = json.dumps(schema)
+
+    edit_log(tmp_path, edit)
+    with pytest.raises(pqext.CorruptFileError, match=r"lacks the delta\.columnMapping\.id .*delta:/"):
+        pqext.scan(f"delta:{tmp_path}")
+
+
+def test_property_that_is_not_an_integer(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    edit_log(tmp_path, lambda entry: entry.get("metaData", {}).update(
+        configuration={"delta.dataSkippingNumIndexedCols": "many"}
+    ))
+    message = r"version 0 has the property delta\.dataSkippingNumIndexedCols = 'many'.*not an integer.*delta:file"
+    for call in (lambda: tables.append(f"delta:{tmp_path}", ROWS), lambda: tables.recluster(f"delta:{tmp_path}", "id")):
+        with pytest.raises(pqext.CorruptFileError, match=message):
+            call()
+    assert len([*tmp_path.glob("*.parquet")]) == 1
+
+
+def test_unreachable_store_is_a_source_error_without_credentials() -> None:
+    for call in (
+        lambda: pqext.scan("delta:s3://bucket/t", storage_options=UNREACHABLE),
+        lambda: tables.append("delta:s3://bucket/t", ROWS, storage_options=UNREACHABLE),
+    ):
+        with pytest.raises(pqext.SourceError, match=r"the table cannot be opened: .*delta:s3://bucket/t") as error:
+            call()
+        assert SECRET not in str(error.value)
+        assert "\x1b" not in str(error.value)
+
+
+def break_loading(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(deltalake, "DeltaTable", fail)
+
+
+def test_store_that_fails_after_a_commit_is_a_source_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.append(f"delta:{tmp_path}", ROWS)
+    with monkeypatch.context() as patch:
+        error = OSError(f"Generic S3 error: http://me:{SECRET}@host/t timed out")
+        with pytest.raises(pqext.SourceError, match="timed out") as caught:
+            tables.append(f"delta:{tmp_path}", ROWS, progress=lambda *_: break_loading(patch, error))
+    assert SECRET not in str(caught.value)
+    assert pqext.scan(f"delta:{tmp_path}").to_table()["id"].to_pylist() == [1, 2, 1, 2]
+
+
+def test_files_are_retained_if_a_new_table_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        error = OSError("the store does not respond")
+        with pytest.raises(pqext.SourceError, match="does not respond"):
+            tables.append(f"delta:{tmp_path}", ROWS, progress=lambda *_: break_loading(patch, error))
+    assert pqext.scan(f"delta:{tmp_path}").to_table()["id"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("vector", [
+    {"storageType": "i", "pathOrInlineDv": "00000", "sizeInBytes": 4, "cardinality": 1},
+    {"storageType": "p", "pathOrInlineDv": "file:///none.bin", "offset": 1, "sizeInBytes": 40, "cardinality": 1},
+])
+def test_unreadable_deletion_vector(tmp_path: Path, vector: dict[str, Any]) -> None:
+    write_deltalake(tmp_path, ROWS, configuration={"delta.enableDeletionVectors": "true"})
+    (path,) = adds(str(tmp_path))
+    edit_log(tmp_path, lambda entry: entry["add"].update(deletionVector=vector) if "add" in entry else None)
+    with pytest.raises(pqext.ParquetError, match=r"a deletion vector cannot be read: .*delta:file"):
+        pqext.scan(f"delta:{tmp_path}").to_table()
+    with pytest.raises(pqext.ParquetError, match="a deletion vector cannot be read"):
+        tables.overwrite(f"delta:{tmp_path}", ROWS)
+    assert [file.name for file in tmp_path.glob("*.parquet")] == [path]
