@@ -9,10 +9,16 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pqext.core.io.sources.locations import list_files, locate
+from pqext.dataset.files.sources import source_name
 from pqext.tables.backend import Leftover
 
 _TABLE = re.compile(r"(?<![^/])(_delta_log|metadata)/[^/]*\.json$")
 """Files of the log of a table, by whose folder a table within the folder of another is recognised."""
+
+
+def file_key(location: Any) -> str:
+    """Return the name of a file that is equal for all locations of it: local paths are absolute, without links."""
+    return os.path.realpath(location) if isinstance(location, str) else source_name(location)
 
 
 def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[Leftover]:

@@ -12,11 +12,10 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.locations import open_source
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.files.sources import source_name
 from pqext.tables.backend import Leftover
 from pqext.tables.delta.log_statistics import log_files
 from pqext.tables.delta.snapshot import file_location
-from pqext.tables.folders import data_files
+from pqext.tables.folders import data_files, file_key
 
 _LOG = "_delta_log"
 _ACTIONS = ("add", "remove", "cdc")
@@ -35,8 +34,8 @@ def find_leftovers(
     if not candidates:
         return []  # listed before the log is read, so that a file committed in between has a reference
     paths = logged_paths(table_uri, storage_options)
-    referenced = {source_name(file_location(table_uri, path, storage_options)) for path in paths}
-    return [file for file in candidates if source_name(file.location) not in referenced]
+    referenced = {file_key(file_location(table_uri, path, storage_options)) for path in paths}
+    return [file for file in candidates if file_key(file.location) not in referenced]
 
 
 def logged_paths(

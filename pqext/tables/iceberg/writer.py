@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -22,7 +21,7 @@ from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
 from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
-from pqext.tables.folders import data_files
+from pqext.tables.iceberg.leftovers import find_leftovers
 from pqext.tables.iceberg.loading import load_table
 from pqext.tables.iceberg.snapshot import locate_file, open_iceberg
 
@@ -249,19 +248,11 @@ class IcebergWriter:
         return any(path in own for path in self._logged_paths())
 
     def leftovers(self, older_than: timedelta) -> list[Leftover]:
-        before = datetime.now(UTC).timestamp() * 1000 - older_than.total_seconds() * 1000
-        root = locate_file(self._table.io, self.root)
-        if not isinstance(root, str):
-            raise UnsupportedError(
-                "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores",
-                path=self.name,
-            )
-        if not Path(root).is_dir():
-            return []
-        found = [file for file in data_files(Path(root).absolute().as_uri(), None) if file.modified < before]
-        self._table.refresh()  # listed before, so that a file committed in between has a reference
-        referenced = {source_name(locate_file(self._table.io, path)) for path in self._logged_paths()}
-        return [file for file in found if source_name(file.location) not in referenced]
+        def references() -> Iterator[str]:
+            self._table.refresh()
+            return self._logged_paths()
+
+        return find_leftovers(self.root, self._table.io, older_than, references, self.name)
 
     def describe(self) -> Mapping[str, Any]:
         version = self._table.format_version

@@ -1,0 +1,52 @@
+"""Find files in the folder of an Iceberg table to which none of its snapshots refers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.backend import Leftover
+from pqext.tables.folders import data_files, file_key
+from pqext.tables.iceberg.snapshot import locate_file
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+
+def find_leftovers(
+    folder: str, io: FileIO, older_than: timedelta, references: Callable[[], Iterable[str]], name: str
+) -> list[Leftover]:
+    """Return the Parquet files, and unfinished files of writers, to which no snapshot refers.
+
+    ``references`` reads the locations of the files of all snapshots. Raises ``UnsupportedError`` for folders in stores,
+    and ``CorruptFileError`` if a file of a snapshot cannot be told from a leftover.
+    """
+    root = locate_file(io, folder)
+    if not isinstance(root, str):
+        raise UnsupportedError(
+            "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores", path=name
+        )
+    if not Path(root).is_dir():
+        return []
+    before = time.time() * 1000 - older_than.total_seconds() * 1000
+    files = {file_key(file.location): file for file in data_files(Path(os.path.realpath(root)).as_uri(), None)}
+    if not any(file.modified < before for file in files.values()):
+        return []  # listed before the log is read, so that a file committed in between has a reference
+    locations = {path: locate_file(io, path) for path in references()}
+    referenced = {path: file_key(location) for path, location in locations.items()}
+    known = set(referenced.values())
+    leftovers = {key: file for key, file in files.items() if key not in known and file.modified < before}
+    names = {os.path.basename(key) for key in leftovers}
+    for path, key in referenced.items():
+        if key not in files and os.path.basename(key) in names:
+            raise CorruptFileError(
+                f"a snapshot refers to {redact_uri(path)}, and the folder {root} contains a file of this name at "
+                "another path, so it is unknown which files are leftovers; nothing was removed", path=name,
+            )
+    return [*leftovers.values()]
