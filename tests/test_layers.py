@@ -55,7 +55,8 @@ SPARK_LAYERS = (
     "skipping", "joins", "ingest",
 )
 """Folders of ``pqext.spark``, each of which may import those before it."""
-BELOW_SPARK = DATASET | SKIPPING
+TABLES = {"pqext.tables", "pqext.tables.delta", "pqext.tables.iceberg"}
+BELOW_SPARK = DATASET | SKIPPING | TABLES
 SPARK = {"pqext.spark", *(f"pqext.spark.{name}" for name in SPARK_LAYERS)}
 TOOLS = RECOVERY | {"pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
@@ -79,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(SPARK_LAYERS)
     },
     "pqext.skipping": DATASET | SKIPPING | {"pqext.table_metrics"},
-    "pqext.tables": DATASET | {"pqext.table_metrics", "pqext.tables", "pqext.tables.delta", "pqext.tables.iceberg"},
+    "pqext.tables": DATASET | {"pqext.table_metrics"} | TABLES,
     "pqext.tables.delta": DATASET | {"pqext.table_metrics", "pqext.tables"},
     "pqext.tables.iceberg": DATASET | {"pqext.table_metrics", "pqext.tables"},
     **{

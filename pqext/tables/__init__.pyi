@@ -6,5 +6,5 @@ from .leftovers import clean as clean, describe as describe
 from .maintenance import TableRewrite as TableRewrite
 from .maintenance import compact as compact, recluster as recluster, reshred as reshred
 from .opening import open_table as open_table
-from .writing import TableCommit as TableCommit
+from .write_plan import TableCommit as TableCommit
 from .writing import append as append, overwrite as overwrite, replace_files as replace_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -37,18 +37,34 @@ class TableFile:
 
 
 @dataclass(frozen=True, slots=True)
+class NewFile:
+    """A data file for a commit: the file that was written, and its entry for the log.
+
+    It can be pickled, so that the process that writes the file need not be the one that commits it.
+    """
+
+    file: WrittenFile
+    entry: Any
+
+
+@dataclass(frozen=True, slots=True)
 class FileLayout:
     """Schema and options of new data files, derived from the schema of the rows and of the table.
 
-    ``schema`` has the columns of the rows under the names in files. ``convert`` converts a batch of rows to it.
+    ``schema`` has the columns of the rows under the names in files. ``convert`` converts a batch of rows to it. The
+    layout can be pickled by cloudpickle, so that other processes can write and describe the files.
     """
 
     schema: pa.Schema
     partition_by: tuple[str, ...]
     options: Mapping[str, Any]
-    statistics_columns: tuple[str, ...]
-    """Columns of the file whose statistics the log stores."""
     convert: Callable[[pa.RecordBatch], pa.RecordBatch]
+    describe: Callable[[WrittenFile, Any], Any]
+    """Returns the entry of a written file for the log, with statistics read from the file at its location."""
+    definition: Any
+    """Schema, partitions and properties of the table. A commit to a table with another definition is a conflict."""
+    new_schema: str | None = None
+    """Schema of the table that the commit creates, as JSON; None if the table exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,8 @@ class TableWriter(Protocol):
     name: str
     root: str
     """Path or URL of the folder for new files."""
+    locate: Callable[[str], Any]
+    """Returns the local path, or the location in a store, of a file in the folder for new files. It can be pickled."""
 
     @property
     def version(self) -> int | None:
@@ -88,9 +106,6 @@ class TableWriter(Protocol):
     @property
     def partitions(self) -> pa.Schema:
         """The partition columns."""
-
-    def locate(self, name: str) -> Any:
-        """Return the local path, or the location in a store, of the file ``name`` in the folder for new files."""
 
     def files(self) -> list[TableFile]:
         """Return the data files of the version."""
@@ -115,7 +130,7 @@ class TableWriter(Protocol):
         """
 
     def commit(
-        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool,
     ) -> int:
         """Commit added and removed files in one version, and return its number.
@@ -124,11 +139,18 @@ class TableWriter(Protocol):
         each version to which the commit is applied. Commits that remove files, or may, apply to the version whose
         files were selected; other commits also apply to later versions.
 
-        Raises ``TableConflictError`` if another writer has removed one of these files.
+        Raises ``TableConflictError`` if another writer has removed one of these files, or changed the definition of
+        the table since ``layout`` was made.
         """
 
     def is_committed(self, paths: Sequence[str]) -> bool:
         """Return whether any of the files at ``paths`` was added to the table."""
+
+    def stored_files(self) -> Iterator[Leftover]:
+        """Yield the files in the folder for new files, whether or not the table contains them.
+
+        Raises ``UnsupportedError`` if the folder cannot be listed.
+        """
 
     def leftovers(self, older_than: timedelta) -> list[Leftover]:
         """Return the files in the folder that no version refers to, and that are older than ``older_than``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,28 +14,31 @@ import pyarrow as pa
 
 from pqext.core.base.progress import Steps
 from pqext.dataset.writing import commit
-from pqext.dataset.writing.part_files import Division, PartFiles, WrittenFile, check_division
-from pqext.tables.backend import FileLayout, TableWriter
+from pqext.dataset.writing.part_files import Division, PartFiles, check_division
+from pqext.tables.backend import FileLayout, NewFile, TableWriter
 
 BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class TableFolder:
-    """Staging area of :class:`PartFiles` that writes to the final paths, since only the log makes files visible."""
+    """Staging area of :class:`PartFiles` that writes to the final paths, since only the log makes files visible.
 
-    table: TableWriter
+    ``locate`` is that of the :class:`TableWriter`.
+    """
+
+    locate: Callable[[str], Any]
 
     has_failed = False
 
     def check(self) -> None:
-        """Do nothing, because a job has a single task."""
+        """Do nothing, because the files of an aborted job are never visible."""
 
     def fail(self) -> None:
-        """Do nothing, because a job has a single task."""
+        """Do nothing, because the files of an aborted job are never visible."""
 
     def create(self, name: str) -> Any:
-        location = self.table.locate(name)
+        location = self.locate(name)
         if isinstance(location, str):
             Path(location).parent.mkdir(parents=True, exist_ok=True)
         return location
@@ -52,61 +55,121 @@ class TableFolder:
             else:
                 dest.remove()
 
-    def discard(self, name: str, token: Any) -> None:
-        self.abandon(name, self.table.locate(name))
+    def discard(self, name: str, token: Any = None) -> None:
+        self.abandon(name, self.locate(name))
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete files, and the partition folders that become empty. Never raises."""
+        for name in names:
+            self.discard(name)
+            location = self.locate(name)
+            if isinstance(location, str):
+                with suppress(OSError):  # the folder contains other files
+                    for folder in [*Path(location).parents][: name.count("/")]:
+                        os.rmdir(folder)
+
+
+@dataclass(frozen=True)
+class JobFolder(TableFolder):
+    """Folder for the files of a job of several processes, whose names contain ``job``.
+
+    A hidden file in a local folder exists until the job ends. Tasks that are running then fail and delete their files.
+    In a store, their files remain, invisible to readers, until ``clean`` deletes them.
+    """
+
+    job: str
+
+    @property
+    def _marker(self) -> Path | None:
+        location = self.locate(f".pqext-{self.job}.tmp")
+        return Path(location) if isinstance(location, str) else None
+
+    def begin(self) -> None:
+        """Begin the job, before its tasks run."""
+        if (marker := self._marker) is not None:
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+
+    def check(self) -> None:
+        if (marker := self._marker) is not None and not marker.exists():
+            raise RuntimeError(f"the job that writes to {marker.parent} was aborted")
+
+    def finish(self, name: str, dest: Any) -> None:
+        super().finish(name, dest)
+        self.check()
+
+    def end(self, table: TableWriter, committed: Iterable[str] | None = None) -> None:
+        """End the job. Deletes its files in ``table`` except the ``committed`` ones; none if it is None.
+
+        Files in a folder that cannot be listed are retained. Never raises.
+        """
+        with suppress(Exception):
+            if (marker := self._marker) is not None:
+                marker.unlink(missing_ok=True)
+        with suppress(Exception):
+            if committed is not None:
+                names = [file.path.replace(os.sep, "/") for file in table.stored_files()]
+                self.remove({name for name in names if self.job in name} - {*committed})
+
+
+def write_files(
+    folder: TableFolder, name: str, layout: FileLayout, division: Division, batches: Iterable[pa.RecordBatch],
+    steps: Steps | None = None,
+) -> list[NewFile]:
+    """Write rows to new files whose names start with ``name``, and describe them. Deletes the files on failure."""
+    check_division(division, layout.schema)
+    with PartFiles(folder, name, layout.schema, layout.options, division, True) as parts:
+        for batch in batches:
+            if batch.num_rows:
+                parts.write(layout.convert(batch))
+                if steps is not None:
+                    steps.advance(batch.num_rows)
+        written = [staged.file for staged in parts.close()]
+    try:
+        return [NewFile(file, layout.describe(file, folder.locate(file.name))) for file in written]
+    except BaseException:
+        for file in written:
+            folder.discard(file.name)
+        raise
 
 
 class NewFiles:
-    """Data files that one call writes: deleted when the context is left, unless the table contains them."""
+    """Data files of one commit, in the order in which they were written."""
 
-    def __init__(self, folder: TableFolder) -> None:
+    def __init__(self, folder: TableFolder, files: Sequence[NewFile]) -> None:
         self._folder = folder
         self._job = uuid.uuid4().hex
         self._parts = 0
-        self.files: list[WrittenFile] = []
+        self.files = [*files]
 
     def write(
         self, layout: FileLayout, batches: Iterable[pa.RecordBatch], target_file_bytes: int | None, steps: Steps
     ) -> int:
         """Write the rows of ``batches`` to new files, and return their number."""
         division = Division(layout.partition_by, None, target_file_bytes)
-        check_division(division, layout.schema)
-        rows = 0
         name = f"part-{self._parts:05d}-{self._job}-0"
         self._parts += 1
-        with PartFiles(self._folder, name, layout.schema, layout.options, division, True) as parts:
-            for batch in batches:
-                if batch.num_rows:
-                    parts.write(layout.convert(batch))
-                    rows += batch.num_rows
-                    steps.advance(batch.num_rows)
-            self.files += [staged.file for staged in parts.close()]
-        return rows
-
-    def discard(self) -> None:
-        """Delete the files."""
-        for file in self.files:
-            self._folder.discard(file.name, None)
-            location = self._folder.table.locate(file.name)
-            if isinstance(location, str):
-                with suppress(OSError):  # the folder contains other files
-                    for folder in [*Path(location).parents][: file.name.count("/")]:
-                        os.rmdir(folder)
+        files = write_files(self._folder, name, layout, division, batches, steps)
+        self.files += files
+        return sum(new.file.rows for new in files)
 
 
 @contextmanager
-def new_files(table: TableWriter) -> Iterator[NewFiles]:
-    """Context for the files of one commit. If it fails and the table does not contain the files, they are deleted.
+def new_files(table: TableWriter, files: Sequence[NewFile] = ()) -> Iterator[NewFiles]:
+    """Context for the files of one commit, of which ``files`` have been written.
 
-    If it is unknown whether the table contains the files, they are retained: ``clean`` deletes them later.
+    If it fails and the table does not contain the files, they are deleted. If it is unknown whether the table contains
+    the files, they are retained: ``clean`` deletes them later.
     """
-    files = NewFiles(TableFolder(table))
+    folder = TableFolder(table.locate)
+    new = NewFiles(folder, files)
     try:
-        yield files
+        yield new
     except BaseException:
+        names = [each.file.name for each in new.files]
         is_committed = True
         with suppress(Exception):
-            is_committed = table.is_committed([file.name for file in files.files])
+            is_committed = table.is_committed(names)
         if not is_committed:
-            files.discard()
+            folder.remove(names)
         raise

@@ -330,9 +330,9 @@ class _Rewrite:
             rows = sum(self._rewrite(group, new, steps, inherits) for group in groups)
             removed = [file.path for file in files]
             version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)
+        new_size = sum(each.file.bytes for each in new.files)
         return TableRewrite(
-            self.writer.name, version, len(files), len(new.files), size, sum(file.bytes for file in new.files), rows,
-            self._skipped,
+            self.writer.name, version, len(files), len(new.files), size, new_size, rows, self._skipped
         )
 
     def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:

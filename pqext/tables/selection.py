@@ -30,16 +30,21 @@ def select_files(files: Sequence[TableFile], partitions: pa.Schema, filter: Any)
 
 def check_partitions(names: Sequence[str], partitions: pa.Schema, filter: Any) -> None:
     """Raise ``ValueError`` unless the partitions of the new files ``names`` satisfy ``filter``."""
-    columns = []
-    for place, field in enumerate(partitions):
-        texts = [unquote(name.split("/")[place].partition("=")[2]) for name in names]
-        columns.append(pa.array([None if text == NULL else text for text in texts], pa.string()).cast(field.type))
-    inside = set(_matches(partitions, columns, filter))
+    inside = set(_matches(partitions, folder_values(names, partitions), filter))
     outside = next((name for position, name in enumerate(names) if position not in inside), None)
     if outside is not None:
         raise ValueError(
             f"rows are in the partition {outside.rpartition('/')[0]}, which filter does not select; nothing was written"
         )
+
+
+def folder_values(names: Sequence[str], partitions: pa.Schema) -> list[pa.Array]:
+    """Return the values of each partition column in the folders of the new files ``names``."""
+    columns = []
+    for place, field in enumerate(partitions):
+        texts = [unquote(name.split("/")[place].partition("=")[2]) for name in names]
+        columns.append(pa.array([None if text == NULL else text for text in texts], pa.string()).cast(field.type))
+    return columns
 
 
 def _matches(partitions: pa.Schema, columns: Sequence[pa.Array], filter: Any) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Unpack
@@ -17,35 +17,15 @@ from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.write.table_inputs import as_table
 from pqext.tables.arguments import check_arguments, column_names, format_of
-from pqext.tables.backend import TARGET_FILE_BYTES, TableConflictError, TableFile, TableWriter
+from pqext.tables.backend import TARGET_FILE_BYTES, TableWriter
 from pqext.tables.clustering import add_keys, sorted_batches
 from pqext.tables.data_files import BATCH_ROWS, new_files
-from pqext.tables.selection import check_partitions, select_files
+from pqext.tables.write_plan import FilePaths, Replacement, SelectedPartitions, TableCommit, TableWrite
 
 _ARGUMENTS = (
     "partition_by", "sort_by", "target_file_bytes", "allow_undeclared_shredding", "storage_options", "progress",
     "options",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class TableCommit:
-    """Result of a commit: the table, its new version, and the files, rows and bytes that were added.
-
-    ``files_removed`` is the number of replaced files.
-    """
-
-    table: str
-    version: int
-    files: int
-    rows: int
-    bytes: int
-    files_removed: int = 0
-
-    def __str__(self) -> str:
-        removed = f", {self.files_removed:,} files removed" if self.files_removed else ""
-        added = f"{self.rows:,} rows, {self.bytes:,} bytes in {self.files:,} files"
-        return f"{self.table} version {self.version}: {added}{removed}"
 
 
 def open_writer(table: Any, storage_options: Mapping[str, Any] | None) -> TableWriter:
@@ -170,12 +150,8 @@ def overwrite(
     if filter is not None and writer.version is None:
         raise FileNotFoundError(f"{writer.name} does not exist, so filter= has no partitions to select")
 
-    def replaced(files: Sequence[TableFile]) -> list[TableFile]:
-        return select_files(files, writer.partitions, filter)
-
-    return _write(
-        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, replaced, filter
-    )
+    replacement = SelectedPartitions(filter)
+    return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, progress, replacement)
 
 
 def replace_files(
@@ -219,9 +195,8 @@ def replace_files(
     missing = [path for path in files if path not in existing]
     if missing:
         raise FileNotFoundError(f"{writer.name} has no file {redact_uri(missing[0])!r} in version {writer.version}")
-    return _write(
-        writer, rows, target_file_bytes, allow_undeclared_shredding, progress, list(dict.fromkeys(files))
-    )
+    replacement = FilePaths(tuple(dict.fromkeys(files)))
+    return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, progress, replacement)
 
 
 @dataclass(frozen=True)
@@ -280,52 +255,18 @@ class _Rows:
             yield add_keys(batch, [batch.column(batch.schema.get_field_index(name)) for name in self.sort_by])
 
 
-Removed = Callable[[Sequence[TableFile]], Sequence[TableFile]]
-
-
 def _write(
     writer: TableWriter, rows: _Rows, target_file_bytes: int, allow_undeclared_shredding: bool,
-    progress: Progress | None, removed: Removed | list[str] | None,
-    filter: Any = None,
+    progress: Progress | None, replacement: Replacement | None,
 ) -> TableCommit:
-    """Write rows and commit them; ``removed`` selects the files to remove, from each version that is tried."""
+    """Write rows and commit them; the commit replaces the files that ``replacement`` selects."""
     check_arguments(
         target_file_bytes=target_file_bytes, allow_undeclared_shredding=allow_undeclared_shredding, progress=progress
     )
-    exists = writer.version is not None
-    if exists:
-        writer.check(removes_rows=removed is not None)
-    layout = writer.layout(rows.schema, rows.partition_by, rows.options, allow_undeclared_shredding)
-    steps = Steps(progress, rows.count)
-    removed_paths: list[str] = []
-    expected: set[str] | None = None
-
-    def paths() -> list[str]:
-        nonlocal expected
-        if isinstance(removed, list):
-            removed_paths[:] = removed
-        elif removed is not None and exists:
-            removed_paths[:] = [file.path for file in removed(writer.files())]
-            expected = set(removed_paths) if expected is None else expected
-            added = next((path for path in removed_paths if path not in expected), None)
-            if added is not None:
-                raise TableConflictError(
-                    f"another writer has added {redact_uri(added)} to the rows that this call replaces; nothing was "
-                    "changed; overwrite again to replace its rows too", path=writer.name,
-                )
-        return removed_paths
-
-    if removed is not None and exists:  # raises errors in the filter before rows are written
-        selected = set(paths())
-        writer.check_removal([file for file in writer.files() if file.path in selected])
-    with new_files(writer) as files:
-        with rows.batches() as batches:
-            count = files.write(layout, batches, target_file_bytes, steps)
-        if filter is not None:
-            check_partitions([file.name for file in files.files], writer.partitions, filter)
-        has_change = bool(files.files or not exists or paths())
-        selected_paths = () if removed is None else paths
-        version = writer.commit(layout, files.files, selected_paths, data_change=True) if has_change else writer.version
-    return TableCommit(
-        writer.name, version or 0, len(files.files), count, sum(file.bytes for file in files.files), len(removed_paths)
+    plan = TableWrite.plan(
+        writer, rows.schema, rows.partition_by, rows.options, allow_undeclared_shredding, replacement
     )
+    with new_files(writer) as new:
+        with rows.batches() as batches:
+            new.write(plan.layout, batches, target_file_bytes, Steps(progress, rows.count))
+        return plan.commit(writer, new.files)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from copy import copy
 from typing import Any
 from urllib.parse import unquote
 
@@ -38,6 +39,25 @@ def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> lis
         raise ValueError("no path: pass one to load() or save()")
     is_kept = [allow_urls and (is_remote(path) or path.startswith((_DELTA, _ICEBERG))) for path in paths]
     return [path if kept else local_path(path) for path, kept in zip(paths, is_kept, strict=True)]
+
+
+def replace_table(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
+    """Return options with option ``table`` as the path, which is made absolute.
+
+    Raises ``ValueError`` if it is not the name of a table, or if there is a path too.
+    """
+    if "table" not in options:
+        return options
+    table = options["table"]
+    if "path" in options or "paths" in options:
+        raise ValueError("pass either option table or a path, not both")
+    if not table.startswith((_DELTA, _ICEBERG)):
+        names = "delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE"
+        raise ValueError(f"option table must be {names}, not {redact_uri(table)!r}")
+    replaced = copy(options)
+    del replaced["table"]
+    replaced["path"] = str(absolute_paths(table))
+    return replaced
 
 
 def absolute_paths(path: str | Sequence[str]) -> str | list[str]:

@@ -11,13 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.dataset.table_snapshot import is_table
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import inherit_shredding, newest_file
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import SaveResult, WriteMode, check_choice
 from pqext.dataset.writing.targets import Target, check_empty
 from pqext.spark.base.errors import explain_user_types
-from pqext.spark.base.files import is_remote, resolve_target
+from pqext.spark.base.files import absolute_paths, is_remote, resolve_target
 from pqext.spark.base.hadoop import read_hadoop_options, storage_options_text
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
@@ -25,6 +27,7 @@ from pqext.spark.columns.shredding_choice import column_choices, variant_paths
 from pqext.spark.options.save import PartitionOverwrite, encode_option
 from pqext.spark.sources.data_sources import ensure_registered
 from pqext.spark.writing.sink import read_summary
+from pqext.tables.writing import open_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +48,7 @@ def write(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> SaveResult:
-    """Save a data frame into a folder with data source ``pqext``, atomically, and summarize the written files.
+    """Save a data frame into a folder or table with data source ``pqext``, atomically, and summarize the written files.
 
     The calling process needs access to the file system or object store of ``path``, like the driver. As in Spark, the
     settings ``spark.sql.sources.partitionOverwriteMode``, ``spark.sql.files.maxRecordsPerFile`` and
@@ -54,11 +57,12 @@ def write(
     Args:
         df: The data frame.
         path: A folder on a file system that driver and executors share, or a URL of ``s3://``, ``s3a://`` (which need
-            boto3), ``gs://`` or ``abfss://`` (obstore).
+            boto3), ``gs://`` or ``abfss://`` (obstore); or a table, ``"delta:PATH_OR_URL"`` or
+            ``"iceberg:CATALOG.NAMESPACE.TABLE"``, as in :func:`pqext.tables.append`.
         mode: If the folder contains files, ``"error"`` raises ``FileExistsError``, ``"ignore"`` does nothing,
             ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see. An append shreds VARIANT
             columns without :func:`shred_variant` like those of the newest file, unless option ``shredding`` is passed
-            (``shredding={}`` writes them unshredded). ``df.write`` does not.
+            (``shredding={}`` writes them unshredded). ``df.write`` does not. A table is not empty if it exists.
         partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
         partition_overwrite: With ``"dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows
             for; with ``"static"`` it replaces all.
@@ -69,7 +73,7 @@ def write(
         target_file_bytes: Approximate size, within some tens of percent, at which a task starts the next file.
         storage_options: Credentials and other options of the store, as in :func:`pqext.scan`. By default, Spark's
             Hadoop settings for the store, or otherwise the environment.
-        options: Options of :class:`pqext.WriteOptions`.
+        options: Options of :class:`pqext.WriteOptions`; and ``allow_undeclared_shredding`` for tables.
 
     Returns:
         A summary of the written files. With a driver on another machine, which cannot report them, the summary lists no
@@ -79,7 +83,7 @@ def write(
         ValueError: If an argument is invalid.
         TypeError: If an argument has the wrong type.
         UnsupportedError: If a user-defined type of a column cannot be imported.
-        FileExistsError: If ``mode`` is ``"error"`` and the folder contains files.
+        FileExistsError: If ``mode`` is ``"error"`` and the folder contains files, or the table exists.
         Exception: Spark's error with the message of pqext if the driver or a task fails, such as a
             ``SchemaMismatchError`` if appended columns or types differ.
 
@@ -92,18 +96,28 @@ def write(
     if storage_options is None and is_remote(path):
         storage_options = read_hadoop_options(df.sparkSession, path)
     storage_text = storage_options_text(storage_options or {})
-    target = resolve_target(path, storage_options)
-    target.check_no_table()
-    if mode in ("error", "ignore") and target.has_files:
-        if mode == "ignore":
-            return SaveResult(target.path, ())
+    target: Target | None = None
+    if is_table(path):
+        saved_path = str(absolute_paths(path))
+        has_files = mode in ("error", "ignore") and open_writer(saved_path, storage_options).version is not None
+    else:
+        target = resolve_target(path, storage_options)
+        target.check_no_table()
+        saved_path = path if is_remote(path) else target.path
+        has_files = mode in ("error", "ignore") and target.has_files
+    name = saved_path if target is None else target.path
+    if mode == "ignore" and has_files:
+        return SaveResult(name, ())
+    if has_files and target is not None:
         check_empty(target)
+    elif has_files:
+        raise FileExistsError(f'{redact_uri(name)} exists; pass mode="append" or mode="overwrite"')
     ensure_registered(df.sparkSession)
     with explain_user_types(df):
         exchanged = cast_to_months(df)
-    if mode == "append" and "shredding" not in options:
+    if mode == "append" and "shredding" not in options and target is not None:
         options["shredding"] = _inherit_shredding(target, df.schema)
-    encoded = {name: encode_option(value) for name, value in options.items()}
+    encoded = {option: encode_option(value) for option, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     encoded |= {"partition_by": json.dumps(by)} if by else {}
     encoded |= {"merge_schema": "true"} if merge_schema else {}
@@ -112,12 +126,12 @@ def write(
         "partition_overwrite": partition_overwrite, "max_records_per_file": max_records_per_file,
         "target_file_bytes": target_file_bytes,
     }
-    encoded |= {name: str(value) for name, value in arguments.items() if value is not None}
+    encoded |= {option: str(value) for option, value in arguments.items() if value is not None}
     # Tasks apply the settings as well; here they are checked before any task runs.
     settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
-    for name in ("case_sensitive", "datetime_rebase_mode", *(["partition_overwrite"] if by else [])):
-        if name in settings:
-            encoded.setdefault(name, settings[name])
+    for option in ("case_sensitive", "datetime_rebase_mode", *(["partition_overwrite"] if by else [])):
+        if option in settings:
+            encoded.setdefault(option, settings[option])
     if storage_options:
         encoded["storage_options"] = storage_text
     scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))
@@ -125,8 +139,8 @@ def write(
         encoded["summary_path"] = str(scratch / "summary.json")
         writer = exchanged.write.format("pqext").options(**encoded)
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
-        writer.save(path if is_remote(path) else target.path)
-        return read_summary(scratch / "summary.json", target.path)
+        writer.save(saved_path)
+        return read_summary(scratch / "summary.json", name)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -23,8 +23,8 @@ from pqext.spark.columns.shredding_choice import column_choices
 
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
-    "case_sensitive", "datetime_rebase_mode", "max_records_per_file", "merge_schema", "partition_by",
-    "partition_overwrite", "requires_empty", "storage_options", "summary_path", "target_file_bytes",
+    "allow_undeclared_shredding", "case_sensitive", "datetime_rebase_mode", "max_records_per_file", "merge_schema",
+    "partition_by", "partition_overwrite", "requires_empty", "storage_options", "summary_path", "target_file_bytes",
 )
 _SPARK_NAMES = {
     "casesensitive": "case_sensitive",
@@ -66,7 +66,9 @@ class SaveOptions:
     folder_names: Mapping[str, str] = field(default_factory=dict)
     """Names of the partition columns in folders, by column."""
     requires_empty: bool = False
-    """Whether the commit fails if the folder contains files."""
+    """Whether the commit fails if the folder contains files, or the table exists."""
+    allow_undeclared_shredding: bool = False
+    """Whether files of a table may be shredded although the table cannot declare it."""
 
     def name_folders(self, schema: StructType) -> StructType:
         """Rename the partition columns to their spelling in ``partition_by``, as Spark's writers do."""
@@ -116,18 +118,22 @@ def parse_save_options(
         by, _parse_number(of_save, "max_records_per_file", zero_value=None), _parse_number(of_save, "target_file_bytes")
     )
     storage = parse_storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
-    merge_schema = of_save.get("merge_schema", "false").lower()
-    if merge_schema not in ("true", "false"):
-        raise ValueError(f"option merge_schema must be true or false, not {merge_schema!r}")
     rebase_mode = of_save.get("datetime_rebase_mode", "corrected").lower()
     if rebase_mode not in get_args(RebaseMode):
         raise ValueError(f"option datetime_rebase_mode must be one of {get_args(RebaseMode)}, not {rebase_mode!r}")
     overwrite = cast("PartitionOverwrite | None", mode if by else "static")
     return SaveOptions(
-        parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option,
-        cast("RebaseMode", rebase_mode), dict(zip(columns, by, strict=True)),
+        parsed, division, overwrite, _parse_flag(of_save, "merge_schema"), of_save.get("summary_path"), storage,
+        by_option, cast("RebaseMode", rebase_mode), dict(zip(columns, by, strict=True)),
         of_save.get("requires_empty") == "true",
+        _parse_flag(of_save, "allow_undeclared_shredding"),
     )
+
+
+def stated_partition_overwrite(options: Mapping[str, str]) -> str | None:
+    """Return the partition overwrite mode in the options of a save; None without an option for it."""
+    mode = _split_options(options)[0].get("partition_overwrite")
+    return None if mode is None else mode.lower()
 
 
 def _check_partition_types(schema: StructType, columns: tuple[str, ...]) -> None:
@@ -243,6 +249,13 @@ def _parse_names(value: Any) -> tuple[str, ...]:
     if not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"option partition_by must be a list of columns, not {value!r}")
     return tuple(value)
+
+
+def _parse_flag(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name, "false").lower()
+    if value not in ("true", "false"):
+        raise ValueError(f"option {name} must be true or false, not {value!r}")
+    return value == "true"
 
 
 def _parse_number(options: Mapping[str, str], name: str, zero_value: int | None = 0) -> int | None:

@@ -28,8 +28,9 @@ from pyspark.sql.types import StructType
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
+from pqext.dataset.table_snapshot import is_table
 from pqext.spark.base.errors import concise_errors
-from pqext.spark.base.files import option_paths
+from pqext.spark.base.files import option_paths, replace_table
 from pqext.spark.base.hadoop import add_cluster_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
@@ -88,17 +89,25 @@ class PqextSource(DataSource):
 
     @concise_errors
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return a writer of files with ``schema``."""
+        """Return a writer of files with ``schema``, or of a table."""
         from pqext.spark.writing.sink import Sink
+        from pqext.spark.writing.table_sink import TableSink
 
-        return Sink(self._options(), schema, overwrite)
+        options = self._options()
+        return (TableSink if is_table(options.get("path")) else Sink)(options, schema, overwrite)
 
     @concise_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return a writer of a stream with ``schema``."""
         from pqext.spark.streams.parquet import StreamSink
 
-        return StreamSink(self._options(), schema, overwrite)
+        options = self._options()
+        if is_table(options.get("path")):
+            raise UnsupportedError(
+                "streams are not written to tables: save each batch with pqext.spark.write in foreachBatch",
+                feature="streams into tables", path=options["path"],
+            )
+        return StreamSink(options, schema, overwrite)
 
     @concise_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -112,8 +121,9 @@ class PqextSource(DataSource):
 
         Raises ``UnsupportedError`` for a catalog table.
         """
-        _reject_tables(self.options)
-        return add_cluster_settings(self.options)
+        options = replace_table(self.options)
+        _reject_tables(options)
+        return add_cluster_settings(options)
 
 
 def _reject_tables(options: Mapping[str, str]) -> None:
@@ -124,7 +134,8 @@ def _reject_tables(options: Mapping[str, str]) -> None:
     """
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(
-            "no path: pass one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
+            "no path: pass one to load() or save(), or a Delta or Iceberg table with option table. Tables of the "
+            "catalog (CREATE TABLE ... USING pqext, saveAsTable) "
             "do not work, because Spark does not pass the location of their files to a Python data source: use "
             "pqext.spark.write(df, path) and spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING "
             "pqext OPTIONS (path '...')",

@@ -83,6 +83,8 @@ class SaveWriter:
         self.options = parse_save_options(schema, options)
         if self.options.storage_options and not is_remote(paths[0]):
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder; omit them for local paths")
+        if self.options.allow_undeclared_shredding:
+            raise ValueError("allow_undeclared_shredding is for tables, such as delta:PATH; omit it for folders")
         self.target: Target = resolve_target(paths[0], self.options.storage_options)
         self.target.check_no_table()
         self._unparsed_options = dict(options)

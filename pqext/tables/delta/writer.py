@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -21,20 +22,19 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.table.partitions import NULL
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.appending import drop_columns, empty_file
-from pqext.dataset.writing.part_files import WrittenFile
 from pqext.geo.types import type_of, unmark
-from pqext.table_metrics.delta_statistics import delta as delta_statistics
-from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
+from pqext.tables.backend import FileLayout, Leftover, NewFile, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.loading import load_table, table_error
+from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import open_delta
 from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field
+from pqext.tables.folders import data_files
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
 from pqext.variant.shredding.schema import Untyped
@@ -73,7 +73,7 @@ class DeltaWriter:
             self.root = os.path.abspath(unquote(parts.path) if parts.scheme == "file" else uri)
             self._uri = Path(self.root).as_uri()
         self.name = f"delta:{redact_uri(uri)}"
-
+        self.locate: Callable[[str], Any] = partial(_locate_file, self.root, storage_options)
     @property
     def version(self) -> int | None:
         return None if self._table is None else int(self._table.version())
@@ -90,14 +90,20 @@ class DeltaWriter:
         return struct
 
     @property
+    def _definition(self) -> tuple[Any, ...] | None:
+        """Identity, properties, schema and protocol of the table; None if it does not exist."""
+        if self._table is None:
+            return None
+        metadata = self._table.metadata()
+        protocol = self._table.protocol()
+        features = [sorted(names or ()) for names in (protocol.reader_features, protocol.writer_features)]
+        versions = (protocol.min_reader_version, protocol.min_writer_version)
+        return metadata.id, metadata.configuration, self._table.schema().to_json(), versions, features
+
+    @property
     def partitions(self) -> pa.Schema:
         schema = arrow_schema(self._struct)
         return pa.schema([schema.field(name) for name in self._current.metadata().partition_columns])
-
-    def locate(self, name: str) -> Any:
-        if scheme_of(self.root) is None:
-            return str(Path(self.root, name))
-        return locate(f"{self.root}/{name}", None, self._storage_options)
 
     def snapshot(self) -> TableSnapshot:
         return open_delta(self._current, None, None, self._storage_options)
@@ -168,7 +174,6 @@ class DeltaWriter:
                     path=self.name,
                 )
             check_columns(delta_struct(self._stored(schema, by, options)), struct, self.name)
-        self._new_struct = struct
         return self._file_layout(schema, struct, by, options, with_options)
 
     def _stored(self, schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any]) -> pa.Schema:
@@ -214,9 +219,11 @@ class DeltaWriter:
             return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
 
         indexed = self._indexed([name for name in names if name not in by], target)
+        folders = tuple(physical[name] for name in by)
+        describe = partial(describe_file, partition_by=folders, columns=tuple(physical[name] for name in indexed))
+        new_schema = json.dumps(struct) if self._table is None else None
         return FileLayout(
-            file_schema, tuple(physical[name] for name in by), _rename_options(options, physical),
-            tuple(physical[name] for name in indexed), convert,
+            file_schema, folders, _rename_options(options, physical), convert, describe, self._definition, new_schema
         )
 
     def _indexed(self, names: list[str], schema: pa.Schema) -> list[str]:
@@ -246,39 +253,52 @@ class DeltaWriter:
             ) from None
 
     def commit(
-        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool,
     ) -> int:
-        from deltalake import Schema
-        from deltalake.exceptions import DeltaError
-        from deltalake.transaction import AddAction, create_table_with_add_actions
-
-        adds = [self._add_action(AddAction, file, layout, data_change) for file in added]
-        if self._table is None:
-            schema = Schema.from_json(json.dumps(self._new_struct))
-            try:
-                create_table_with_add_actions(
-                    self._uri, schema, adds, partition_by=list(layout.partition_by), storage_options=self._options
-                )
-            except DeltaError as error:
-                self._reload()
-                if self._table is None:
-                    message = f"deltalake cannot create the table: {redact_uri(str(error))}"
-                    raise UnsupportedError(message, feature="creation of the table", path=self.name) from None
-                raise TableConflictError(
-                    f"another writer created the table in the meantime; append again ({redact_uri(str(error))})",
-                    path=self.name,
-                ) from None
-            self._reload()
-            return int(self._current.version())
+        adds = [add_action(new.entry, data_change) for new in added]
+        if layout.new_schema is not None:
+            return self._create(layout.new_schema, adds, layout.partition_by)
+        self._check_definition(layout)
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
-            is_last = attempt == _ATTEMPTS - 1
-            if self._try_commit(adds, paths, data_change, is_exact=bool(paths) or callable(removed), is_last=is_last):
+            is_exact, is_last = bool(paths) or callable(removed), attempt == _ATTEMPTS - 1
+            if self._try_commit(layout, adds, paths, data_change, is_exact, is_last):
                 return int(self._current.version())
         raise AssertionError("unreachable")
 
-    def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_exact: bool, is_last: bool) -> bool:
+    def _create(self, new_schema: str, adds: list[Any], partition_by: Sequence[str]) -> int:
+        from deltalake import Schema
+        from deltalake.exceptions import DeltaError
+        from deltalake.transaction import create_table_with_add_actions
+
+        reason = None
+        if self._table is None:
+            try:
+                create_table_with_add_actions(
+                    self._uri, Schema.from_json(new_schema), adds, partition_by=list(partition_by),
+                    storage_options=self._options,
+                )
+            except DeltaError as error:
+                reason = redact_uri(str(error))
+            self._reload()
+            if reason is None:
+                return int(self._current.version())
+        if self._table is None:
+            message = f"deltalake cannot create the table: {reason}"
+            raise UnsupportedError(message, feature="creation of the table", path=self.name)
+        raise TableConflictError("another writer created the table in the meantime; append again", path=self.name)
+
+    def _check_definition(self, layout: FileLayout) -> None:
+        if self._definition != layout.definition:
+            raise TableConflictError(
+                "another writer has changed the schema or the properties of the table; nothing was changed",
+                path=self.name,
+            )
+
+    def _try_commit(
+        self, layout: FileLayout, adds: list[Any], paths: list[str], data_change: bool, is_exact: bool, is_last: bool
+    ) -> bool:
         """Commit, and return whether it succeeded. False if another writer was faster and the commit can be repeated.
 
         deltalake detects neither that two commits remove the same file nor that files were added to the rows that a
@@ -292,10 +312,9 @@ class DeltaWriter:
         now = int(time.time() * 1000)
         files = {file.path: file for file in self.files()} if paths else {}
         check_unchanged(paths, files, self.name)
-        partitions = {path: _partition_texts(files[path].partition) for path in paths}
+        partitions = {path: partition_texts(files[path].partition) for path in paths}
         removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
         retries = CommitProperties(max_commit_retries=0) if is_exact else CommitProperties()
-        before = _definition(table)
         version = table.version()
         try:
             table.create_write_transaction(
@@ -307,11 +326,7 @@ class DeltaWriter:
             table = self._current
             if self.is_committed([add.path for add in adds], version):
                 return True
-            if _definition(table) != before:
-                raise TableConflictError(
-                    "another writer has changed the schema or the properties of the table; nothing was changed",
-                    path=self.name,
-                ) from None
+            self._check_definition(layout)
             if not is_exact or is_last or table.version() == version:
                 raise TableConflictError(
                     f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
@@ -336,14 +351,6 @@ class DeltaWriter:
                 return
             raise table_error("the table cannot be opened", error, self.name, self._storage_options) from None
 
-    def _add_action(self, make: Any, file: WrittenFile, layout: FileLayout, data_change: bool) -> Any:
-        statistics = delta_statistics(self.locate(file.name), exact=True, columns=layout.statistics_columns)
-        values = _folder_values(file.name, len(layout.partition_by))
-        return make(
-            file.name, statistics.size, dict(zip(layout.partition_by, values, strict=True)), int(time.time() * 1000),
-            data_change, statistics.to_json(),
-        )
-
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:
             self._reload()
@@ -351,6 +358,9 @@ class DeltaWriter:
                 return False
         own = set(paths)
         return any(unquote(path) in own for path in logged_paths(self._current.table_uri, self._storage_options, after))
+
+    def stored_files(self) -> Iterator[Leftover]:
+        return data_files(self._uri, self._storage_options)
 
     def leftovers(self, older_than: timedelta) -> list[Leftover]:
         if "v2Checkpoint" in (self._current.protocol().reader_features or ()):
@@ -376,9 +386,10 @@ def by_mapping(table: DeltaTable | None) -> str | None:
     return None if mode in (None, "none") else str(mode)
 
 
-def _definition(table: DeltaTable) -> tuple[Any, ...]:
-    metadata = table.metadata()
-    return metadata.id, metadata.configuration, table.schema().to_json(), str(table.protocol())
+def _locate_file(root: str, storage_options: Mapping[str, Any] | None, name: str) -> Any:
+    if scheme_of(root) is None:
+        return str(Path(root, name))
+    return locate(f"{root}/{name}", None, storage_options)
 
 
 def _position(name: str, names: Sequence[str]) -> int:
@@ -404,16 +415,3 @@ def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dic
 def _rename(path: str, names: Mapping[str, str]) -> str:
     top, dot, rest = path.partition(".")
     return names[path] if path in names else f"{names.get(top, top)}{dot}{rest}"
-
-
-def _folder_values(name: str, count: int) -> list[str | None]:
-    """Return the partition values in the folders of a file."""
-    texts = [unquote(folder.partition("=")[2]) for folder in name.split("/")[:count]]
-    return [None if text == NULL else text for text in texts]
-
-
-def _partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    return {
-        name: None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values.items()
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,18 +24,11 @@ def find_leftovers(
 ) -> list[Leftover]:
     """Return the Parquet files, and unfinished files of writers, to which no snapshot refers.
 
-    ``references`` reads the locations of the files of all snapshots. Raises ``UnsupportedError`` for folders in stores,
-    and ``CorruptFileError`` if a file of a snapshot cannot be told from a leftover.
+    ``references`` reads the locations of the files of all snapshots. Raises the errors of :func:`stored_files`, and
+    ``CorruptFileError`` if a file of a snapshot cannot be told from a leftover.
     """
-    root = locate_file(io, folder)
-    if not isinstance(root, str):
-        raise UnsupportedError(
-            "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores", path=name
-        )
-    if not Path(root).is_dir():
-        return []
     before = time.time() * 1000 - older_than.total_seconds() * 1000
-    files = {file_key(file.location): file for file in data_files(Path(os.path.realpath(root)).as_uri(), None)}
+    files = {file_key(file.location): file for file in stored_files(folder, io, name)}
     if not any(file.modified < before for file in files.values()):
         return []  # listed before the log is read, so that a file committed in between has a reference
     locations = {path: locate_file(io, path) for path in references()}
@@ -46,7 +39,21 @@ def find_leftovers(
     for path, key in referenced.items():
         if key not in files and os.path.basename(key) in names:
             raise CorruptFileError(
-                f"a snapshot refers to {redact_uri(path)}, and the folder {root} contains a file of this name at "
-                "another path, so it is unknown which files are leftovers; nothing was removed", path=name,
+                f"a snapshot refers to {redact_uri(path)}, and the folder {redact_uri(folder)} contains a file of this "
+                "name at another path, so it is unknown which files are leftovers; nothing was removed", path=name,
             )
     return [*leftovers.values()]
+
+
+def stored_files(folder: str, io: FileIO, name: str) -> Iterator[Leftover]:
+    """Yield the Parquet files, and unfinished files of writers, in the folder for new files of the table ``name``.
+
+    Raises ``UnsupportedError`` for folders in stores.
+    """
+    root = locate_file(io, folder)
+    if not isinstance(root, str):
+        raise UnsupportedError(
+            "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores", path=name
+        )
+    if Path(root).is_dir():
+        yield from data_files(Path(os.path.realpath(root)).as_uri(), None)

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -19,9 +20,9 @@ from pqext.dataset.table.partitions import NULL
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
-from pqext.tables.backend import FileLayout, Leftover, TableConflictError, TableFile, check_unchanged
+from pqext.tables.backend import FileLayout, Leftover, NewFile, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
-from pqext.tables.iceberg.leftovers import find_leftovers
+from pqext.tables.iceberg.leftovers import find_leftovers, stored_files
 from pqext.tables.iceberg.loading import load_table
 from pqext.tables.iceberg.snapshot import locate_file, open_iceberg
 
@@ -53,6 +54,7 @@ class IcebergWriter:
         self._table: Table = table
         location = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
         self.root: str = location.rstrip("/")
+        self.locate: Callable[[str], Any] = partial(_locate_file, table.io, self.root)
 
     @property
     def version(self) -> int | None:
@@ -75,9 +77,6 @@ class IcebergWriter:
     def _partition_by(self) -> tuple[str, ...]:
         schema = self._table.schema()
         return tuple(schema.find_column_name(field.source_id) or "" for field in self._table.spec().fields)
-
-    def locate(self, name: str) -> Any:
-        return locate_file(self._table.io, f"{self.root}/{name}")
 
     def snapshot(self) -> TableSnapshot:
         return open_iceberg(self._table, None, None, None)
@@ -161,27 +160,24 @@ class IcebergWriter:
             arrays = [change(batch.column(index)) for index, _, change in columns]
             return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
 
-        return FileLayout(file_schema, by, options, tuple(target.names), convert)
+        describe = partial(_describe_file, schema=self._table.schema(), types=tuple(self.partitions.types))
+        return FileLayout(file_schema, by, options, convert, describe, self._definition)
 
     def commit(
-        self, layout: FileLayout, added: Sequence[WrittenFile], removed: Sequence[str] | Callable[[], Sequence[str]],
+        self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool,
     ) -> int:
         from pyiceberg.exceptions import CommitFailedException, ValidationException
 
-        entries = [self._data_file(file) for file in added]
-        before = self._definition()
+        self._check_definition(layout)
+        entries = [self._data_file(new) for new in added]
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
             try:
                 self._try_commit(entries, paths, is_exact=bool(paths) or callable(removed))
             except (CommitFailedException, ValidationException) as error:
                 self._table.refresh()
-                if self._definition() != before:
-                    raise TableConflictError(
-                        "another writer has changed the schema or the partitions of the table; nothing was changed",
-                        path=self.name,
-                    ) from None
+                self._check_definition(layout)
                 if attempt == _ATTEMPTS - 1:
                     raise TableConflictError(
                         f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
@@ -218,21 +214,24 @@ class IcebergWriter:
         table = self._table
         return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
-    def _definition(self) -> tuple[int, int]:
-        return self._table.schema().schema_id, self._table.spec().spec_id
+    @property
+    def _definition(self) -> tuple[str, int, int]:
+        """Identity, schema and partition spec of the table."""
+        return str(self._table.metadata.table_uuid), self._table.schema().schema_id, self._table.spec().spec_id
 
-    def _data_file(self, file: WrittenFile) -> Any:
+    def _check_definition(self, layout: FileLayout) -> None:
+        if self._definition != layout.definition:
+            raise TableConflictError(
+                "another writer has changed the schema or the partitions of the table; nothing was changed",
+                path=self.name,
+            )
+
+    def _data_file(self, new: NewFile) -> Any:
         from pyiceberg.typedef import Record
 
-        metrics = iceberg_metrics(self.locate(file.name), exact=True, schema=self._table.schema())
-        folders = file.name.split("/")[:-1]
-        texts = [unquote(folder.partition("=")[2]) for folder in folders]
-        values = [
-            None if text == NULL else _partition_value(text, type)
-            for text, type in zip(texts, self.partitions.types, strict=True)
-        ]
+        metrics, values = new.entry
         spec = self._table.spec().spec_id
-        return metrics.to_data_file(f"{self.root}/{file.name}", Record(*values), spec_id=spec)
+        return metrics.to_data_file(f"{self.root}/{new.file.name}", Record(*values), spec_id=spec)
 
     def _logged_paths(self) -> Iterator[str]:
         """Yield the paths of the files in all snapshots."""
@@ -246,6 +245,9 @@ class IcebergWriter:
         self._table.refresh()
         own = {f"{self.root}/{path}" for path in paths}
         return any(path in own for path in self._logged_paths())
+
+    def stored_files(self) -> Iterator[Leftover]:
+        return stored_files(self.root, self._table.io, self.name)
 
     def leftovers(self, older_than: timedelta) -> list[Leftover]:
         def references() -> Iterator[str]:
@@ -261,6 +263,17 @@ class IcebergWriter:
             "writer_features": [], "properties": dict(self._table.properties),
             "partition_by": [str(field.name) for field in self._table.spec().fields],
         }
+
+
+def _locate_file(io: Any, root: str, name: str) -> Any:
+    return locate_file(io, f"{root}/{name}")
+
+
+def _describe_file(file: WrittenFile, location: Any, *, schema: Any, types: Sequence[pa.DataType]) -> tuple[Any, Any]:
+    """Return the metrics and the partition values of a file."""
+    texts = [unquote(folder.partition("=")[2]) for folder in file.name.split("/")[:-1]]
+    values = [None if text == NULL else _partition_value(text, type) for text, type in zip(texts, types, strict=True)]
+    return iceberg_metrics(location, exact=True, schema=schema), values
 
 
 def _partition_value(text: str, type: pa.DataType) -> Any:

@@ -1,0 +1,153 @@
+"""Plan a write to a table: checked before rows are written, and committed after, in one process or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.backend import FileLayout, NewFile, TableConflictError, TableFile, TableWriter
+from pqext.tables.selection import check_partitions, folder_values, select_files
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """Result of a commit: the table, its new version, and the files, rows and bytes that were added.
+
+    ``files_removed`` is the number of replaced files.
+    """
+
+    table: str
+    version: int
+    files: int
+    rows: int
+    bytes: int
+    files_removed: int = 0
+
+    def __str__(self) -> str:
+        removed = f", {self.files_removed:,} files removed" if self.files_removed else ""
+        added = f"{self.rows:,} rows, {self.bytes:,} bytes in {self.files:,} files"
+        return f"{self.table} version {self.version}: {added}{removed}"
+
+
+class Replacement(Protocol):
+    """Selection of the files that a commit replaces. It can be pickled."""
+
+    def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
+        """Return the paths of the files to replace in the version of ``writer`` by the files ``added``.
+
+        Before files are added (None), these are the files that may be replaced.
+        """
+
+    def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
+        """Raise ``ValueError`` if the files ``added`` do not match the selection."""
+
+
+@dataclass(frozen=True)
+class FilePaths:
+    """Replaces the files at these paths."""
+
+    selected: tuple[str, ...]
+
+    def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
+        return [*self.selected]
+
+    def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
+        """Do nothing, because the rows of these files may be in any partition."""
+
+
+@dataclass(frozen=True)
+class SelectedPartitions:
+    """Replaces the partitions that ``filter`` selects; all of them if it is None."""
+
+    filter: Any = None
+
+    def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
+        return [file.path for file in select_files(writer.files(), writer.partitions, self.filter)]
+
+    def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
+        if self.filter is not None:
+            check_partitions([new.file.name for new in added], writer.partitions, self.filter)
+
+
+@dataclass(frozen=True)
+class WrittenPartitions:
+    """Replaces the partitions that the added files belong to, in a table with partition columns."""
+
+    def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
+        files = writer.files()
+        if added is not None:
+            partitions = writer.partitions
+            columns = folder_values([new.file.name for new in added], partitions)
+            written = {*zip(*(column.to_pylist() for column in columns), strict=True)}
+            files = [file for file in files if _values(file, partitions) in written]
+            writer.check_removal(files)
+        return [file.path for file in files]
+
+    def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
+        """Do nothing, because the added files make the selection."""
+
+
+def _values(file: TableFile, partitions: pa.Schema) -> tuple[Any, ...]:
+    return tuple(file.partition[name] for name in partitions.names)
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """A planned write to a table: the layout of its files, and the files that its commit replaces.
+
+    It can be pickled by cloudpickle. The files are written by :func:`pqext.tables.data_files.write_files`, and
+    :meth:`commit` accepts any writer of the same table.
+    """
+
+    layout: FileLayout
+    replacement: Replacement | None
+    expected: frozenset[str]
+    """Paths of the files that the commit may replace."""
+
+    @staticmethod
+    def plan(
+        writer: TableWriter, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
+        allow_undeclared_shredding: bool, replacement: Replacement | None,
+    ) -> TableWrite:
+        """Plan a write of rows with ``schema``. Raises the errors that can be known before rows are written."""
+        exists = writer.version is not None
+        if exists:
+            writer.check(removes_rows=replacement is not None)
+        layout = writer.layout(schema, partition_by, options, allow_undeclared_shredding)
+        expected = frozenset(replacement.paths(writer, None) if replacement is not None and exists else ())
+        if not isinstance(replacement, WrittenPartitions):
+            writer.check_removal([file for file in writer.files() if file.path in expected] if expected else [])
+        return TableWrite(layout, replacement, expected)
+
+    def commit(self, writer: TableWriter, added: Sequence[NewFile]) -> TableCommit:
+        """Commit the files in one version. Without a change, there is no commit.
+
+        Raises ``TableConflictError`` if another writer has added files since the plan to the rows that are replaced.
+        """
+        removed: list[str] = []
+
+        def paths() -> list[str]:
+            if self.replacement is not None and self.layout.new_schema is None:
+                removed[:] = self.replacement.paths(writer, added)
+                other = next((path for path in removed if path not in self.expected), None)
+                if other is not None:
+                    raise TableConflictError(
+                        f"another writer has added {redact_uri(other)} to the rows that this call replaces; nothing "
+                        "was changed; overwrite again to replace its rows too", path=writer.name,
+                    )
+            return removed
+
+        if self.replacement is not None:
+            self.replacement.check(writer, added)
+        has_change = bool(added or self.layout.new_schema is not None or paths())
+        selected = () if self.replacement is None else paths
+        version = writer.commit(self.layout, added, selected, data_change=True) if has_change else writer.version
+        files = [new.file for new in added]
+        return TableCommit(
+            writer.name, version or 0, len(files), sum(file.rows for file in files), sum(file.bytes for file in files),
+            len(removed),
+        )
