@@ -1,6 +1,6 @@
 # isort: skip_file
 
-from .backend import TableConflictError as TableConflictError
+from .backend import CommitStateUnknownError as CommitStateUnknownError, TableConflictError as TableConflictError
 from .leftovers import TableCleanup as TableCleanup, TableDescription as TableDescription
 from .leftovers import clean as clean, describe as describe
 from .maintenance import TableRewrite as TableRewrite

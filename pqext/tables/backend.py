@@ -23,6 +23,19 @@ class TableConflictError(ParquetError):
     """Another writer committed a change that contradicts this one. Nothing was changed."""
 
 
+class CommitStateUnknownError(ParquetError):
+    """The store or the catalog failed during a commit, which may have succeeded, or may still do so.
+
+    The new files are retained. If their rows are not in the table later, write them again; ``clean`` removes the files.
+    """
+
+    def __init__(self, reason: str, table: str) -> None:
+        super().__init__(
+            f"it is unknown whether the commit has succeeded: {reason}; the new files are retained; look for their "
+            "rows in the table before writing them again, because the commit may still succeed", path=table,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class TableFile:
     """A data file of a table version. ``path`` identifies it in the log, ``location`` can be opened."""
@@ -98,6 +111,8 @@ class TableWriter(Protocol):
     """Path or URL of the folder for new files."""
     locate: Callable[[str], Any]
     """Returns the local path, or the location in a store, of a file in the folder for new files. It can be pickled."""
+    is_committing: bool
+    """Whether a commit is running, or was interrupted, so that it may succeed."""
 
     @property
     def version(self) -> int | None:
@@ -140,7 +155,7 @@ class TableWriter(Protocol):
         files were selected; other commits also apply to later versions.
 
         Raises ``TableConflictError`` if another writer has removed one of these files, or changed the definition of
-        the table since ``layout`` was made.
+        the table since ``layout`` was made, and ``CommitStateUnknownError`` if the commit may have succeeded.
         """
 
     def is_committed(self, paths: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pqext.core.base.progress import Steps
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
-from pqext.tables.backend import FileLayout, NewFile, TableWriter
+from pqext.tables.backend import CommitStateUnknownError, FileLayout, NewFile, TableWriter
 
 BATCH_ROWS = 1 << 16
 
@@ -159,17 +159,19 @@ def new_files(table: TableWriter, files: Sequence[NewFile] = ()) -> Iterator[New
     """Context for the files of one commit, of which ``files`` have been written.
 
     If it fails and the table does not contain the files, they are deleted. If it is unknown whether the table contains
-    the files, they are retained: ``clean`` deletes them later.
+    or will contain the files, they are retained: ``clean`` deletes them later.
     """
     folder = TableFolder(table.locate)
     new = NewFiles(folder, files)
     try:
         yield new
-    except BaseException:
+    except BaseException as error:
         names = [each.file.name for each in new.files]
+        is_interrupted = table.is_committing and not isinstance(error, Exception)
         is_committed = True
-        with suppress(Exception):
-            is_committed = table.is_committed(names)
+        if not isinstance(error, CommitStateUnknownError) and not is_interrupted:
+            with suppress(Exception):
+                is_committed = table.is_committed(names)
         if not is_committed:
             folder.remove(names)
         raise

@@ -91,7 +91,8 @@ def append(
         SchemaMismatchError: If the columns or types of the rows differ from those of the table.
         UnsupportedError: If the table has constraints, generated columns or features that cannot be honoured, or if a
             type has no equivalent in the table format.
-        TableConflictError: If another writer has changed the table in a way that contradicts the commit.
+        TableConflictError: If another writer has changed or dropped the table in a way that contradicts the commit.
+        CommitStateUnknownError: If the store or catalog failed during the commit, which may have succeeded.
 
     Example:
         >>> import pqext, pyarrow

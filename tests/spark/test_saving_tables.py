@@ -122,6 +122,27 @@ def test_aborted_job_leaves_no_files_and_no_version(tmp_path: Path) -> None:
     assert DeltaTable(str(tmp_path)).version() == 0
 
 
+def test_files_of_a_commit_with_unknown_outcome_are_retained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, {"k": ["a"], "n": [1]})
+    sink = begin(tmp_path)
+    message = write_rows(sink, {"k": ["b"], "n": [2]})
+    late = []
+
+    def fail(*arguments: Any, **keywords: Any) -> None:
+        late.append((arguments, keywords))
+        raise OSError("Generic S3 error: operation timed out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pqext.tables.delta.writer.is_remote", lambda _: True)
+        patch.setattr(DeltaTable, "create_write_transaction", fail)
+        with pytest.raises(tables.CommitStateUnknownError):
+            passed_on(sink).commit([message])
+        passed_on(sink).abort([message])
+    ((arguments, keywords),) = late
+    DeltaTable.create_write_transaction(*arguments, **keywords)  # the request arrives
+    assert rows(tmp_path) == [("a", 1), ("b", 2)]
+
+
 def test_task_that_writes_while_the_job_is_aborted_deletes_its_files(tmp_path: Path) -> None:
     sink = begin(tmp_path)
 

@@ -144,8 +144,9 @@ class TableSink(DataSourceArrowWriter):
             _logger.warning("%s: the save is committed, but its summary cannot be written: %s", writer.name, error)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the files of all tasks, unless they are committed."""
-        writer = self._open()
-        names = [new.file.name for message in messages if isinstance(message, TableTaskResult) for new in message.files]
-        is_committed = bool(names) and writer.is_committed(names)
-        self.folder.end(writer, None if is_committed else ())
+        """Delete the files of all tasks.
+
+        If all tasks have succeeded, the commit was attempted. It has deleted its files, unless they may be committed.
+        """
+        is_complete = all(isinstance(message, TableTaskResult) for message in messages)
+        self.folder.end(self._open(), None if is_complete else ())

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m|[↳\n]")
-_STORE = re.compile(r"Generic \w+ error|Error performing|error sending request|PermissionDenied|Unauthenticated")
+_STORE = re.compile(
+    r"Generic \w+ error|Error performing|error sending request|PermissionDenied|Unauthenticated|storage error"
+)
 """Texts in errors of the object store, as opposed to errors in the content of the log."""
+_DENIED = re.compile(r"PermissionDenied|Unauthenticated|\b40[13]\b")
 
 
 def load_table(
@@ -74,6 +77,12 @@ def _check_time(table: DeltaTable, timestamp: datetime, name: str) -> None:
     if isinstance(written, int) and written > timestamp.timestamp() * 1000:
         first = datetime.fromtimestamp(written / 1000, UTC)
         raise FileNotFoundError(f"{name} has no version at {timestamp}; version {table.version()} is from {first}")
+
+
+def is_uncertain(error: Exception) -> bool:
+    """Return whether a request to the store failed in a way that leaves its outcome unknown."""
+    is_denied = isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
+    return not is_denied and (isinstance(error, OSError) or _STORE.search(str(error)) is not None)
 
 
 def table_error(

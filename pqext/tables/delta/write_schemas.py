@@ -159,3 +159,18 @@ def _physical_type(type: pa.DataType, delta: Any) -> pa.DataType:
         return pa.map_(key, pa.field("value", value, type.item_field.nullable))
     inner = type.value_field
     return pa.list_(inner.with_type(_physical_type(inner.type, delta["elementType"])))
+
+
+def rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Replace the names of columns in the keys of writer options with their names in files."""
+    result = {}
+    for option, value in options.items():
+        if isinstance(value, Mapping) and option not in ("key_value_metadata", "annotations", "extensions"):
+            value = {_rename(key, names): choice for key, choice in value.items()}
+        result[option] = value
+    return result
+
+
+def _rename(path: str, names: Mapping[str, str]) -> str:
+    top, dot, rest = path.partition(".")
+    return names[path] if path in names else f"{names.get(top, top)}{dot}{rest}"

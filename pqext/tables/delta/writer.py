@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,21 +20,29 @@ from pqext.core.base.errors import CorruptFileError, InvalidValueError, SchemaMi
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.locations import locate
-from pqext.core.io.sources.store_errors import redact_uri
+from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.geo.types import type_of, unmark
-from pqext.tables.backend import FileLayout, Leftover, NewFile, TableConflictError, TableFile, check_unchanged
+from pqext.tables.backend import (
+    CommitStateUnknownError,
+    FileLayout,
+    Leftover,
+    NewFile,
+    TableConflictError,
+    TableFile,
+    check_unchanged,
+)
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
-from pqext.tables.delta.loading import load_table, table_error
+from pqext.tables.delta.loading import is_uncertain, load_table, table_error
 from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import open_delta
-from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field
+from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field, rename_options
 from pqext.tables.folders import data_files
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
@@ -73,6 +82,7 @@ class DeltaWriter:
             self.root = os.path.abspath(unquote(parts.path) if parts.scheme == "file" else uri)
             self._uri = Path(self.root).as_uri()
         self.name = f"delta:{redact_uri(uri)}"
+        self.is_committing = False
         self.locate: Callable[[str], Any] = partial(_locate_file, self.root, storage_options)
     @property
     def version(self) -> int | None:
@@ -223,7 +233,7 @@ class DeltaWriter:
         describe = partial(describe_file, partition_by=folders, columns=tuple(physical[name] for name in indexed))
         new_schema = json.dumps(struct) if self._table is None else None
         return FileLayout(
-            file_schema, folders, _rename_options(options, physical), convert, describe, self._definition, new_schema
+            file_schema, folders, rename_options(options, physical), convert, describe, self._definition, new_schema
         )
 
     def _indexed(self, names: list[str], schema: pa.Schema) -> list[str]:
@@ -272,22 +282,40 @@ class DeltaWriter:
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import create_table_with_add_actions
 
-        reason = None
+        reason: Exception | None = None
         if self._table is None:
+            self.is_committing = True
             try:
                 create_table_with_add_actions(
                     self._uri, Schema.from_json(new_schema), adds, partition_by=list(partition_by),
                     storage_options=self._options,
                 )
-            except DeltaError as error:
-                reason = redact_uri(str(error))
+            except (DeltaError, OSError) as error:
+                reason = error
+                if self._is_uncertain(error) and not self._has_committed(adds):
+                    raise self._unknown_state(error) from None
+            self.is_committing = False
             self._reload()
-            if reason is None:
+            if self._table is not None and (reason is None or self._has_committed(adds)):
                 return int(self._current.version())
         if self._table is None:
-            message = f"deltalake cannot create the table: {reason}"
+            message = f"deltalake cannot create the table: {redact_uri(str(reason))}"
             raise UnsupportedError(message, feature="creation of the table", path=self.name)
         raise TableConflictError("another writer created the table in the meantime; append again", path=self.name)
+
+    def _has_committed(self, adds: Sequence[Any], after: int | None = None) -> bool:
+        """Return whether the log contains the added files; False if it cannot be read."""
+        with suppress(Exception):
+            self._reload()
+            return self.is_committed([add.path for add in adds], after)
+        return False
+
+    def _is_uncertain(self, error: Exception) -> bool:
+        """Return whether a commit may succeed after ``error``. Commits to local folders do not."""
+        return is_remote(self.root) and is_uncertain(error)
+
+    def _unknown_state(self, error: Exception) -> CommitStateUnknownError:
+        return CommitStateUnknownError(redact_error(error, collect_secrets(self._storage_options)), self.name)
 
     def _check_definition(self, layout: FileLayout) -> None:
         if self._definition != layout.definition:
@@ -305,7 +333,7 @@ class DeltaWriter:
         commit replaces. Such a commit ``is_exact``: it applies to the loaded version only. If a later version exists,
         the files are looked up in it before the next attempt.
         """
-        from deltalake.exceptions import CommitFailedError
+        from deltalake.exceptions import CommitFailedError, DeltaError
         from deltalake.transaction import CommitProperties, RemoveAction
 
         table = self._current
@@ -316,22 +344,30 @@ class DeltaWriter:
         removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
         retries = CommitProperties(max_commit_retries=0) if is_exact else CommitProperties()
         version = table.version()
+        self.is_committing = True
         try:
             table.create_write_transaction(
                 [*adds, *removes], mode="append", schema=table.schema(),
                 partition_by=table.metadata().partition_columns, commit_properties=retries,
             )
-        except CommitFailedError as error:
+        except (DeltaError, OSError) as error:
+            if self._has_committed(adds, version):
+                self.is_committing = False
+                return True
+            if self._is_uncertain(error):
+                raise self._unknown_state(error) from None
+            self.is_committing = False
+            if not isinstance(error, CommitFailedError):
+                raise table_error("the commit failed", error, self.name, self._storage_options) from None
             self._reload()
             table = self._current
-            if self.is_committed([add.path for add in adds], version):
-                return True
             self._check_definition(layout)
             if not is_exact or is_last or table.version() == version:
                 raise TableConflictError(
                     f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
                 ) from None
             return False
+        self.is_committing = False
         self._reload()
         return True
 
@@ -392,6 +428,11 @@ def _locate_file(root: str, storage_options: Mapping[str, Any] | None, name: str
     return locate(f"{root}/{name}", None, storage_options)
 
 
+def is_remote(root: str) -> bool:
+    """Return whether the folder of a table is in a store."""
+    return scheme_of(root) is not None
+
+
 def _position(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
 
@@ -400,18 +441,3 @@ def _leaves(field: pa.Field) -> int:
     if pa.types.is_struct(field.type) and b"ARROW:extension:name" not in (field.metadata or {}):
         return sum(map(_leaves, field.type))
     return 1
-
-
-def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Replace the names of columns in the keys of writer options with their names in files."""
-    result = {}
-    for option, value in options.items():
-        if isinstance(value, Mapping) and option not in ("key_value_metadata", "annotations", "extensions"):
-            value = {_rename(key, names): choice for key, choice in value.items()}
-        result[option] = value
-    return result
-
-
-def _rename(path: str, names: Mapping[str, str]) -> str:
-    top, dot, rest = path.partition(".")
-    return names[path] if path in names else f"{names.get(top, top)}{dot}{rest}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pqext.tables.iceberg.manifests import TableFile as ManifestFile
 
-_ATTEMPTS = 20
+_ATTEMPTS = 50
 _MAX_VERSION = 2
 """Last format version that pyiceberg writes."""
 _EPOCH = date(1970, 1, 1)
@@ -54,6 +54,7 @@ class IcebergWriter:
         self._table: Table = table
         location = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
         self.root: str = location.rstrip("/")
+        self.is_committing = False
         self.locate: Callable[[str], Any] = partial(_locate_file, table.io, self.root)
 
     @property
@@ -167,52 +168,30 @@ class IcebergWriter:
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool,
     ) -> int:
-        from pyiceberg.exceptions import CommitFailedException, ValidationException
+        from pqext.tables.iceberg.commits import CommitFailure, commit_files, refresh
 
         self._check_definition(layout)
         entries = [self._data_file(new) for new in added]
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
+            files = {file.path: file for file in self._manifest_files()} if paths else {}
+            if paths:
+                check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
+            self.is_committing = True
             try:
-                self._try_commit(entries, paths, is_exact=bool(paths) or callable(removed))
-            except (CommitFailedException, ValidationException) as error:
-                self._table.refresh()
+                commit_files(self._table, entries, [files[path].file for path in paths], self.name)
+            except CommitFailure as error:
+                self.is_committing = False
+                refresh(self._table, self.name)
                 self._check_definition(layout)
                 if attempt == _ATTEMPTS - 1:
-                    raise TableConflictError(
-                        f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
-                    ) from None
-                time.sleep(random.random() * 0.1 * (attempt + 1))
+                    message = f"the commit failed: {error}; nothing was changed"
+                    raise TableConflictError(message, path=self.name) from None
+                time.sleep(random.random() * 0.1 * min(attempt + 1, 10))
             else:
                 break
+        self.is_committing = False
         return self.version or 0
-
-    def _try_commit(self, entries: list[Any], paths: list[str], is_exact: bool) -> None:
-        """Commit to the loaded snapshot. The files to remove must be in it, without rows deleted since.
-
-        pyiceberg commits again to later snapshots; its isolation levels decide which changes conflict. A commit that
-        ``is_exact`` applies to the loaded snapshot only.
-        """
-        files = {file.path: file for file in self._manifest_files()} if paths else {}
-        if paths:
-            check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
-        transaction = (self._without_retries() if is_exact else self._table).transaction()
-        update = transaction.update_snapshot()
-        with update.overwrite() if paths else update.fast_append() as producer:
-            for entry in entries:
-                producer.append_data_file(entry)
-            for path in paths:
-                producer.delete_data_file(files[path].file)
-        transaction.commit_transaction()
-        self._table.refresh()
-
-    def _without_retries(self) -> Table:
-        from pyiceberg.table import Table, TableProperties
-
-        properties = {**self._table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
-        metadata = self._table.metadata.model_copy(update={"properties": properties})
-        table = self._table
-        return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
     @property
     def _definition(self) -> tuple[str, int, int]:
@@ -242,7 +221,12 @@ class IcebergWriter:
             yield from (file.path for file in (*data, *deletes))
 
     def is_committed(self, paths: Sequence[str]) -> bool:
-        self._table.refresh()
+        from pqext.tables.iceberg.commits import refresh
+
+        try:
+            refresh(self._table, self.name)
+        except TableConflictError:  # the table was dropped
+            return False
         own = {f"{self.root}/{path}" for path in paths}
         return any(path in own for path in self._logged_paths())
 
@@ -250,8 +234,10 @@ class IcebergWriter:
         return stored_files(self.root, self._table.io, self.name)
 
     def leftovers(self, older_than: timedelta) -> list[Leftover]:
+        from pqext.tables.iceberg.commits import refresh
+
         def references() -> Iterator[str]:
-            self._table.refresh()
+            refresh(self._table, self.name)
             return self._logged_paths()
 
         return find_leftovers(self.root, self._table.io, older_than, references, self.name)

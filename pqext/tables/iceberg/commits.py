@@ -1,0 +1,121 @@
+"""Commit files to Iceberg tables by ``pyiceberg``, with typed errors for rejected and for uncertain commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchTableError,
+    UnauthorizedError,
+    ValidationException,
+)
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table, TableProperties
+
+from pqext.core.base.errors import SourceError
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.backend import CommitStateUnknownError, TableConflictError
+
+FAILURES = (CommitFailedException, ValidationException)
+"""Errors after which a commit has not succeeded and can be repeated."""
+_REJECTIONS = (AuthorizationExpiredError, BadRequestError, ForbiddenError, UnauthorizedError)
+
+
+class CommitFailure(Exception):
+    """Another writer was faster. The commit has not succeeded and can be repeated."""
+
+
+class _SnapshotTable(Table):
+    """A table whose transactions apply to its snapshot only.
+
+    pyiceberg repeats failed commits on later snapshots without comparing schemas and partitions, and depending on the
+    isolation level without comparing files. Before that it refreshes the table, to find commits that are reported as
+    failed although they succeeded.
+    """
+
+    snapshot_id: int | None = None
+    """Id of the snapshot that is committed."""
+
+    def refresh(self) -> Table:
+        try:
+            super().refresh()
+        except (NoSuchTableError, ValueError) as error:
+            if _is_dropped(error):
+                raise CommitFailedException("another writer has dropped the table") from None
+            raise
+        if self.metadata.snapshot_by_id(self.snapshot_id or 0) is None:
+            raise CommitFailedException("another writer has changed the table")
+        return self
+
+
+def commit_files(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str) -> None:
+    """Add and remove files in one snapshot that follows the loaded one, and load it.
+
+    Raises:
+        CommitFailure: If another writer was faster.
+        TableConflictError: If the table was dropped.
+        SourceError: If the catalog rejects the commit.
+        CommitStateUnknownError: If it is unknown whether the commit has succeeded.
+    """
+    retries = {
+        TableProperties.COMMIT_NUM_RETRIES: "1", TableProperties.COMMIT_MIN_RETRY_WAIT_MS: "0",
+        TableProperties.COMMIT_TOTAL_RETRY_TIME_MS: str(TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT),
+    }
+    metadata = table.metadata.model_copy(update={"properties": {**table.properties, **retries}})
+    target = _SnapshotTable(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
+    try:
+        transaction = target.transaction()
+        update = transaction.update_snapshot()
+        with update.overwrite() if removed else update.fast_append() as snapshot:
+            target.snapshot_id = snapshot.snapshot_id
+            for file in added:
+                snapshot.append_data_file(file)
+            for file in removed:
+                snapshot.delete_data_file(file)
+        _commit(target, transaction.commit_transaction, name)
+    except FAILURES as error:
+        raise CommitFailure(redact_uri(str(error))) from None
+    table.metadata, table.metadata_location = target.metadata, target.metadata_location
+
+
+def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str) -> None:
+    try:
+        commit()
+    except FAILURES:
+        raise
+    except NoSuchTableError:
+        raise _dropped_table(name) from None
+    except _REJECTIONS as error:
+        raise SourceError(
+            f"the catalog has rejected the commit: {redact_uri(str(error))}; nothing was changed", path=name
+        ) from None
+    except Exception as error:  # of the HTTP, SQL or Thrift library of the catalog
+        with suppress(Exception):
+            target.refresh()
+            return
+        raise CommitStateUnknownError(redact_uri(str(error)) or type(error).__name__, name) from None
+
+
+def refresh(table: Table, name: str) -> None:
+    """Load the current snapshot. Raises ``TableConflictError`` if the table was dropped."""
+    try:
+        table.refresh()
+    except (NoSuchTableError, ValueError) as error:
+        if _is_dropped(error):
+            raise _dropped_table(name) from None
+        raise
+
+
+def _is_dropped(error: Exception) -> bool:
+    """Return whether a table does not exist, or another one has its name."""
+    return isinstance(error, NoSuchTableError) or "UUID does not match" in str(error)
+
+
+def _dropped_table(name: str) -> TableConflictError:
+    return TableConflictError("another writer has dropped the table; nothing was changed", path=name)
