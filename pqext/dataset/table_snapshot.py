@@ -61,9 +61,12 @@ def open_snapshot(
 ) -> TableSnapshot:
     """Open a version of a table, or its version at ``timestamp``; the current version by default.
 
-    Raises ``ImportError`` if the library of the table format is not installed.
+    Raises ``ImportError`` if the library of the table format is not installed, and ``ValueError`` if another version of
+    a snapshot is requested.
     """
     if isinstance(source, TableSnapshot):
+        if version is not None or timestamp is not None:
+            raise ValueError(f"the snapshot of {source.name} has one version; pass the name of the table instead")
         return source
     snapshot: TableSnapshot = load_service("open_table")(
         source, version, timestamp, storage_options=storage_options

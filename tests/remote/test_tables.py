@@ -14,6 +14,7 @@ from pqext import tables
 from .conftest import BUCKET, KEY, S3, SECRET
 
 pytest.importorskip("deltalake")
+from deltalake import DeltaTable
 
 
 def options(s3: S3) -> dict[str, Any]:
@@ -42,6 +43,15 @@ def test_delta_table_in_a_store_is_written_compacted_and_cleaned(s3: S3) -> None
     assert not any(key.endswith("part-9.parquet") for key in remaining)
     assert all(any(key.endswith(f"inside{number}/part.parquet") for key in remaining) for number in (1, 2))
     assert pqext.scan(name, storage_options=settings).count() == 3
+
+
+def test_delta_table_objects_bring_their_options(s3: S3) -> None:
+    name, settings = f"delta:s3://{BUCKET}/lake/o", options(s3)
+    tables.append(name, pa.table({"id": [1]}), storage_options=settings)
+    table = DeltaTable(name.removeprefix("delta:"), storage_options=settings)
+    tables.append(table, pa.table({"id": [2]}))
+    assert pqext.scan(table, version=0).to_table()["id"].to_pylist() == [1]
+    assert tables.compact(name, storage_options=settings).files_after == 1
 
 
 def test_failed_append_leaves_no_object_and_no_secret_in_the_message(s3: S3) -> None:

@@ -50,6 +50,29 @@ def test_rows_equal_those_of_a_scan(spark: Any, folder: str) -> None:
     assert sorted(row["id"] // 2 for row in numbered) == sorted(row["row"] for row in numbered)
 
 
+def test_options_of_files_are_rejected(spark: Any, folder: str, tmp_path: Path) -> None:
+    table = f"delta:{folder}"
+    pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    options: list[tuple[Any, dict[str, Any], str]] = [
+        ([table, str(tmp_path)], {}, "a table is read alone"),
+        (table, {"path_glob_filter": "*"}, "option path_glob_filter is for files"),
+        (table, {"modified_after": "2100-01-01T00:00:00Z"}, "option modified_after is for files"),
+        (str(tmp_path), {"version": 1}, "version and timestamp are for Delta and Iceberg tables"),
+    ]
+    for source, arguments, message in options:
+        with pytest.raises((ValueError, PySparkException), match=message):
+            read(spark, source, **arguments).count()
+
+
+def test_table_without_files(spark: Any, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+    write_deltalake(str(tmp_path / "t"), schema.empty_table())
+    table = f"delta:{tmp_path / 't'}"
+    assert read(spark, table).collect() == []
+    assert read(spark, table, where="id = 1 and at < timestamp '2026-01-01'").collect() == []
+    assert read(spark, table, [(col("id") * 2).alias("twice")]).collect() == []
+
+
 def test_files_are_pruned_by_the_log(spark: Any, tmp_path: Path) -> None:
     parts = [[json.dumps({"n": 10 * part + at}) for at in range(5)] for part in range(4)]
     table = variant_table(tmp_path / "t", parts, "infer")

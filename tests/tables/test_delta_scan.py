@@ -22,6 +22,7 @@ from tables.delta_logs import adds, delete_rows, own_rows
 
 import pqext
 from pqext import col, variant
+from pqext.tables.opening import open_table
 
 PUBLIC = os.environ.get("DELTA_RS_TEST_DATA")
 
@@ -136,6 +137,28 @@ def test_bounds_of_numbers_lose_no_nan(tmp_path: Path) -> None:
     scan = pqext.scan(f"delta:{folder}")
     assert scan.filter("x > 5").count() == pqext.scan([*DeltaTable(folder).file_uris()], ["x"], "x > 5").count() == 1
     assert scan.filter(col("money") == Decimal("12345678901234567.89")).count() == 1  # a double in the log
+
+
+def test_bounds_of_widened_floats_lose_no_row(tmp_path: Path) -> None:
+    """The log has the shortest text of a float, which is another number as a double."""
+    table = pa.table({"x": pa.array([0.1], pa.float32())})
+    write_deltalake(str(tmp_path), table)
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["schemaString"] = action["metaData"]["schemaString"].replace('"float"', '"double"')
+        if "protocol" in action:
+            features = {"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+        if "add" in action:
+            bounds = {"minValues": {"x": 0.1}, "maxValues": {"x": 0.1}}
+            action["add"]["stats"] = json.dumps({"numRecords": 1, "nullCount": {"x": 0}, **bounds})
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    scan = pqext.scan(f"delta:{tmp_path}")
+    assert scan.schema.field("x").type == pa.float64()
+    assert scan.filter(col("x") == table["x"][0].as_py()).count() == 1
+    assert "skips by table log: 1 file" in str(scan.filter(col("x") < 0.0999).explain())
 
 
 def test_bounds_of_text_lose_no_character(tmp_path: Path) -> None:
@@ -302,6 +325,8 @@ def test_errors_name_the_table(tmp_path: Path) -> None:
     write_deltalake(folder, pa.table({"n": [1]}))
     with pytest.raises(FileNotFoundError, match="no version 9; its last version is 0"):
         pqext.scan(f"delta:{folder}", version=9)
+    with pytest.raises(ValueError, match=r"the snapshot of delta:.* has one version"):
+        pqext.scan(open_table(f"delta:{folder}"), version=0)
     with pytest.raises(ValueError, match="either version or timestamp"):
         pqext.scan(f"delta:{folder}", version=0, timestamp="2024-01-01T00:00:00Z")
     with pytest.raises(ValueError, match="for Delta and Iceberg tables"):
@@ -311,6 +336,19 @@ def test_errors_name_the_table(tmp_path: Path) -> None:
     os.remove(os.path.join(folder, path))
     with pytest.raises(FileNotFoundError, match=r"the log of delta:file://.* lists the file, but it does not exist"):
         scan.to_table()
+
+
+@pytest.mark.parametrize("name", ["delta:t", "iceberg:c.n.t"])
+def test_names_of_tables_are_not_paths_of_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table({"id": [1]})
+    for call in (
+        lambda: pqext.write_table(rows, name), lambda: pqext.write_dataset(rows, name), lambda: pqext.open(name),
+        lambda: pqext.verify(name), lambda: pqext.scan([name]).count(),
+    ):
+        with pytest.raises(ValueError, match=r"is the name of a table, not of a file: .*pqext\.tables\.append"):
+            call()
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.skipif(PUBLIC is None, reason="DELTA_RS_TEST_DATA does not name crates/test/tests/data of delta-rs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType, StructType
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType
 
 from tests.tables.iceberg_tables import (
     commit,
@@ -103,6 +104,24 @@ def test_position_deletes_of_another_partition_do_not_apply(tmp_path: Path) -> N
     first, second = paths(table)
     deletes = position_deletes(table, "d", [(first, 1), (second, 1)], partition=["b"])
     assert ids(f"iceberg:{commit(table, [deletes])}") == without(11)
+
+
+@pytest.mark.spec("tables.iceberg.positions", "tables.iceberg.equality-scope")
+@pytest.mark.parametrize(("data", "deletes", "applies"), [(nan, nan, True), (0.0, 0.0, True), (0.0, -0.0, False)])
+def test_deletes_in_partitions_of_floats(data: float, deletes: float, applies: bool, tmp_path: Path) -> None:
+    """Partition values are compared as in Java: NaN equals NaN, and zeros differ by their sign."""
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "f"))
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "f", DoubleType()))
+    table = new_catalog(tmp_path).create_table("db.t", schema, partition_spec=spec)
+    path = f"{table.location()}/data/d.parquet"
+    local(path).parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2, 3]}).cast(with_ids(pa.schema([("id", pa.int64())]), [1])), local(path))
+    files = [
+        position_deletes(table, "p", [(path, 0), (path, 0), ("other", 5)], partition=[deletes]),
+        equality_deletes(table, "e", pa.table({"id": [2]}), [1], partition=[deletes]),
+    ]
+    with_data = commit(table, [describe(path, 3, partition=[data])], is_data=True)
+    assert ids(f"iceberg:{commit(reopen(with_data), files)}") == ([3] if applies else [1, 2, 3])
 
 
 def test_position_deletes_are_found_by_the_bounds_of_their_path(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ ON_WINDOWS = os.name == "nt"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(?:::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
 
+_TABLE_PREFIXES = ("delta:", "iceberg:")
 _URI = re.compile(
     r"(?P<scheme>[^:]+)://(?P<netloc>[^/?]*)(?P<path>.*?)"
     r"(?:\?(?P<query>[A-Za-z_][\w-]*=[^&]*(?:&[A-Za-z_][\w-]*=[^&]*)*))?",
@@ -36,7 +37,12 @@ def split_uri(uri: str) -> SplitResult:
 
 
 def check_path(path: str) -> None:
-    """Raise ``ValueError`` if ``path`` cannot be a path because it contains a null character or lone surrogates."""
+    """Raise ``ValueError`` if ``path`` contains a null character or lone surrogates, or is the name of a table."""
+    if path.startswith(_TABLE_PREFIXES) and not os.path.lexists(path):
+        raise ValueError(
+            f"{path.partition(':')[0]}:... is the name of a table, not of a file: pqext.scan reads a table, and "
+            "pqext.tables.append writes to it"
+        )
     if "\0" in path:
         raise ValueError(f"{path[:300]!r} is not a valid path: it contains a null character")
     try:

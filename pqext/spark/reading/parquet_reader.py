@@ -95,6 +95,13 @@ class Reader(DataSourceReader):
         self.target = exchange_schema(intervals_to_months(self.values))
         self.named = query.display_names()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the statistics of a table's log, which only the driver needs."""
+        table = self.query.table
+        if table is None:
+            return self.__dict__
+        return {**self.__dict__, "query": replace(self.query, table=replace(table, statistics=None))}
+
     @concise_errors
     def partitions(self) -> list[InputPartition]:
         """Plan a slice for each task from the row groups that may contain matching rows."""

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean
 from pqext.core.io.sources.locations import Location, locate
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, RebaseMode
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import python_hint
@@ -130,7 +131,12 @@ class Query:
         paths, storage = option_paths(options, allow_urls=True), values.get("storage_options")
         ignored = values.pop("ignore_table_format", False)
         version, timestamp = values.pop("version", None), values.pop("timestamp", None)
-        table = open_snapshot(paths[0], version, timestamp, storage) if is_table(paths[0]) else None
+        table = None
+        if any(map(is_table, paths)):
+            _check_table_options(paths, values)
+            table = open_snapshot(paths[0], version, timestamp, storage)
+        elif version is not None or timestamp is not None:
+            raise ValueError("version and timestamp are for Delta and Iceberg tables, such as 'delta:PATH'")
         if table is not None:
             values |= {"table": table, "unified": table.schema}
             locations = [(source_name(file), file) for file in table.files]
@@ -352,6 +358,8 @@ class Query:
 
     def convert_local_times(self, where: Expression) -> Expression:
         """Convert local times in ``where`` that are compared with INT96 columns to instants."""
+        if not self.files:
+            return where
         return convert_local_times(where, self.locate(self.files[0]), self.options, self.limits)
 
     def _check_comparisons(self, where: Expression) -> None:
@@ -378,11 +386,24 @@ class Query:
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
         if len(names) != 1:
             result = f"several geometry columns, {', '.join(names)}" if names else "no geometry column"
-            name = source_name(self.locate(self.files[0]))
+            name = source_name(self.locate(self.files[0])) if self.table is None else self.table.name
             raise ValueError(
                 f"bbox requires one geometry column, but {name} has {result}: select a column with bbox_column"
             )
         return replace(self, bbox_column=names[0])
+
+
+_FILE_OPTIONS = frozenset({"path_glob_filter", "modified_after", "modified_before", "partition_types", "base_path"})
+"""Options that select files or describe folders. The log of a table does both."""
+
+
+def _check_table_options(paths: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` unless a table is read alone, without options of files."""
+    if len(paths) > 1:
+        raise ValueError(f"a table is read alone, but the paths are {', '.join(map(redact_uri, paths))}")
+    unused = sorted(_FILE_OPTIONS & values.keys())
+    if unused:
+        raise ValueError(f"option {unused[0]} is for files; the table states its files and partitions in its log")
 
 
 def _recorded_field(column: ComputedColumn, record: Mapping[str, RecordedField | None]) -> RecordedField | None:

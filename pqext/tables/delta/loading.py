@@ -21,6 +21,12 @@ _STORE = re.compile(
 _DENIED = re.compile(r"PermissionDenied|Unauthenticated|\b40[13]\b")
 
 
+def options_of(source: Any, storage_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return ``storage_options``; by default those of a ``DeltaTable``, which has no public attribute for them."""
+    options: Mapping[str, Any] | None = getattr(source, "_storage_options", None)
+    return options if storage_options is None else storage_options
+
+
 def load_table(
     source: Any, version: int | None, timestamp: datetime | None, storage_options: Mapping[str, Any] | None
 ) -> DeltaTable:

@@ -1,7 +1,8 @@
 """Statistics of data files in the log of a Delta table.
 
 Spec: Delta Transaction Log Protocol, "Per-file Statistics". Timestamps are truncated to milliseconds. Writers in Rust
-store decimals as doubles, so bounds of decimals are widened by the rounding of a double.
+store decimals as doubles, so bounds of decimals are widened by the rounding of a double. Columns that were widened from
+float to double have bounds as short as a float's, so theirs are widened by the rounding of a float.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
@@ -45,10 +47,11 @@ class DeltaLogStatistics:
 
     @staticmethod
     def by_file(
-        actions: pa.Table, names: Sequence[str], fields: Mapping[int | str, TableField], texts: VariantTexts
+        actions: pa.Table, names: Sequence[str], fields: Mapping[int | str, TableField], texts: VariantTexts,
+        has_widened_types: bool,
     ) -> dict[str, DeltaLogStatistics]:
         """Return the statistics of all files by name; ``actions`` are the ``add`` actions, one per name."""
-        columns = _LogColumns(actions, fields, texts)
+        columns = _LogColumns(actions, fields, texts, has_widened_types)
         return {name: DeltaLogStatistics(columns, row) for row, name in enumerate(names)}
 
     @property
@@ -79,6 +82,8 @@ class _LogColumns:
     actions: pa.Table
     fields: Mapping[int | str, TableField]
     texts: VariantTexts
+    has_widened_types: bool
+    """Whether a double may have been a float when a file was written."""
     _bounds: dict[tuple[str, ...], list[Bounds]] = field(default_factory=dict)
     _variant_bounds: dict[tuple[str, ...], list[tuple[bytes | None, bytes | None]]] = field(default_factory=dict)
 
@@ -105,8 +110,12 @@ class _LogColumns:
         stored = self._stored_path(path)
         low, high, nulls = (self._column(name, stored) for name in ("min", "max", "null_count"))
         count = self.actions.num_rows
-        lows = [None] * count if low is None else _comparable(low, upper=False)
-        highs = [None] * count if high is None else _comparable(high, upper=True)
+        lows, highs = (
+            [None] * count if bounds is None
+            else _widen_floats(bounds, upper=upper) if self.has_widened_types and pa.types.is_float64(bounds.type)
+            else _comparable(bounds, upper=upper)
+            for bounds, upper in ((low, False), (high, True))
+        )
         null_counts = [None] * count if nulls is None else nulls.to_pylist()
         has_nan = None if low is None or pa.types.is_floating(low.type) else False
         return [
@@ -195,6 +204,15 @@ def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
     if types.is_floating(type):
         return [None if value is None or value != value else value for value in converted]
     return converted if types.is_integer(type) or types.is_boolean(type) else [None] * len(converted)
+
+
+def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
+    """Move bounds outward to the next floats, because the shortest text of a float is another double."""
+    limit = np.float32(np.inf if upper else -np.inf)
+    with np.errstate(over="ignore"):
+        floats = values.fill_null(np.nan).to_numpy(zero_copy_only=False).astype(np.float32)
+    outward = np.nextafter(floats, limit).astype(np.float64)
+    return [None if value != value else value for value in outward.tolist()]
 
 
 def _text_bound(value: str, *, upper: bool) -> bytes:

@@ -19,7 +19,7 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
-from pqext.tables.delta.loading import load_table, table_error
+from pqext.tables.delta.loading import load_table, options_of, table_error
 from pqext.tables.delta.log_statistics import DeltaLogStatistics, VariantTexts
 from pqext.tables.delta.schemas import arrow_schema, mapped_fields
 from pqext.tables.log_statistics import LogStatistics
@@ -45,6 +45,7 @@ def open_delta(
     Raises the errors of :func:`load_table`, and ``UnsupportedError`` if the table requires a feature that is not
     supported.
     """
+    storage_options = options_of(source, storage_options)
     table = load_table(source, version, timestamp, storage_options)
     name = f"delta:{redact_uri(table.table_uri)}"
     check_features(table, name)
@@ -56,8 +57,9 @@ def open_delta(
     files = tuple(file_location(table.table_uri, path, storage_options) for path in actions["path"].to_pylist())
     names = [*map(source_name, files)]
     stated = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
+    has_widened_types = any(name.startswith("typeWidening") for name in table.protocol().reader_features or ())
     texts = VariantTexts(table.table_uri, table.version(), storage_options)
-    statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts)
+    statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts, has_widened_types)
     deleted = _deleted_rows(table, storage_options)
     return TableSnapshot(
         name, schema, files,

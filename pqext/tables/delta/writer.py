@@ -37,7 +37,7 @@ from pqext.tables.backend import (
 )
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
-from pqext.tables.delta.loading import is_uncertain, load_table, table_error
+from pqext.tables.delta.loading import is_uncertain, load_table, options_of, table_error
 from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
@@ -67,10 +67,10 @@ class DeltaWriter:
     """A version of a Delta table to which files can be added; see :class:`pqext.tables.backend.TableWriter`."""
 
     def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
-        self._storage_options = storage_options
+        self._storage_options = options_of(source, storage_options)
         self._table: DeltaTable | None = None
         try:
-            self._table = load_table(source, None, None, storage_options)
+            self._table = load_table(source, None, None, self._storage_options)
         except FileNotFoundError:
             uri = str(source)
         else:

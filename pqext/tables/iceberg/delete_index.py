@@ -55,7 +55,7 @@ class DeleteIndex:
             if file.file.content == DataFileContent.EQUALITY_DELETES:
                 if not file.file.equality_ids:
                     raise CorruptFileError(f"an equality delete file of {name} names no columns", path=_location(file))
-                key = None if file.file.spec_id in unpartitioned else file.partition
+                key = None if file.file.spec_id in unpartitioned else file.partition_key
                 index.equality[key].append(file)
             elif file.file.file_format == FileFormat.PUFFIN:
                 path = file.referenced_file
@@ -66,7 +66,7 @@ class DeleteIndex:
                 index.vectors[path] = file
             else:
                 path = file.referenced_file or _only_path(file)
-                (index.by_partition[file.partition] if path is None else index.by_path[path]).append(file)
+                (index.by_partition[file.partition_key] if path is None else index.by_path[path]).append(file)
         return index
 
     def files_for(self, data: TableFile) -> list[TableFile]:
@@ -76,9 +76,9 @@ class DeleteIndex:
         if vector is not None and sequence <= vector.sequence_number:
             positions = [vector]
         else:
-            candidates = [*self.by_path.get(data.path, ()), *self.by_partition.get(data.partition, ())]
+            candidates = [*self.by_path.get(data.path, ()), *self.by_partition.get(data.partition_key, ())]
             positions = [file for file in candidates if sequence <= file.sequence_number and _may_name(file, data.path)]
-        equality = [*self.equality.get(None, ()), *self.equality.get(data.partition, ())]
+        equality = [*self.equality.get(None, ()), *self.equality.get(data.partition_key, ())]
         return [*positions, *(file for file in equality if sequence < file.sequence_number)]
 
 

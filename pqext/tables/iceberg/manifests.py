@@ -6,6 +6,7 @@ format version 2 has; deletion vectors need the fields of version 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,12 @@ class TableFile:
         return self.file.spec_id, tuple(record[position] for position in range(len(record)))
 
     @property
+    def partition_key(self) -> tuple[int, tuple[Any, ...]]:
+        """Key that is equal for files of one partition. NaN is one value, and -0.0 differs from 0.0, as in Java."""
+        spec, values = self.partition
+        return spec, tuple(_float_key(value) if isinstance(value, float) else value for value in values)
+
+    @property
     def referenced_file(self) -> str | None:
         """Location of the only data file whose rows the file deletes; None if the table does not state it."""
         path: str | None = self.file[_FIELDS["referenced_data_file"]]
@@ -60,6 +67,10 @@ class TableFile:
         """Offset and size of a deletion vector in its file."""
         offset, size = (self.file[_FIELDS[name]] for name in ("content_offset", "content_size_in_bytes"))
         return None if offset is None or size is None else (offset, size)
+
+
+def _float_key(value: float) -> str:
+    return "nan" if math.isnan(value) else value.hex()
 
 
 def read_files(snapshot: Snapshot, io: FileIO, name: str) -> tuple[list[TableFile], list[TableFile]]:
