@@ -6,6 +6,7 @@ import io
 import json
 import math
 import warnings
+from collections.abc import Callable
 from datetime import datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext import col, variant
+from pqext import col, geo, variant
+from pqext.core.base.errors import SchemaMismatchError
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import And, Comparison, IsIn, IsNotNull, IsNull, Not, Or
 from pqext.dataset.table.unified_schema import Unifier
@@ -408,6 +410,27 @@ def test_columns_are_computed_in_the_unified_types(tmp_path: Path) -> None:
     assert found.filter(col("a") * 2 > 2**31).count() == 2
     assert found.filter(col("a") > col("b")).count() == 1
     assert found.filter((col("a") > col("b")) | (col("a") < 0)).count() == 1
+
+
+@pytest.mark.parametrize("other", [geo.geometry_field("g", "EPSG:3857"), geo.geometry_field("g", edges="spherical")])
+def test_geometries_of_different_crs_or_edges_are_not_compared(other: pa.Field, tmp_path: Path) -> None:
+    """Columns that only conditions, computed columns and orders use must agree too."""
+    for number, field in enumerate((geo.geometry_field("g"), other)):
+        schema = pa.schema([field, ("n", pa.int64())])
+        points = geo.from_points([1.0], [2.0])
+        pqext.write_table(pa.table([points, [number]], schema=schema), tmp_path / f"{number}.parquet", geometry={})
+    scan, box, point = pqext.scan(tmp_path, ["n"]), col("g").intersects((0, 0, 3, 3)), shapely.Point(0, 0)
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: scan.filter(box).to_table(), lambda: scan.filter(box).count(),
+        lambda: scan.nearest(point, 2).to_table(),
+        lambda: pqext.read_table(tmp_path, [("x", col("g").st_x())]), lambda: scan.order_by(col("g").st_x()).to_table(),
+        lambda: pqext.scan(tmp_path).max(col("g").st_x()), lambda: scan.filter(box & (col("n") == 0)).count(),
+    )
+    for call in calls:
+        with pytest.raises(SchemaMismatchError, match="column 'g' has the extension type"):
+            call()
+    assert sorted(scan.filter(col("g").is_not_null()).to_table()["n"].to_pylist()) == [0, 1]
+    assert scan.filter("n = 1").count() == 1
 
 
 def test_geometries_unify_only_within_one_crs(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, SchemaMismatchError
+from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.types import durations
@@ -16,6 +17,7 @@ from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 from pqext.dataset.table.unified_schema import are_unifiable
+from pqext.geo.types import type_of
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
 _SEPARATELY = "; read the files separately"
@@ -36,6 +38,7 @@ class Agreement(SchemaStrategy):
         self._first = ""
         self._alike: tuple[Schema, StoredSchema, FileRequest] | None = None
         self._suited: Schema | None = None
+        self._geometries: dict[str, tuple[pa.Field, str]] = {}
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -64,6 +67,8 @@ class Agreement(SchemaStrategy):
 
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if a file does not support the filter."""
+        if len(self.table_request.sources) > 1:
+            self._check_geometries(file)
         if file.schema is self._suited:
             return
         try:
@@ -78,6 +83,21 @@ class Agreement(SchemaStrategy):
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
         self._suited = file.schema
+
+    def _check_geometries(self, file: ParquetFile) -> None:
+        """Raise ``SchemaMismatchError`` if coordinates that are compared or computed differ in CRS or edges."""
+        root = file.schema.root
+        for name in self.table_request.compared_tops:
+            node = root.child(name)
+            if node is None or not root.is_unique(name) or (node.is_leaf and node.physical_type != Type.BYTE_ARRAY):
+                continue
+            (shape,) = file.select([name])
+            field = shape.field(file.options)
+            if type_of(field) is None:
+                continue
+            first, path = self._geometries.setdefault(name, (field, str(file.path)))
+            if type_of(first) != type_of(field):
+                raise _marks_mismatch(name, first, field, path, str(file.path), _SEPARATELY)
 
     def _match_schema(self, position: int, file: ParquetFile) -> pa.Schema:
         if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.has_narrow_indices:
@@ -149,7 +169,13 @@ def check_agreement(
                 f"and {there.type} in {other_path}{advice}"
             )
         if marks(field) != marks(there):
-            raise SchemaMismatchError(
-                f"schemas differ: column {field.name!r} has the extension type {marks(field)} in {first_path} "
-                f"and {marks(there)} in {other_path}{advice}"
-            )
+            raise _marks_mismatch(field.name, field, there, first_path, other_path, advice)
+
+
+def _marks_mismatch(
+    name: str, first: pa.Field, other: pa.Field, first_path: str, other_path: str, advice: str
+) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"schemas differ: column {name!r} has the extension type {marks(first)} in {first_path} and {marks(other)} in "
+        f"{other_path}{advice}"
+    )

@@ -17,10 +17,13 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.comparison import check_comparable
 from pqext.dataset.evaluation.operand_values import check_pattern_type
 from pqext.dataset.expressions import (
+    Arithmetic,
     Column,
     Comparison,
     Expression,
     IsIn,
+    IsNotNull,
+    IsNull,
     Matches,
     Not,
     Relation,
@@ -30,7 +33,8 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
 from pqext.dataset.expressions.mistakes import comparison_value
-from pqext.dataset.expressions.visitors import operands, paths
+from pqext.dataset.expressions.operands import Base, SpatialValue
+from pqext.dataset.expressions.visitors import leaf_operands, leaves, operands, paths
 from pqext.dataset.planning.projection import ComputedColumn, duplicate_column_message
 from pqext.dataset.pruning.binding import bind, find, lookup
 from pqext.dataset.table.partitions import Partitions
@@ -72,6 +76,17 @@ class TableRequest:
             parts = name.split(".")
             result.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
         return frozenset(result)
+
+    @cached_property
+    def compared_tops(self) -> tuple[str, ...]:
+        """Names of the top-level columns whose values conditions and computed columns use as they are stored.
+
+        Conditions that test for nulls do not use values, and coordinates may be transformed to another CRS first.
+        """
+        tests = () if self.filter is None else leaves(self.filter)
+        values = [operand for leaf in tests if not _tests_null(leaf) for operand in leaf_operands(leaf)]
+        values += [column.field for column in self.computed_columns]
+        return tuple(dict.fromkeys(operand_column(base).path[0] for each in values for base in _stored_bases(each)))
 
     def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
         """Return the columns to read from a file; None for all."""
@@ -186,6 +201,20 @@ class SchemaStrategy(ABC):
         ``filter`` is the part of the scan's filter that partition values do not decide. Raises ``ValueError`` if the
         file's schema is incompatible with the other files.
         """
+
+
+def _stored_bases(operand: Operand) -> list[Base]:
+    """Return the bases of an operand whose coordinates are not transformed to another CRS."""
+    if isinstance(operand, SpatialValue) and operand.function == "st_transform":
+        return []
+    if isinstance(operand, SpatialValue | Arithmetic):
+        return [base for item in operand.operands for base in _stored_bases(item)]
+    return bases(operand)
+
+
+def _tests_null(leaf: Expression) -> bool:
+    inner = leaf.operand if isinstance(leaf, Not) else leaf
+    return isinstance(inner, IsNull | IsNotNull) and isinstance(inner.operand, Column)
 
 
 def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:

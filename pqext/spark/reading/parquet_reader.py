@@ -95,7 +95,7 @@ class Reader(DataSourceReader):
         self.target = exchange_schema(intervals_to_months(self.values))
         self.named = query.display_names()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave out the statistics of a table's log, which only the driver needs."""
         table = self.query.table
         if table is None:
