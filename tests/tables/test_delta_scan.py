@@ -331,6 +331,7 @@ def test_errors_name_the_table(tmp_path: Path) -> None:
         pqext.scan(f"delta:{folder}", version=0, timestamp="2024-01-01T00:00:00Z")
     with pytest.raises(ValueError, match="for Delta and Iceberg tables"):
         pqext.scan(folder, version=0)
+    assert pqext.scan(f"delta:{folder}", storage_options={"anonymous": True}).count() == 1
     scan = pqext.scan(f"delta:{folder}")
     (path,) = adds(folder)
     os.remove(os.path.join(folder, path))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m|[↳\n]")
+_NAMES = {"anon": "skip_signature", "anonymous": "skip_signature"}
 _STORE = re.compile(
     r"Generic \w+ error|Error performing|error sending request|PermissionDenied|Unauthenticated|storage error"
 )
@@ -25,6 +26,14 @@ def options_of(source: Any, storage_options: Mapping[str, Any] | None) -> Mappin
     """Return ``storage_options``; by default those of a ``DeltaTable``, which has no public attribute for them."""
     options: Mapping[str, Any] | None = getattr(source, "_storage_options", None)
     return options if storage_options is None else storage_options
+
+
+def library_options(storage_options: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Return options of an object store as deltalake accepts them: text, under the names of its stores."""
+    return {
+        _NAMES.get(name, name): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (storage_options or {}).items() if value is not None
+    } or None
 
 
 def load_table(
@@ -50,7 +59,7 @@ def load_table(
             return source
         source = source.table_uri
     name = f"delta:{redact_uri(str(source))}"
-    options = dict(storage_options or {}) or None
+    options = library_options(storage_options)
     is_number = version is None or 0 <= version < 1 << 63
     try:
         table = DeltaTable(source, version=version if is_number else None, storage_options=options)

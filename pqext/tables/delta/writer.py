@@ -37,7 +37,7 @@ from pqext.tables.backend import (
 )
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
-from pqext.tables.delta.loading import is_uncertain, load_table, options_of, table_error
+from pqext.tables.delta.loading import is_uncertain, library_options, load_table, options_of, table_error
 from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
@@ -83,7 +83,8 @@ class DeltaWriter:
             self._uri = Path(self.root).as_uri()
         self.name = f"delta:{redact_uri(uri)}"
         self.is_committing = False
-        self.locate: Callable[[str], Any] = partial(_locate_file, self.root, storage_options)
+        self.locate: Callable[[str], Any] = partial(_locate_file, self.root, self._storage_options)
+
     @property
     def version(self) -> int | None:
         return None if self._table is None else int(self._table.version())
@@ -288,7 +289,7 @@ class DeltaWriter:
             try:
                 create_table_with_add_actions(
                     self._uri, Schema.from_json(new_schema), adds, partition_by=list(partition_by),
-                    storage_options=self._options,
+                    storage_options=library_options(self._storage_options),
                 )
             except (DeltaError, OSError) as error:
                 reason = error
@@ -371,17 +372,13 @@ class DeltaWriter:
         self._reload()
         return True
 
-    @property
-    def _options(self) -> dict[str, str] | None:
-        return {key: str(value) for key, value in (self._storage_options or {}).items()} or None
-
     def _reload(self) -> None:
         """Load the current version. The table stays None if it does not exist."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
-            self._table = DeltaTable(self._uri, storage_options=self._options)
+            self._table = DeltaTable(self._uri, storage_options=library_options(self._storage_options))
         except Exception as error:
             if self._table is None and isinstance(error, TableNotFoundError):
                 return
