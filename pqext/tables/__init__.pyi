@@ -1,6 +1,7 @@
 # isort: skip_file
 
 from .backend import CommitStateUnknownError as CommitStateUnknownError, TableConflictError as TableConflictError
+from .history import scan_appends as scan_appends
 from .leftovers import TableCleanup as TableCleanup, TableDescription as TableDescription
 from .leftovers import clean as clean, describe as describe
 from .maintenance import TableRewrite as TableRewrite

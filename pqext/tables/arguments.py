@@ -9,7 +9,8 @@ from typing import Any
 _CLASSES = ("DeltaTable", "Table")
 _TYPES: Mapping[str, tuple[type, str]] = {
     "allow_undeclared_shredding": (bool, "True or False"), "dry_run": (bool, "True or False"),
-    "older_than": (timedelta, "a datetime.timedelta"), "storage_options": (Mapping, "a mapping"),
+    "older_than": (timedelta, "a datetime.timedelta"), "skip_change_commits": (bool, "True or False"),
+    "storage_options": (Mapping, "a mapping"),
     "target_file_bytes": (int, "an integer"), "version": (int, "an integer"),
 }
 """Types of arguments by name, for error messages too."""

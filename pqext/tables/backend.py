@@ -1,4 +1,4 @@
-"""Interface of the table formats for writing: the files of a version, the layout of new files, and commits."""
+"""Interface of the table formats: the files of a version, the layout of new files, commits, and the history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pqext.core.base.errors import ParquetError
+from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import WrittenFile
 
@@ -172,3 +172,42 @@ class TableWriter(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Return the format, protocol and properties of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Files that a version adds to a table, as its format describes them. Empty if the version only rewrites files."""
+
+    version: int
+    files: tuple[Any, ...]
+
+
+class TableHistory(Protocol):
+    """Versions of a table, in the order of their commits."""
+
+    name: str
+
+    @property
+    def version(self) -> int:
+        """Number of the current version."""
+
+    def previous(self, version: int) -> int:
+        """Return the version before ``version``, for which :meth:`appends` starts with it."""
+
+    def appends(self, after: int, until: int, skip_change_commits: bool) -> list[Append]:
+        """Return the appends of the versions after ``after`` up to ``until``, without their schema.
+
+        Rewrites that change no rows are empty. Raises ``UnsupportedError`` for a version that removes or changes rows,
+        unless these versions are to be skipped, and ``FileNotFoundError`` if the log no longer contains a version.
+        """
+
+    def snapshot(self, appends: Sequence[Append], until: int) -> TableSnapshot:
+        """Return the files of ``appends`` for scans, with the schema of version ``until``."""
+
+
+def changed_rows_error(version: int, name: str) -> UnsupportedError:
+    """Return the error for a version that removes or changes rows."""
+    return UnsupportedError(
+        f"version {version} removes or changes rows, which a scan of appended rows cannot represent; skip these "
+        "versions with skip_change_commits", feature="changed rows in scans of appends", path=name,
+    )

@@ -104,10 +104,14 @@ class Query:
     """Version of the table to which the files belong."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str], locations: Sequence[tuple[str, Any]] | None = None) -> Query:
+    def from_options(
+        cls, options: Mapping[str, str], locations: Sequence[tuple[str, Any]] | None = None,
+        table: TableSnapshot | None = None,
+    ) -> Query:
         """Parse the options of a data source. Raises ``ValueError`` if an option is unknown or malformed.
 
-        ``locations`` are the files of the paths and their locations, if known.
+        ``locations`` are the files of the paths and their locations, and ``table`` is the snapshot of the table to
+        read, if known.
         """
         arguments = normalize_options(options)
         known = {"path", "paths", *PARSERS}
@@ -131,10 +135,9 @@ class Query:
         paths, storage = option_paths(options, allow_urls=True), values.get("storage_options")
         ignored = values.pop("ignore_table_format", False)
         version, timestamp = values.pop("version", None), values.pop("timestamp", None)
-        table = None
         if any(map(is_table, paths)):
             _check_table_options(paths, values)
-            table = open_snapshot(paths[0], version, timestamp, storage)
+            table = open_snapshot(paths[0], version, timestamp, storage) if table is None else table
         elif version is not None or timestamp is not None:
             raise ValueError("version and timestamp are for Delta and Iceberg tables, such as 'delta:PATH'")
         if table is not None:

@@ -111,10 +111,13 @@ class PqextSource(DataSource):
 
     @concise_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return a reader of a stream of files, with the columns of ``schema``."""
+        """Return a reader of a stream of files or of the rows of a table, with the columns of ``schema``."""
         from pqext.spark.streams.parquet import ParquetStream
+        from pqext.spark.streams.tables import TableStream
 
-        return ParquetStream(self._options(), schema, self._has_user_schema)
+        options = self._options()
+        stream = TableStream if is_table(options.get("path")) else ParquetStream
+        return stream(options, schema, self._has_user_schema)
 
     def _options(self) -> Mapping[str, str]:
         """Return the options, with storage options from the cluster's configuration files.

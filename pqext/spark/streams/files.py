@@ -23,7 +23,8 @@ from pqext.dataset.files.sources import source_name
 from pqext.spark.base.files import list_sources
 
 if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SupportsTriggerAvailableNow
 else:  # Spark before 4.2 passes neither limits nor an end to streams
     SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
@@ -32,8 +33,10 @@ _DIGEST_BYTES = 12
 _OPTIONS = {
     "max_files_per_batch": "max_files_per_batch", "maxfilespertrigger": "max_files_per_batch",
     "ignore_missing_files": "ignore_missing_files", "ignoremissingfiles": "ignore_missing_files",
+    "skip_change_commits": "skip_change_commits", "skipchangecommits": "skip_change_commits",
+    "starting_version": "starting_version", "startingversion": "starting_version",
 }
-"""Options of streams, by their names in pqext and Spark."""
+"""Options of streams, by their names in pqext, Spark and Delta's data source."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,14 @@ class StreamedFile:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of a stream of files."""
+    """Options of a stream of files or of a table."""
 
     max_files_per_batch: int | None = None
     ignore_missing_files: bool = False
+    skip_change_commits: bool = False
+    """Whether versions of a table that remove or change rows are skipped."""
+    starting_version: str | None = None
+    """First version of a table whose rows are read, or ``"latest"`` for the versions after the current one."""
 
 
 def split_stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
@@ -70,6 +77,10 @@ def split_stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dic
             if not text.isdecimal() or int(text) < 1:
                 raise ValueError(f"option {key} must be a positive number, not {text!r}")
             arguments[name] = int(text)
+        elif name == "starting_version":
+            if not text.isdecimal() and text != "latest":
+                raise ValueError(f"option {key} must be a version or 'latest', not {text!r}")
+            arguments[name] = text
         else:
             if text.lower() not in ("true", "false"):
                 raise ValueError(f"option {key} must be true or false, not {text!r}")
@@ -84,6 +95,9 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions,
         *, ignore_table_format: bool = True,
     ) -> None:
+        for name in ("skip_change_commits", "starting_version"):
+            if getattr(options, name):
+                raise ValueError(f"option {name} is for streams of tables, such as delta:PATH; omit it for files")
         self._paths = paths
         self._storage = storage_options
         self._options = options
@@ -110,8 +124,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> Any:
         """Return the limit from option ``max_files_per_batch``."""
-        most = self._options.max_files_per_batch
-        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+        return read_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the query after the current files."""
@@ -142,6 +155,12 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "restore them, or skip them with option ignore_missing_files", self._paths[0],
             )
         return results, there
+
+
+def read_limit(options: StreamOptions) -> Any:
+    """Return the limit of a batch from option ``max_files_per_batch``."""
+    most = options.max_files_per_batch
+    return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
 
 def _create_offset(digests: Iterable[bytes]) -> dict[str, Any]:

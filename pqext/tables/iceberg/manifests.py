@@ -73,8 +73,12 @@ def _float_key(value: float) -> str:
     return "nan" if math.isnan(value) else value.hex()
 
 
-def read_files(snapshot: Snapshot, io: FileIO, name: str) -> tuple[list[TableFile], list[TableFile]]:
+def read_files(
+    snapshot: Snapshot, io: FileIO, name: str, only_added: bool = False
+) -> tuple[list[TableFile], list[TableFile]]:
     """Return the data files and the delete files of a snapshot of the table ``name``.
+
+    With ``only_added``, these are only the files that the snapshot itself adds.
 
     Raises:
         FileNotFoundError: If a manifest does not exist.
@@ -85,9 +89,13 @@ def read_files(snapshot: Snapshot, io: FileIO, name: str) -> tuple[list[TableFil
     data: list[TableFile] = []
     deletes: list[TableFile] = []
     for manifest in _read(lambda: snapshot.manifests(io), snapshot.manifest_list, name):
+        if only_added and manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
         if manifest.key_metadata is not None:
             raise _encrypted(manifest.manifest_path, name)
         for entry in _read(lambda manifest=manifest: list(_entries(manifest, io)), manifest.manifest_path, name):
+            if only_added and entry.snapshot_id not in (None, snapshot.snapshot_id):
+                continue
             file = TableFile(entry.data_file, entry.sequence_number or 0)
             _check(file, name)
             (data if file.file.content == DataFileContent.DATA else deletes).append(file)

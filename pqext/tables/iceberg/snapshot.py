@@ -45,14 +45,23 @@ def open_iceberg(
     For ``source`` and errors, see :func:`pqext.tables.iceberg.loading.load_table`. Raises ``FileNotFoundError`` if
     the snapshot does not exist, and ``ValueError`` if ``version`` cannot be the id of a snapshot.
     """
-    table, variants = load_table(source, storage_options)
-    from pqext.tables.iceberg.file_view import IcebergFileView
     from pqext.tables.iceberg.manifests import read_files
+
+    table, variants = load_table(source, storage_options)
+    name = f"iceberg:{table_name(table)}"
+    snapshot, schema = find_snapshot(table, version, timestamp, name)
+    data, deletes = ([], []) if snapshot is None else read_files(snapshot, table.io, name)
+    return table_snapshot(table, variants, schema, data, deletes)
+
+
+def table_snapshot(
+    table: Table, variants: Collection[int], schema: Schema, data: list[TableFile], deletes: list[TableFile]
+) -> TableSnapshot:
+    """Return the data files of a table for scans, without the rows that ``deletes`` delete."""
+    from pqext.tables.iceberg.file_view import IcebergFileView
     from pqext.tables.iceberg.schemas import arrow_schema, defaults_of, fields_by_id, fields_by_name, paths_by_id
 
-    name = f"iceberg:{_table_name(table)}"
-    snapshot, schema = _find_snapshot(table, version, timestamp, name)
-    data, deletes = ([], []) if snapshot is None else read_files(snapshot, table.io, name)
+    name = f"iceberg:{table_name(table)}"
     files = tuple(locate_file(table.io, file.path) for file in data)
     names = [*map(source_name, files)]
     planning = _Planning(table, schema, variants, name)
@@ -73,12 +82,12 @@ def open_iceberg(
     )
 
 
-def _table_name(table: Table) -> str:
+def table_name(table: Table) -> str:
     name = table.name()
     return redact_uri(name[-1]) if name[0] == "static-table" else ".".join(name)
 
 
-def _find_snapshot(
+def find_snapshot(
     table: Table, version: int | None, timestamp: datetime | None, name: str
 ) -> tuple[Snapshot | None, Schema]:
     """Return the snapshot, and its schema. A table without snapshots has no current one."""

@@ -1,0 +1,140 @@
+"""Read the commits of a Delta table: the files that each version adds.
+
+Spec: Delta Transaction Log Protocol, "Delta Log Entries", "Add File and Remove File", "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.io.sources.locations import open_source
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.tables.backend import Append, changed_rows_error
+from pqext.tables.delta.loading import load_table
+from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, mapped_fields
+from pqext.tables.delta.snapshot import check_features, file_location
+from pqext.tables.renaming import Renaming
+from pqext.tables.table_view import FileView
+
+_BYTES = re.compile(r"(?:\\u00[0-9a-fA-F]{2})+")
+
+
+class DeltaHistory:
+    """Versions of a Delta table; see :class:`pqext.tables.backend.TableHistory`."""
+
+    def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
+        self._table = load_table(source, None, None, storage_options)
+        self._storage_options = storage_options
+        self.name = f"delta:{redact_uri(self._table.table_uri)}"
+
+    @property
+    def version(self) -> int:
+        return int(self._table.version())
+
+    def previous(self, version: int) -> int:
+        if not 0 <= version <= self.version:
+            raise FileNotFoundError(f"{self.name} has no version {version}; its last version is {self.version}")
+        return version - 1
+
+    def appends(self, after: int, until: int, skip_change_commits: bool) -> list[Append]:
+        if not -1 <= after <= until <= self.version:
+            raise ValueError(
+                f"versions {after} to {until} are not a range of {self.name}, whose last version is {self.version}"
+            )
+        result = []
+        for version in range(after + 1, until + 1):
+            added, has_changes = [], False
+            for entry in self._entries(version):
+                add, remove = entry.get("add"), entry.get("remove")
+                has_changes |= bool(remove and remove.get("dataChange", True))
+                if add and add.get("dataChange", True):
+                    added.append(add)
+            if has_changes:
+                if not skip_change_commits:
+                    raise changed_rows_error(version, self.name)
+                added = []
+            vector = next((add["path"] for add in added if add.get("deletionVector")), None)
+            if vector is not None:
+                raise UnsupportedError(
+                    f"version {version} adds {vector} with deleted rows; read the table with pqext.scan",
+                    feature="deletion vectors of added files", path=self.name,
+                )
+            result.append(Append(version, tuple(added)))
+        return result
+
+    def _entries(self, version: int) -> Iterator[dict[str, Any]]:
+        """Yield the actions of a commit."""
+        path = f"_delta_log/{version:020}.json"
+        try:
+            with open_source(file_location(self._table.table_uri, path, self._storage_options)) as source:
+                lines = bytes(source.read(0, source.size)).splitlines()
+            for line in lines:
+                if line.strip():
+                    yield _checked(json.loads(line))
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{self.name} no longer has the commit of version {version}; start after a later version"
+            ) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"the log cannot be read: {error}", path=f"{self.name}/{path}") from None
+
+    def snapshot(self, appends: Sequence[Append], until: int) -> TableSnapshot:
+        table = self._table
+        if until != self.version:
+            table = load_table(table.table_uri, until, None, self._storage_options)
+        check_features(table, self.name)
+        struct = json.loads(table.schema().to_json())
+        mode = table.metadata().configuration.get("delta.columnMapping.mode") or "none"
+        schema = arrow_schema(struct)
+        constants = pa.schema([schema.field(column) for column in table.metadata().partition_columns])
+        physical = {member["name"]: member.get("metadata", {}).get(PHYSICAL_NAME) for member in struct["fields"]}
+        keys = {name: name if mode == "none" else physical[name] or name for name in constants.names}
+        adds = [add for append in appends for add in append.files]
+        files = tuple(file_location(table.table_uri, add["path"], self._storage_options) for add in adds)
+        values = {
+            source_name(file): {
+                field.name: _partition_value(add["partitionValues"].get(keys[field.name]), field.type)
+                for field in constants
+            }
+            for file, add in zip(files, adds, strict=True)
+        }
+        fields = mapped_fields(struct, "name" if mode == "none" else mode)
+        renaming = None if mode == "none" else Renaming(fields, by_id=mode == "id")
+        return TableSnapshot(
+            self.name, schema, files, constants, values, statistics=None, view=FileView(self.name, renaming, {})
+        )
+
+
+def _checked(entry: Any) -> dict[str, Any]:
+    """Return the actions of a line. Raises ``TypeError`` or ``KeyError`` for a malformed ``add`` action."""
+    if not isinstance(entry, dict):
+        raise TypeError("an action is not an object")
+    for action in ("add", "remove"):
+        fields = entry.get(action)
+        if fields is not None and not isinstance(fields, dict):
+            raise TypeError(f"action {action} is not an object")
+        if fields is not None and not isinstance(fields["path"], str):
+            raise TypeError(f"the path of action {action} is not text")
+    add = entry.get("add")
+    if add is not None and not isinstance(add["partitionValues"], dict):
+        raise TypeError("partitionValues is not an object")
+    return entry
+
+
+def _partition_value(text: str | None, type: pa.DataType) -> Any:
+    """Return the value of a partition column. An empty text is null."""
+    if not text:
+        return None
+    if pa.types.is_binary(type):
+        return bytes.fromhex(text.replace("\\u00", "")) if _BYTES.fullmatch(text) else text.encode()
+    if pa.types.is_timestamp(type):
+        return pa.scalar(text.rstrip("Z")).cast(pa.timestamp(type.unit)).cast(type).as_py()
+    return pa.scalar(text).cast(type).as_py()

@@ -1,0 +1,65 @@
+"""Scan the rows that were added to a table between two versions, and open its history for streams of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pqext.dataset.reading import scan
+from pqext.dataset.scan import Scan
+from pqext.tables.arguments import check_arguments, format_of
+from pqext.tables.backend import TableHistory
+
+
+def open_history(table: Any, storage_options: Mapping[str, Any] | None) -> TableHistory:
+    """Open the history of a table up to its current version. Raises the errors of :func:`pqext.tables.open_table`."""
+    check_arguments(storage_options=storage_options)
+    name = table.partition(":")[2] if isinstance(table, str) else table
+    if format_of(table) == "iceberg":
+        from pqext.tables.iceberg.history import IcebergHistory
+
+        return IcebergHistory(name, storage_options)
+    from pqext.tables.delta.history import DeltaHistory
+
+    return DeltaHistory(name, storage_options)
+
+
+def scan_appends(
+    table: Any, after: int, until: int | None = None, *, skip_change_commits: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Scan:
+    """Scan the rows that were added to a table between two versions.
+
+    Versions that only rewrite files, such as those of :func:`compact` in Delta tables, add no rows. The files are not
+    pruned by the statistics in the log. pyiceberg commits compactions as overwrites, which are changes of rows.
+
+    Args:
+        table: A Delta or Iceberg table, as in :func:`pqext.scan`.
+        after: The version, or snapshot id, whose rows and all earlier rows are excluded. -1 for Delta and 0 for
+            Iceberg include all rows.
+        until: The last version that is included; the current version by default.
+        skip_change_commits: Whether to skip versions that remove or change rows, with the rows that they add.
+        storage_options: Credentials and other options of the object store.
+
+    Returns:
+        A scan with the columns of version ``until``.
+
+    Raises:
+        FileNotFoundError: If the table or one of the versions does not exist, or its commit has been cleaned up.
+        ValueError: If ``after`` is not before ``until``.
+        UnsupportedError: If a version between them removes or changes rows.
+        CorruptFileError: If the log cannot be read.
+
+    Example:
+        >>> import pyarrow
+        >>> from pqext import tables
+        >>> for day in (1, 2, 3):
+        ...     _ = tables.append("delta:visits", pyarrow.table({"day": [day]}))
+        >>> tables.scan_appends("delta:visits", after=0).to_table()["day"].to_pylist()
+        [2, 3]
+    """
+    check_arguments(version=after, skip_change_commits=skip_change_commits)
+    check_arguments(version=until)
+    history = open_history(table, storage_options)
+    last = history.version if until is None else until
+    return scan(history.snapshot(history.appends(after, last, skip_change_commits), last))

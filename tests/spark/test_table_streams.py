@@ -1,0 +1,168 @@
+"""Stream the rows that are added to tables: each once, from offsets alone, and errors for changed rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cloudpickle
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import types as T
+from tables.iceberg_tables import new_catalog
+
+import pqext
+from pqext import tables
+from pqext.core.base.errors import SchemaMismatchError
+from pqext.spark.sources.data_sources import PqextSource
+from pqext.spark.streams.tables import TableStream
+
+SCHEMA = T.StructType([T.StructField("id", T.LongType())])
+
+
+def append(folder: Path, *ids: int) -> None:
+    write_deltalake(folder, pa.table({"id": pa.array(ids, pa.int64())}), mode="append")
+
+
+def stream(folder: Path | str, **options: str) -> TableStream:
+    table = folder if isinstance(folder, str) else f"delta:{folder}"
+    return TableStream({"path": table, **options}, SCHEMA)
+
+
+def ids(source: TableStream, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
+    """The rows of a batch, read by other processes."""
+    slices = source.partitions(start, end)
+    batches = [batch for each in slices for batch in source.read(cloudpickle.loads(cloudpickle.dumps(each)))]
+    return sorted(number for batch in batches for number in batch["id"].to_pylist())
+
+
+@pytest.mark.spec("tables.stream.once")
+def test_offsets_are_versions_and_each_row_is_read_once(tmp_path: Path) -> None:
+    append(tmp_path, 1, 2)
+    append(tmp_path, 3)
+    start = stream(tmp_path).initialOffset()
+    first = json.loads(json.dumps(stream(tmp_path).latestOffset(start, None)))
+    append(tmp_path, 4)
+    append(tmp_path, 5)
+    assert ids(stream(tmp_path), start, first) == [1, 2, 3]
+    second = stream(tmp_path).latestOffset(first, None)
+    assert ids(stream(tmp_path), first, second) == [4, 5]
+    assert stream(tmp_path).latestOffset(second, None) == second
+    assert ids(stream(tmp_path), second, second) == []
+    tables.compact(f"delta:{tmp_path}")
+    third = stream(tmp_path).latestOffset(second, None)
+    assert third != second
+    assert ids(stream(tmp_path), second, third) == []
+    assert ids(stream(tmp_path), first, second) == [4, 5]  # a batch that Spark repeats
+
+
+def test_limit_ends_a_batch_after_a_version(tmp_path: Path) -> None:
+    for number in range(5):
+        append(tmp_path, number)
+    limit = SimpleNamespace(max_files=2)
+    start = stream(tmp_path, startingVersion="1").initialOffset()
+    middle = stream(tmp_path).latestOffset(start, limit)
+    assert ids(stream(tmp_path), start, middle) == [1, 2]
+    assert ids(stream(tmp_path), middle, stream(tmp_path).latestOffset(middle, None)) == [3, 4]
+    source = stream(tmp_path)
+    source.prepareForTriggerAvailableNow()
+    append(tmp_path, 9)
+    assert ids(source, middle, source.latestOffset(middle, None)) == [3, 4]
+    assert ids(source, source.latestOffset(None), stream(tmp_path).latestOffset(None)) == [9]
+
+
+def test_streams_start_at_a_version(tmp_path: Path) -> None:
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    assert stream(tmp_path, starting_version="latest").initialOffset() == stream(tmp_path).latestOffset(None)
+    append(tmp_path, 3)
+    now = stream(tmp_path).latestOffset(None)
+    for version, expected in (("0", [1, 2, 3]), ("1", [2, 3]), ("2", [3])):
+        assert ids(stream(tmp_path), stream(tmp_path, startingVersion=version).initialOffset(), now) == expected
+    with pytest.raises(FileNotFoundError, match="has no version 7"):
+        stream(tmp_path, startingVersion="7").initialOffset()
+
+
+@pytest.mark.spec("tables.appends.changes")
+def test_changed_rows_end_the_stream_unless_they_are_skipped(tmp_path: Path) -> None:
+    append(tmp_path, 1, 2)
+    start = stream(tmp_path).latestOffset(None)
+    DeltaTable(str(tmp_path)).delete("id = 1")
+    append(tmp_path, 3)
+    end = stream(tmp_path).latestOffset(start)
+    with pytest.raises(pqext.UnsupportedError, match="skip_change_commits"):
+        ids(stream(tmp_path), start, end)
+    assert ids(stream(tmp_path, skipChangeCommits="true"), start, end) == [3]
+
+
+def test_invalid_options_and_offsets_are_errors(tmp_path: Path) -> None:
+    append(tmp_path, 1)
+    for options, message in (
+        ({"version": "0"}, "do not support option 'version'"), ({"startingVersion": "x"}, "a version or 'latest'"),
+        ({"ignoreMissingFiles": "true"}, "ignore_missing_files"), ({"skip_change_commits": "1"}, "true or false"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            stream(tmp_path, **options)
+    with pytest.raises(ValueError, match="is for streams of tables"):
+        PqextSource({"path": str(tmp_path), "startingVersion": "1"}).streamReader(SCHEMA)
+    with pytest.raises(ValueError, match="offset of another source"):
+        stream(tmp_path).partitions({"version": 1, "files": 0, "seen": ""}, {"table_version": 0})
+    write_deltalake(tmp_path, pa.table({"id": [2], "x": [3]}), mode="append", schema_mode="merge")
+    inferred = TableStream({"path": f"delta:{tmp_path}"}, SCHEMA, False)
+    with pytest.raises(SchemaMismatchError, match="files have columns x"):
+        inferred.partitions({"table_version": 0}, {"table_version": 1})
+
+
+def test_slices_contain_only_their_own_files(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "b", "c"] * 2})
+    write_deltalake(tmp_path, rows, partition_by=["p"])
+    source = TableStream({"path": f"delta:{tmp_path}", "partition_bytes": "1"}, SCHEMA)
+    slices = source.partitions({"table_version": -1}, {"table_version": 0})
+    assert [len(each.query.files) for each in slices] == [len(each.work.tasks) for each in slices]
+    assert all(set(each.query.partitions.stated) == {*each.query.files} for each in slices)
+    assert ids(source, {"table_version": None}, {"table_version": 0}) == list(range(6))
+
+
+def test_iceberg_snapshots_are_streamed(tmp_path: Path) -> None:
+    table = new_catalog(tmp_path).create_table("db.t", pa.schema([("id", pa.int64())]))
+    options = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+
+    def source(**more: str) -> TableStream:
+        return stream("iceberg:local.db.t", storage_options=json.dumps(options), **more)
+
+    start = source().initialOffset()
+    empty = source().latestOffset(start)
+    assert ids(source(), start, empty) == []
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    end = source().latestOffset(empty)
+    assert ids(source(), empty, end) == ids(source(), start, end) == [0, 1, 2]
+    second = str(table.snapshots()[1].snapshot_id)
+    assert ids(source(), source(startingVersion=second).initialOffset(), end) == [1, 2]
+
+
+@pytest.mark.spec("tables.stream.once")
+def test_query_reads_the_table_and_then_its_appends(spark: Any, tmp_path: Path) -> None:
+    table, out, checkpoint = tmp_path / "table", tmp_path / "out", tmp_path / "checkpoint"
+    write_deltalake(table, pa.table({"id": [1, 2], "p": ["a", None]}), partition_by=["p"])
+
+    def run(**options: str) -> None:
+        rows = spark.readStream.format("pqext").option("table", f"delta:{table}").options(**options).load()
+        query = rows.writeStream.format("pqext").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+
+    run()
+    assert sorted(pqext.read_table(out)["id"].to_pylist()) == [1, 2]
+    write_deltalake(table, pa.table({"id": [3], "p": ["b"]}), mode="append")
+    run()
+    rows = pqext.read_table(out).to_pylist()
+    assert sorted((row["id"], str(row["p"])) for row in rows) == [(1, "a"), (2, "None"), (3, "b")]
+    DeltaTable(str(table)).delete("id = 1")
+    with pytest.raises(StreamingQueryException, match="removes or changes rows"):
+        run()
+    run(skipChangeCommits="true")
+    assert pqext.read_table(out).num_rows == 3
