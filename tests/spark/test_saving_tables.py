@@ -143,6 +143,7 @@ def test_files_of_a_commit_with_unknown_outcome_are_retained(tmp_path: Path, mon
     assert rows(tmp_path) == [("a", 1), ("b", 2)]
 
 
+@pytest.mark.spec("tables.spark.abort")
 def test_task_that_writes_while_the_job_is_aborted_deletes_its_files(tmp_path: Path) -> None:
     sink = begin(tmp_path)
 

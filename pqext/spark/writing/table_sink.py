@@ -148,5 +148,8 @@ class TableSink(DataSourceArrowWriter):
 
         If all tasks have succeeded, the commit was attempted. It has deleted its files, unless they may be committed.
         """
-        is_complete = all(isinstance(message, TableTaskResult) for message in messages)
+        results = [message for message in messages if isinstance(message, TableTaskResult)]
+        is_complete = len(results) == len(messages)
+        if not is_complete:  # in stores, too, whose folders cannot be listed
+            self.folder.remove(new.file.name for result in results for new in result.files)
         self.folder.end(self._open(), None if is_complete else ())

@@ -18,7 +18,7 @@ from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.tables.backend import Append, changed_rows_error
-from pqext.tables.delta.loading import load_table
+from pqext.tables.delta.loading import load_table, options_of
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, mapped_fields
 from pqext.tables.delta.snapshot import check_features, file_location
 from pqext.tables.renaming import Renaming
@@ -31,8 +31,8 @@ class DeltaHistory:
     """Versions of a Delta table; see :class:`pqext.tables.backend.TableHistory`."""
 
     def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
-        self._table = load_table(source, None, None, storage_options)
-        self._storage_options = storage_options
+        self._storage_options = options_of(source, storage_options)
+        self._table = load_table(source, None, None, self._storage_options)
         self.name = f"delta:{redact_uri(self._table.table_uri)}"
 
     @property
