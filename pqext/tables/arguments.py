@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pqext.core.base.local_paths import check_path
+from pqext.core.io.sources.store_errors import redact_uri
+
 _CLASSES = ("DeltaTable", "Table")
 _TYPES: Mapping[str, tuple[type, str]] = {
     "allow_undeclared_shredding": (bool, "True or False"), "dry_run": (bool, "True or False"),
@@ -68,10 +71,11 @@ def format_of(table: Any) -> str:
 
     Raises ``ValueError`` for text that is not the name of a table, and ``TypeError`` for other objects.
     """
-    hint = f"; write 'delta:{table}'"
+    hint = f"; write 'delta:{redact_uri(str(table))}'"
     if isinstance(table, str):
         format, _, name = table.partition(":")
         if format in ("delta", "iceberg") and name:
+            check_path(name)
             return format
         error: type[Exception] = ValueError
         hint = "; add the path or name" if format in ("delta", "iceberg") else hint

@@ -6,6 +6,8 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,26 @@ _SAMPLES = 64
 
 
 def add_keys(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-    """Append key columns to a batch, by which :func:`sorted_batches` sorts it."""
+    """Append key columns to a batch, by which :func:`sorted_batches` sorts it.
+
+    Raises ``TypeError`` if the values of a key have no order.
+    """
+    keys = [_sortable(key) for key in keys]
     fields = [pa.field(f"\0key{position}", key.type) for position, key in enumerate(keys)]
     schema = pa.schema([*batch.schema, *fields], batch.schema.metadata)
     return pa.RecordBatch.from_arrays([*batch.columns, *keys], schema=schema)
+
+
+def _sortable(key: pa.Array) -> pa.Array:
+    """Return a key in a type that pyarrow sorts."""
+    type = key.type
+    if pa.types.is_nested(type):
+        raise TypeError(f"rows cannot be sorted by values of the type {type}; sort by a field within it")
+    if pa.types.is_dictionary(type):
+        return _sortable(key.cast(type.value_type))
+    if pa.types.is_string_view(type) or pa.types.is_binary_view(type):
+        return key.cast(pa.large_string() if pa.types.is_string_view(type) else pa.large_binary())
+    return key
 
 
 @contextmanager
@@ -37,8 +55,8 @@ def sorted_batches(
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """Context with the rows of ``batches`` sorted by their last ``keys`` columns, without these. Nulls are last.
 
-    Rows of more than ``memory`` bytes are divided into ranges of the first key in temporary files. Ranges that are
-    still larger, because many rows have the same key, are not sorted further.
+    Rows of more than ``memory`` bytes are divided into ranges of the first key in temporary files. A range of one key
+    that is still larger is divided by the next key.
     """
     memory = SORT_BYTES if memory is None else memory
     held: list[pa.RecordBatch] = []
@@ -53,26 +71,11 @@ def sorted_batches(
         yield _sort(held, keys)
         return
     with tempfile.TemporaryDirectory(prefix="pqext-sort-", ignore_cleanup_errors=True) as folder:
-        rows = _Spill(folder, "rows", held[0].schema)
-        samples: list[pa.Array] = []
-        total = 0
-        random = np.random.default_rng(0)
+        sorting = _Sorting(folder, held[0].schema, keys, memory)
+        rows = sorting.new_spill()
         for batch in _chain(held, iterator):
-            total += batch.nbytes
-            key = batch.column(batch.num_columns - keys)
-            positions = random.integers(0, batch.num_rows, min(_SAMPLES, batch.num_rows)) if batch.num_rows else []
-            samples.append(take_positions(key, np.asarray(positions, np.int64)))
             rows.write(batch)
-        rows.close()
-        bounds = _bounds(samples, -(-total * 2 // memory))
-        ranges = [_Spill(folder, f"range{position}", rows.schema) for position in range(len(bounds) + 2)]
-        for batch in rows.read():
-            for position, part in _divide(batch, batch.column(batch.num_columns - keys), bounds):
-                ranges[position].write(part)
-        rows.remove()
-        for spill in ranges:
-            spill.close()
-        yield _sort_ranges(ranges, keys, memory)
+        yield sorting.sort(rows, 0)
 
 
 def _chain(held: list[pa.RecordBatch], following: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,57 +87,103 @@ def _chain(held: list[pa.RecordBatch], following: Iterator[pa.RecordBatch]) -> I
 class _Spill:
     """Temporary file of batches."""
 
-    def __init__(self, folder: str, name: str, schema: pa.Schema) -> None:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
         self.schema = schema
         self.bytes = 0
-        self._path = os.path.join(folder, f"{name}.arrow")
+        self._path = path
         self._writer: Any = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
-            self._writer = pa.ipc.new_file(self._path, self.schema, options=options)
+            # A stream may replace the dictionaries of columns, which a file may not.
+            self._writer = pa.ipc.new_stream(self._path, self.schema, options=options)
         self._writer.write_batch(batch)
         self.bytes += batch.nbytes
 
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
     def read(self) -> Iterator[pa.RecordBatch]:
         if self._writer is not None:
-            with pa.OSFile(self._path) as file:
-                reader = pa.ipc.open_file(file)
-                for position in range(reader.num_record_batches):
-                    yield reader.get_batch(position)
+            self._writer.close()
+            with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as reader:
+                yield from reader
 
     def remove(self) -> None:
         if self._writer is not None:
             os.remove(self._path)
 
 
+@dataclass(frozen=True)
+class _Sorting:
+    """Sort of rows whose last ``keys`` columns are the keys, with temporary files in ``folder``."""
+
+    folder: str
+    schema: pa.Schema
+    keys: int
+    memory: int
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def new_spill(self) -> _Spill:
+        return _Spill(os.path.join(self.folder, f"{next(self._numbers)}.arrow"), self.schema)
+
+    def sort(self, rows: _Spill, level: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file in order; the keys before ``level`` are the same in all of them."""
+        if level == self.keys:
+            for batch in rows.read():
+                yield batch.select(range(batch.num_columns - self.keys))
+        elif rows.bytes <= 2 * self.memory:
+            yield from _sort(list(rows.read()), self.keys)
+        else:
+            for spill, next_level in self._divided(rows, level):
+                yield from self.sort(spill, next_level)
+            return
+        rows.remove()
+
+    def _divided(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
+        """Divide the rows of a file into ranges of the key at ``level``; each has the level by which to sort it."""
+        position = len(self.schema) - self.keys + level
+        random = np.random.default_rng(0)
+        samples = []
+        for batch in rows.read():
+            key = batch.column(position)
+            samples.append(take_positions(key, random.integers(0, len(key), min(_SAMPLES, len(key)))))
+        bounds = _bounds(samples, -(-rows.bytes * 2 // self.memory))
+        ranges = [self.new_spill() for _ in range(2 * len(bounds) + 3)]
+        for batch in rows.read():
+            for number, part in _divide(batch, batch.column(position), bounds):
+                ranges[number].write(part)
+        rows.remove()
+        # Ranges at odd positions have the key of a bound, and the last two NaN and null.
+        is_single = [number % 2 == 1 or number > 2 * len(bounds) for number in range(len(ranges))]
+        return [(spill, level + single) for spill, single in zip(ranges, is_single, strict=True)]
+
+
 def _bounds(samples: list[pa.Array], ranges: int) -> list[pa.Scalar]:
     """Return ascending keys that divide the sample into about ``ranges`` parts of equal size."""
     keys = pa.concat_arrays(samples).drop_null()
+    if pa.types.is_floating(keys.type):
+        keys = keys.filter(pc.invert(pc.is_nan(keys)))
     keys = keys.take(pc.sort_indices(keys))
-    places = [len(keys) * part // ranges for part in range(1, ranges)] if len(keys) else []
     result: list[pa.Scalar] = []
-    for place in places:
-        if not result or keys[place] != result[-1]:
-            result.append(keys[place])
+    for part in range(1, ranges) if len(keys) else ():
+        bound = keys[len(keys) * part // ranges]
+        if not result or bound != result[-1]:
+            result.append(bound)
     return result
 
 
 def _divide(
     batch: pa.RecordBatch, key: pa.Array, bounds: list[pa.Scalar]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each key range. The last range has the rows whose key is null."""
+    """Yield the rows of each range of keys: less than the first bound, equal to it, and so on; then NaN and null."""
     ranges: NDArray[np.int64] = np.zeros(len(key), np.int64)
     for bound in bounds:
-        ranges += pc.fill_null(pc.greater_equal(key, bound), False).to_numpy(zero_copy_only=False)
-    ranges[key.is_null().to_numpy(zero_copy_only=False)] = len(bounds) + 1
-    for position in np.unique(ranges):
-        yield int(position), _take(batch, np.flatnonzero(ranges == position))
+        for compare in (pc.greater_equal, pc.greater):
+            ranges += pc.fill_null(compare(key, bound), False).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(key.type):
+        ranges[pc.fill_null(pc.is_nan(key), False).to_numpy(zero_copy_only=False)] = 2 * len(bounds) + 1
+    ranges[key.is_null().to_numpy(zero_copy_only=False)] = 2 * len(bounds) + 2
+    for number in np.unique(ranges):
+        yield int(number), _take(batch, np.flatnonzero(ranges == number))
 
 
 def _take(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
@@ -142,21 +191,11 @@ def _take(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _sort_ranges(ranges: list[_Spill], keys: int, memory: int) -> Iterator[pa.RecordBatch]:
-    for spill in ranges:
-        if spill.bytes > 2 * memory:
-            for batch in spill.read():
-                yield batch.select(range(batch.num_columns - keys))
-        else:
-            yield from _sort(list(spill.read()), keys)
-        spill.remove()
-
-
 def _sort(batches: list[pa.RecordBatch], keys: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of ``batches`` in the order of their last ``keys`` columns, without these."""
     if not batches:
         return
-    table = pa.Table.from_batches(batches).combine_chunks()
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     names = table.schema.names[-keys:]
     order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names]).to_numpy()
     rows = table.select(range(table.num_columns - keys))

@@ -344,6 +344,13 @@ def test_append_without_rows_creates_the_table_once(tmp_path: Path) -> None:
 
 
 def test_invalid_tables_are_typed_errors_without_credentials(tmp_path: Path) -> None:
+    for url in ("s3://AK:SECRET@b/x", "https://h/x?X-Amz-Signature=SECRET"):
+        with pytest.raises(ValueError, match="write 'delta:") as error:
+            tables.append(url, pa.table({"id": [1]}))
+        assert "SECRET" not in str(error.value)
+    for name in ("delta:\0", "delta:\ud800"):
+        with pytest.raises(ValueError, match="is not a valid path"):
+            tables.append(name, pa.table({"id": [1]}))
     with pytest.raises(ValueError, match="write 'delta:somewhere'"):
         tables.append("somewhere", PLAIN)
     for call in (tables.describe, tables.compact, tables.clean):
