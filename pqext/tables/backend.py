@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.dataset.table_snapshot import TableSnapshot
-from pqext.dataset.writing.part_files import WrittenFile
+from pqext.dataset.writing.part_files import Division, WrittenFile
 
 TARGET_FILE_BYTES = 128 << 20
 """Approximate size of new files in bytes."""
@@ -45,7 +45,7 @@ class TableFile:
     size: int
     rows: int | None
     partition: Mapping[str, Any]
-    """The values of the partition columns."""
+    """The values of the partition columns; without those that an earlier definition of the partitions lacks."""
     has_deleted_rows: bool
 
 
@@ -58,6 +58,8 @@ class NewFile:
 
     file: WrittenFile
     entry: Any
+    partition: tuple[Any, ...]
+    """The values of the partition columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,19 @@ class FileLayout:
     partition_by: tuple[str, ...]
     options: Mapping[str, Any]
     convert: Callable[[pa.RecordBatch], pa.RecordBatch]
-    describe: Callable[[WrittenFile, Any], Any]
-    """Returns the entry of a written file for the log, with statistics read from the file at its location."""
+    describe: Callable[[WrittenFile, Any], NewFile]
+    """Describes a written file for the log, with statistics read from the file at its location."""
     definition: Any
     """Schema, partitions and properties of the table. A commit to a table with another definition is a conflict."""
     new_schema: str | None = None
     """Schema of the table that the commit creates, as JSON; None if the table exists."""
+    divide: Callable[[pa.RecordBatch], Iterable[tuple[str, pa.RecordBatch]]] | None = None
+    """Divides converted rows by partitions, in a table whose files contain the partition columns."""
+
+    def division(self, max_records_per_file: int | None, target_file_bytes: int | None) -> Division:
+        """Return the rules that divide rows into files."""
+        by = () if self.divide is not None else self.partition_by
+        return Division(by, max_records_per_file, target_file_bytes, self.divide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,11 @@ class Leftover:
     location: Any
     size: int
     modified: int
+
+
+def partition_key(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return a key of partition values that is equal for the same values, also for NaN, and different for 0 and -0."""
+    return tuple(map(repr, values))
 
 
 def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: str) -> None:

@@ -126,7 +126,7 @@ def write_files(
                     steps.advance(batch.num_rows)
         written = [staged.file for staged in parts.close()]
     try:
-        return [NewFile(file, layout.describe(file, folder.locate(file.name))) for file in written]
+        return [layout.describe(file, folder.locate(file.name)) for file in written]
     except BaseException:
         for file in written:
             folder.discard(file.name)
@@ -146,7 +146,7 @@ class NewFiles:
         self, layout: FileLayout, batches: Iterable[pa.RecordBatch], target_file_bytes: int | None, steps: Steps
     ) -> int:
         """Write the rows of ``batches`` to new files, and return their number."""
-        division = Division(layout.partition_by, None, target_file_bytes)
+        division = layout.division(None, target_file_bytes)
         name = f"part-{self._parts:05d}-{self._job}-0"
         self._parts += 1
         files = write_files(self._folder, name, layout, division, batches, steps)

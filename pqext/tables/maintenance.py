@@ -24,7 +24,7 @@ from pqext.dataset.writing.appending import inherit_shredding
 from pqext.geo.box import BoundingBox
 from pqext.geo.types import type_of
 from pqext.tables.arguments import check_arguments, column_names
-from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter
+from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter, partition_key
 from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
 from pqext.tables.data_files import NewFiles, new_files
 from pqext.tables.selection import select_files
@@ -154,7 +154,7 @@ def recluster(
     keys = _Keys.of(names, rewrite.snapshot.schema)
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
-        partitions.setdefault(tuple(file.partition.values()), []).append(file)
+        partitions.setdefault(_partition(file), []).append(file)
     groups = [_Group(files, target_file_bytes, keys) for files in partitions.values()]
     return rewrite.run(groups, dry_run, inherits=not chosen.shredding)
 
@@ -199,12 +199,17 @@ def reshred(
     return rewrite.run([_Group([file], None) for file in rewrite.select(filter)], dry_run, inherits=False)
 
 
+def _partition(file: TableFile) -> tuple[Any, ...]:
+    """Return a key of the partition of a file. Files of earlier definitions of the partitions are apart."""
+    return tuple(file.partition), partition_key(file.partition.values())
+
+
 def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
     """Divide small files of each partition into groups of at most ``target`` bytes, of two files or more."""
     groups: list[list[TableFile]] = []
     open_groups: dict[tuple[Any, ...], tuple[int, list[TableFile]]] = {}
     for file in files:
-        key = tuple(file.partition.values())
+        key = _partition(file)
         size, group = open_groups.get(key, (0, []))
         if size + file.size > target or not group:
             size, group = 0, []
@@ -325,6 +330,7 @@ class _Rewrite:
             return TableRewrite(
                 self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped
             )
+        self.writer.check_removal(files)
         steps = Steps(self._progress, total)
         with new_files(self.writer) as new:
             rows = sum(self._rewrite(group, new, steps, inherits) for group in groups)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pqext.core.io.sources.store_errors import redact_uri
-from pqext.tables.backend import FileLayout, NewFile, TableConflictError, TableFile, TableWriter
-from pqext.tables.selection import check_partitions, folder_values, select_files
+from pqext.tables.backend import FileLayout, NewFile, TableConflictError, TableWriter, partition_key
+from pqext.tables.selection import check_partitions, partition_values, select_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SelectedPartitions:
 
     def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
         if self.filter is not None:
-            check_partitions([new.file.name for new in added], writer.partitions, self.filter)
+            check_partitions(added, writer.partitions, self.filter)
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,14 @@ class WrittenPartitions:
     def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
         files = writer.files()
         if added is not None:
-            partitions = writer.partitions
-            columns = folder_values([new.file.name for new in added], partitions)
-            written = {*zip(*(column.to_pylist() for column in columns), strict=True)}
-            files = [file for file in files if _values(file, partitions) in written]
+            names = writer.partitions.names
+            written = {partition_key(new.partition) for new in added}
+            files = [file for file in files if partition_key(partition_values(file, names)) in written]
             writer.check_removal(files)
         return [file.path for file in files]
 
     def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
         """Do nothing, because the added files make the selection."""
-
-
-def _values(file: TableFile, partitions: pa.Schema) -> tuple[Any, ...]:
-    return tuple(file.partition[name] for name in partitions.names)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def table_in(warehouse: str) -> Table:
     return table
 
 
+@pytest.mark.spec("tables.iceberg.references")
 @pytest.mark.parametrize(
     "warehouse",
     [

@@ -73,6 +73,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
 UNCERTAIN = [CommitStateUnknownException("504"), ServiceUnavailableError("503"), OSError("reset")]
 
 
+@pytest.mark.spec("tables.iceberg.uncertain")
 @pytest.mark.parametrize("error", UNCERTAIN)
 def test_files_of_commit_with_unknown_outcome_are_retained(tmp_path: Path, catalog: Catalog, error: Exception) -> None:
     catalog.fail(error)

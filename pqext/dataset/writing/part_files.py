@@ -7,7 +7,7 @@ unescaped and read it as null, and pyarrow and Polars read its escaped form as n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +39,16 @@ _ADVICE = "cast it to text, a date or a whole number first"
 
 @dataclass(frozen=True)
 class Division:
-    """Rules that divide rows into files: by partition values, which name folders, and by size."""
+    """Rules that divide rows into files: by partition values, which name folders, and by size.
+
+    Files lack the columns ``partition_by``. ``divide`` is another rule instead of these columns: it returns the path of
+    each folder, ending in ``/``, with its rows of a batch.
+    """
 
     partition_by: tuple[str, ...] = ()
     max_records_per_file: int | None = None
     target_file_bytes: int | None = None
+    divide: Callable[[pa.RecordBatch], Iterable[tuple[str, pa.RecordBatch]]] | None = None
 
 
 UNDIVIDED = Division()
@@ -94,10 +99,11 @@ class PartFiles:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch in order. The batch has the writer's schema."""
-        if not self._by:
-            self._add("", batch)
-            return
-        for names, rows in split_by_folder(batch, self._by):
+        if self._division.divide is not None:
+            parts = self._division.divide(batch)
+        else:
+            parts = split_by_folder(batch, self._by) if self._by else [("", batch)]
+        for names, rows in parts:
             self._add(names, rows)
 
     def close(self) -> tuple[StagedFile, ...]:

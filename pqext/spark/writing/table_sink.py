@@ -96,7 +96,7 @@ class TableSink(DataSourceArrowWriter):
 
     def _division(self, options: SaveOptions) -> Division:
         size = options.division.target_file_bytes or TARGET_FILE_BYTES
-        return Division(self.plan.layout.partition_by, options.division.max_records_per_file, size)
+        return self.plan.layout.division(options.division.max_records_per_file, size)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the batches of a task, and return its files. Deletes the files on failure."""

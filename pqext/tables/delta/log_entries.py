@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from pqext.dataset.table.partitions import NULL
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.delta_statistics import delta as delta_statistics
+from pqext.tables.backend import NewFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,15 @@ class AddEntry:
 
 
 def describe_file(
-    file: WrittenFile, location: Any, *, partition_by: Sequence[str], columns: Sequence[str]
-) -> AddEntry:
-    """Return the entry of a file, with the statistics of ``columns``."""
+    file: WrittenFile, location: Any, *, partition_by: Sequence[str], types: Sequence[pa.DataType],
+    columns: Sequence[str],
+) -> NewFile:
+    """Describe a file, with the statistics of ``columns``; ``types`` are those of the partition columns."""
     statistics = delta_statistics(location, exact=True, columns=columns)
-    values = _folder_values(file.name, len(partition_by))
-    return AddEntry(
-        file.name, statistics.size, dict(zip(partition_by, values, strict=True)), statistics.to_json()
-    )
+    texts = _folder_values(file.name, len(partition_by))
+    entry = AddEntry(file.name, statistics.size, dict(zip(partition_by, texts, strict=True)), statistics.to_json())
+    values = (pa.scalar(text, pa.string()).cast(type).as_py() for text, type in zip(texts, types, strict=True))
+    return NewFile(file, entry, tuple(values))
 
 
 def add_action(entry: AddEntry, data_change: bool) -> Any:

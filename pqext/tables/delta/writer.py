@@ -231,7 +231,10 @@ class DeltaWriter:
 
         indexed = self._indexed([name for name in names if name not in by], target)
         folders = tuple(physical[name] for name in by)
-        describe = partial(describe_file, partition_by=folders, columns=tuple(physical[name] for name in indexed))
+        describe = partial(
+            describe_file, partition_by=folders, types=tuple(target.field(name).type for name in by),
+            columns=tuple(physical[name] for name in indexed),
+        )
         new_schema = json.dumps(struct) if self._table is None else None
         return FileLayout(
             file_schema, folders, rename_options(options, physical), convert, describe, self._definition, new_schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,8 +16,10 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
     ValidationException,
 )
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.typedef import Record
 
 from pqext.core.base.errors import SourceError
 from pqext.core.io.sources.store_errors import redact_uri
@@ -76,12 +79,33 @@ def commit_files(table: Table, added: Sequence[DataFile], removed: Sequence[Data
             target.snapshot_id = snapshot.snapshot_id
             for file in added:
                 snapshot.append_data_file(file)
+            if any(map(_has_nan, removed)):
+                snapshot.delete_by_predicate(AlwaysTrue())
             for file in removed:
-                snapshot.delete_data_file(file)
+                snapshot.delete_data_file(_without_nan(file) if _has_nan(file) else file)
         _commit(target, transaction.commit_transaction, name)
     except FAILURES as error:
         raise CommitFailure(redact_uri(str(error))) from None
     table.metadata, table.metadata_location = target.metadata, target.metadata_location
+
+
+def _has_nan(file: DataFile) -> bool:
+    values = (file.partition[position] for position in range(len(file.partition)))
+    return any(isinstance(value, float) and math.isnan(value) for value in values)
+
+
+def _without_nan(file: DataFile) -> DataFile:
+    """Return an entry of the same file in no partition, for which pyiceberg searches all manifests.
+
+    It finds the manifests of other files by their partitions, but cannot compare NaN.
+    """
+    entry = DataFile.from_args(
+        content=file.content, file_path=file.file_path, file_format=file.file_format,
+        partition=Record(*[None] * len(file.partition)), record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    entry.spec_id = file.spec_id
+    return entry
 
 
 def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str) -> None:

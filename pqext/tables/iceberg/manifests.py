@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
@@ -28,6 +29,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
 from pqext.core.io.sources.store_errors import redact_uri
 
+_SCHEMA = "avro.schema"
 _FIELDS = {field.name: position for position, field in enumerate(DATA_FILE_TYPE[3].fields)}
 """Positions of the fields of a data file in format version 3."""
 
@@ -120,7 +122,7 @@ def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:
         io.new_input(manifest.manifest_path), MANIFEST_ENTRY_SCHEMAS[3], read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as entries:
-        for entry in entries:
+        for entry in _records(entries) if '"double"' in entries.header.meta[_SCHEMA] else entries:
             if entry.status == ManifestEntryStatus.DELETED:
                 continue
             if entry.sequence_number is None:
@@ -129,6 +131,23 @@ def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:
                 entry.sequence_number = manifest.sequence_number
             entry.data_file.spec_id = manifest.partition_spec_id
             yield entry
+
+
+def _records(file: AvroFile[ManifestEntry]) -> Iterator[ManifestEntry]:
+    """Yield the records of a file. pyiceberg's compiled decoder rounds doubles, which are partition values, to floats.
+    """
+    codec = file.header.compression_codec()
+    while True:
+        try:
+            count = file.decoder.read_int()
+        except EOFError:
+            return
+        block = file.decoder.read_bytes()
+        decoder = StreamingBinaryDecoder(block if codec is None else codec.decompress(block))
+        for _ in range(count):
+            yield file.reader.read(decoder)
+        if file.decoder.read(len(file.header.sync)) != file.header.sync:
+            raise ValueError("a block has no sync marker")
 
 
 def _check(file: TableFile, name: str) -> None:

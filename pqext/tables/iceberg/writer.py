@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -16,7 +15,6 @@ from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.table.partitions import NULL
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
@@ -30,11 +28,11 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from pqext.tables.iceberg.manifests import TableFile as ManifestFile
+    from pqext.tables.iceberg.partition_values import PartitionColumn
 
 _ATTEMPTS = 50
 _MAX_VERSION = 2
 """Last format version that pyiceberg writes."""
-_EPOCH = date(1970, 1, 1)
 
 
 class IcebergWriter:
@@ -65,19 +63,19 @@ class IcebergWriter:
 
     @property
     def partitions(self) -> pa.Schema:
-        schema = self._schema
-        return pa.schema([schema.field(name) for name in self._partition_by])
+        return pa.schema([column.field for column in self._partition_columns if column is not None])
+
+    @property
+    def _partition_columns(self) -> list[PartitionColumn | None]:
+        from pqext.tables.iceberg.partition_values import partition_columns
+
+        return partition_columns(self._table.spec(), self._table.schema())
 
     @property
     def _schema(self) -> pa.Schema:
         from pqext.tables.iceberg.schemas import arrow_schema
 
         return arrow_schema(self._table.schema(), ())
-
-    @property
-    def _partition_by(self) -> tuple[str, ...]:
-        schema = self._table.schema()
-        return tuple(schema.find_column_name(field.source_id) or "" for field in self._table.spec().fields)
 
     def snapshot(self) -> TableSnapshot:
         return open_iceberg(self._table, None, None, None)
@@ -94,17 +92,18 @@ class IcebergWriter:
         view = self.snapshot().view
         assert isinstance(view, IcebergFileView)
         deleted = view.deleted.names
-        types = self.partitions
+        specs, fields = self._table.specs(), self.partitions
+        by_id = {self._table.schema().find_field(name).field_id: name for name in fields.names}
         result = []
         for file in self._manifest_files():
             spec, values = file.partition
             location = locate_file(self._table.io, file.path)
-            if spec != self._table.spec().spec_id:
-                raise UnsupportedError(
-                    "files of an earlier partition spec cannot be selected or rewritten",
-                    feature="evolution of partitions", path=self.name,
-                )
-            partition = dict(zip(types.names, map(_python_value, values, types.types), strict=True))
+            stored = {
+                by_id[field.source_id]: value
+                for field, value in zip(specs[spec].fields, values, strict=False)
+                if str(field.transform) == "identity" and field.source_id in by_id
+            }
+            partition = {name: stored[name] for name in fields.names if name in stored}
             size, rows = file.file.file_size_in_bytes, file.file.record_count
             result.append(TableFile(file.path, location, size, rows, partition, source_name(location) in deleted))
         return result
@@ -115,7 +114,8 @@ class IcebergWriter:
                 f"pyiceberg cannot commit to tables of format version {self._table.format_version}; write the table "
                 "with Spark", feature="writing Iceberg version 3", path=self.name,
             )
-        others = [str(field.transform) for field in self._table.spec().fields if str(field.transform) != "identity"]
+        transforms = [str(field.transform) for field in self._table.spec().fields]
+        others = [transform for transform in transforms if transform not in ("identity", "void")]
         if others:
             raise UnsupportedError(
                 f"the table is partitioned by the transforms {join_names(others)}; only identity partitions can be "
@@ -123,17 +123,28 @@ class IcebergWriter:
             )
 
     def check_removal(self, files: Sequence[TableFile]) -> None:
+        from pqext.tables.iceberg.partition_values import partition_columns
+
         path = next((file.path for file in files if file.has_deleted_rows), None)
         if path is not None:
             raise UnsupportedError(
                 f"{redact_uri(path)} has delete files, which pyiceberg cannot remove with it; rewrite it with Spark",
                 feature="removal of delete files", path=self.name,
             )
+        columns = (partition_columns(spec, self._table.schema()) for spec in self._table.specs().values())
+        fields = (column.field for spec in columns for column in spec if column is not None)
+        name = next((field.name for field in fields if field.type == pa.float64()), None)
+        if name is not None and files:
+            raise UnsupportedError(
+                f"the table is partitioned by {name!r} of type double, whose values pyiceberg rounds when it removes "
+                "files; rewrite the table with Spark", feature="removal of files in double partitions", path=self.name,
+            )
 
     def layout(
         self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
         allow_undeclared_shredding: bool,
     ) -> FileLayout:
+        from pqext.tables.iceberg.partition_values import divide as divide_rows
         from pqext.tables.iceberg.write_schemas import check_columns, field_with_id
 
         for name in ("encryption", "shredding"):
@@ -141,7 +152,8 @@ class IcebergWriter:
                 raise UnsupportedError(
                     f"{name} is not supported in Iceberg tables; omit it", feature=f"{name} in Iceberg", path=self.name
                 )
-        by = self._partition_by
+        partitions = self._partition_columns
+        by = tuple(column.field.name for column in partitions if column is not None)
         if partition_by and tuple(partition_by) != by:
             raise SchemaMismatchError(
                 f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
@@ -161,8 +173,11 @@ class IcebergWriter:
             arrays = [change(batch.column(index)) for index, _, change in columns]
             return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
 
-        describe = partial(_describe_file, schema=self._table.schema(), types=tuple(self.partitions.types))
-        return FileLayout(file_schema, by, options, convert, describe, self._definition)
+        describe = partial(
+            _describe_file, schema=self._table.schema(), names=tuple(target.names), partitions=partitions
+        )
+        divide = partial(divide_rows, columns=[column for column in partitions if column is not None]) if by else None
+        return FileLayout(file_schema, by, options, convert, describe, self._definition, divide=divide)
 
     def commit(
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
@@ -247,7 +262,9 @@ class IcebergWriter:
         return {
             "format": "iceberg", "reader_version": version, "writer_version": version, "reader_features": [],
             "writer_features": [], "properties": dict(self._table.properties),
-            "partition_by": [str(field.name) for field in self._table.spec().fields],
+            "partition_by": [
+                str(field.name) for field in self._table.spec().fields if str(field.transform) != "void"
+            ],
         }
 
 
@@ -255,18 +272,13 @@ def _locate_file(io: Any, root: str, name: str) -> Any:
     return locate_file(io, f"{root}/{name}")
 
 
-def _describe_file(file: WrittenFile, location: Any, *, schema: Any, types: Sequence[pa.DataType]) -> tuple[Any, Any]:
-    """Return the metrics and the partition values of a file."""
-    texts = [unquote(folder.partition("=")[2]) for folder in file.name.split("/")[:-1]]
-    values = [None if text == NULL else _partition_value(text, type) for text, type in zip(texts, types, strict=True)]
-    return iceberg_metrics(location, exact=True, schema=schema), values
+def _describe_file(
+    file: WrittenFile, location: Any, *, schema: Any, names: Sequence[str],
+    partitions: Sequence[PartitionColumn | None],
+) -> NewFile:
+    """Describe a file by its metrics and the values of its partition fields."""
+    from pqext.tables.iceberg.partition_values import read_partition
 
-
-def _partition_value(text: str, type: pa.DataType) -> Any:
-    """Return the value of a partition field in manifests from the text in a folder name."""
-    value = pa.scalar(text).cast(type).as_py()
-    return (value - _EPOCH).days if isinstance(value, date) else value
-
-
-def _python_value(value: Any, type: pa.DataType) -> Any:
-    return _EPOCH + timedelta(days=value) if pa.types.is_date32(type) and isinstance(value, int) else value
+    values = read_partition(location, names, partitions)
+    own = tuple(value for value, column in zip(values, partitions, strict=True) if column is not None)
+    return NewFile(file, (iceberg_metrics(location, exact=True, schema=schema), values), own)
