@@ -53,7 +53,8 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, is_requested:
 
 
 @click.group(
-    "pqext", cls=LazyGroup, lazy=COMMANDS, epilog=EXIT_CODES, no_args_is_help=True,
+    "pqext", cls=LazyGroup, lazy=COMMANDS, hints={"explain": "pqext query --explain"}, epilog=EXIT_CODES,
+    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
 )
 @click.option(

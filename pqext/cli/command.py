@@ -73,9 +73,13 @@ class LazyCommand(NamedTuple):
 class LazyGroup(click.Group):
     """A group that imports the module of a command when the command is used."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **settings: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: Mapping[str, LazyCommand], hints: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
         self.lazy = lazy
+        self.hints = hints or {}
+        """Commands to use instead of commands that do not exist."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lazy)
@@ -88,7 +92,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.lazy and not args[0].startswith("-"):
-            raise click.NoSuchCommand(args[0], possibilities=self.lazy, ctx=ctx)
+            hint = self.hints.get(args[0])
+            message = None if hint is None else f"No such command {args[0]!r}; use '{hint}'"
+            raise click.NoSuchCommand(args[0], message, self.lazy if hint is None else None, ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -11,6 +11,7 @@ from pqext.cli.command import argument
 from pqext.cli.locations import InputFile, Place
 
 PARQUET_SUFFIXES = (".parquet", ".parq")
+_SHOWN_FILES = 3
 file_argument = argument(
     "file", type=InputFile(), help="A Parquet file, or a folder that contains one; - is standard input."
 )
@@ -35,7 +36,8 @@ def find_single_file(path: Place) -> Place:
         raise _no_parquet_error(path)
     if len(files) > 1:
         raise ValueError(
-            f"the folder {path} contains {len(files)} Parquet files; pass the path of a file: {join_names(files)}"
+            f"the folder {path} contains {len(files):,} Parquet files; pass the path of a file: "
+            + join_names(files, _SHOWN_FILES)
         )
     return files[0]
 

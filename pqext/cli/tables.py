@@ -44,14 +44,15 @@ _allow = flag(
 
 
 class Age(click.ParamType):  # type: ignore[type-arg]
-    """Parameter type for a duration: ``90m``, ``12h``, ``7d``."""
+    """Parameter type for a duration: ``90m``, ``12h``, ``7d``, or ``0``."""
 
     name = "age"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         if isinstance(value, timedelta):
             return value
-        match = re.fullmatch(r"(\d{1,9})([smhd])", str(value).strip())
+        text = str(value).strip()
+        match = re.fullmatch(r"(\d{1,9})([smhd])", "0s" if text == "0" else text)
         if match is None:
             self.fail(f"{value!r} is not a duration; write, for example, 90m, 12h or 7d", param, ctx)
         return timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -11,21 +11,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, suggest_arguments
-from pqext.core.base.text import escape_text, html_details, html_summary, html_table
+from pqext.core.base.text import escape_text, html_details, html_summary, html_table, with_noun
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.column_names import expand_columns, order_keys, restrict_columns
 from pqext.dataset.execution.metrics import Metrics, Run
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.planning.explanation import (
-    SHOWN,
-    count,
-    format_explanation,
-    format_skipping,
-    format_summary,
-    to_data,
-)
+from pqext.dataset.planning.explanation import SHOWN, format_plan, format_summary, to_data
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.presentation.columns import Formats
@@ -265,14 +258,11 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             return json.dumps(to_data(facts, tasks, max_entries))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
         lines = [
-            f"scan of {count(len(tasks), 'file')}",
+            f"scan of {with_noun(len(tasks), 'file')}",
             f"  columns: {', '.join(map(escape_text, self.schema.names)) or 'none'}",
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
-            "  reads " + format_summary(tasks) + (" at most" if request.limit is not None else ""),
-            *(f"  {line}" for line in (*usage, *warnings)),
-            *format_skipping(tasks),
-            *format_explanation(tasks, max_entries),
+            *format_plan(tasks, (*usage, *warnings), max_entries, is_limited=request.limit is not None),
         ]
         return "\n".join(map(escape_text, lines))
 
@@ -323,8 +313,8 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         if self._request.order:
             facts.append(("order", "; ".join(map(str, self._request.order))))
         if request.limit is not None or request.offset:
-            rows = "all rows" if request.limit is None else count(request.limit, "row")
-            facts.append(("limit", rows + (f" after {count(request.offset, 'row')}" if request.offset else "")))
+            rows = "all rows" if request.limit is None else with_noun(request.limit, "row")
+            facts.append(("limit", rows + (f" after {with_noun(request.offset, 'row')}" if request.offset else "")))
         return facts
 
     def __repr__(self) -> str:
@@ -351,7 +341,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
-        columns = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
+        columns = [] if schema is None else [html_details(with_noun(len(schema), "column"), ("column", "type"), fields)]
         return html_summary("pqext.Scan", [*self._facts(), *plan], *maps, *rows, *columns)
 
     def _maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:

@@ -53,6 +53,7 @@ def test_every_option_has_a_description(name: str) -> None:
     ("arguments", "told"),
     [
         (["quer", "a.parquet"], "No such command 'quer'. Did you mean 'query'?"),
+        (["explain", "a.parquet"], "No such command 'explain'; use 'pqext query --explain'\n"),
         (["query", "a.parquet", "--columns", "id"], "'--select'"),
         (["head", "a.parquet", "--filter", "id"], "'--where'"),
         (["count", "a.parquet", "--wher", "id"], "'--where'"),

@@ -153,6 +153,12 @@ def test_folder_uses_its_single_file_or_lists_several(file: Path, tmp_path: Path
     assert "contains2Parquetfiles;passthepathofafile:" in told
     assert str(file) in told
     assert str(other) in told
+    for number in range(40):
+        (tmp_path / f"v{number}.parquet").write_bytes(file.read_bytes())
+    told = "".join(run("inspect", tmp_path).output.replace("│", "").split())
+    assert "contains42Parquetfiles;" in told
+    assert "and39more" in told
+    assert told.count(".parquet") == 3
 
 
 def test_folder_without_a_parquet_file_is_an_error(

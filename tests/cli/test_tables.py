@@ -84,6 +84,9 @@ def test_describe_and_clean(table: str) -> None:
     run("tables", "clean", table, "--older-than", "30m", "--remove")
     assert not (path / "part-x.parquet").exists()
     assert "is not a duration" in run("tables", "clean", table, "--older-than", "soon", code=2).output
+    (path / "part-y.parquet").write_bytes(b"xyz")
+    run("tables", "clean", table, "--older-than", "0", "--remove")
+    assert not (path / "part-y.parquet").exists()
 
 
 def test_overwrite_sort_and_select(table: str, tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ def test_dictionary_columns_remain_dictionaries() -> None:
         ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "is not numeric"),
         ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "not lists"),
         ([col("l").cast("string").alias("q")], "cannot be cast"), ([("i", col("i")), "i"], "twice"),
+        ([("q", "i + 1")], "write 'i \\+ 1 as q' in Scan.select"), ([("a b", "s")], "'s as \"a b\"' in"),
         ([(3, col("i"))], "name must be a string"), ([("x", col("i") > 2)], "a condition cannot be a column"),
     ],
 )  # fmt: skip

@@ -73,12 +73,20 @@ def test_table_without_files(spark: Any, tmp_path: Path) -> None:
     assert read(spark, table, [(col("id") * 2).alias("twice")]).collect() == []
 
 
+def scan_plan(table: str, condition: Any) -> list[str]:
+    """Lines of the plan of a scan, after those with its columns and filter."""
+    return pqext.scan(table).filter(condition).explain().splitlines()[3:]
+
+
 def test_files_are_pruned_by_the_log(spark: Any, tmp_path: Path) -> None:
     parts = [[json.dumps({"n": 10 * part + at}) for at in range(5)] for part in range(4)]
     table = variant_table(tmp_path / "t", parts, "infer")
     condition = col("v").variant("$.n", "int64") == 22
     plan = explain_read(table, where=condition)
     assert [task.evidence for task in plan.tasks].count("table log") == 3
+    assert (plan.files, plan.files_skipped) == (1, 3)
+    assert str(plan).splitlines() == [line.strip() if "reads" in line else line for line in scan_plan(table, condition)]
+    assert str(plan).splitlines()[1] == "  skips by table log: 3 files"
     assert read(spark, table, where=condition).count() == 1
     overwrite_files(tmp_path / "t", ["0.parquet", "1.parquet", "3.parquet"])
     rows = read(spark, table, [("n", col("v").variant("$.n", "int64"))], where=condition).collect()

@@ -209,11 +209,11 @@ def closest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | 
     return by_lower[close[0]] if close else None
 
 
-def join_names(names: Iterable[str]) -> str:
-    """Join the first ``MAX_LISTED`` names with commas, followed by the number of names that are omitted, if any."""
+def join_names(names: Iterable[str], limit: int = MAX_LISTED) -> str:
+    """Join the first ``limit`` names with commas, followed by the number of names that are omitted, if any."""
     every = list(names)
-    more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
-    return ", ".join(every[:MAX_LISTED]) + more
+    more = f" and {len(every) - limit} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + more
 
 
 def excerpt(text: str, position: int = 0, limit: int = 300) -> str:

@@ -17,6 +17,7 @@ from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, Parquet
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.pickling import PickledByFields
+from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import escape_text
 from pqext.core.base.threads import Workers
 from pqext.core.io.source import PathSource
@@ -225,8 +226,7 @@ class FileSet(PickledByFields):
         return not isinstance(file, ParquetFile)
 
     def _format_names(self, positions: Sequence[int]) -> str:
-        names = ", ".join(escape_text(source_name(self.sources[position])) for position in positions[:_NAMED])
-        return names + (f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else "")
+        return join_names((escape_text(source_name(self.sources[position])) for position in positions), _NAMED)
 
 
 def _is_plain_path(source: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.base.usage import Usage
 from pqext.core.files.summary_files import METADATA, SummarisedSource, Summary, UnusableSummaryError
 from pqext.core.options.read_write import ReadOptions
@@ -101,8 +101,8 @@ class Summaries(PickledByFields):
         """Return one line per summary file, which describes its use for the files that were opened last."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
-            others = f", and not {_files(changed)} changed since" if changed else ""
-            lines.append(f"plans {_files(used)} from {escape_text(path)}{others}")
+            others = f", and not {with_noun(changed, 'file')} changed since" if changed else ""
+            lines.append(f"plans {with_noun(used, 'file')} from {escape_text(path)}{others}")
         return lines + [f"ignores {escape_text(path)}: {reason}" for path, reason in [*self._refused.items()]]
 
     def _read(self, path: str, folder: str) -> None:
@@ -125,10 +125,6 @@ class Summaries(PickledByFields):
 
     def _iter_summaries(self) -> Iterable[Summary]:
         return {id(summary): summary for summary, _ in self.named.values()}.values()
-
-
-def _files(number: int) -> str:
-    return f"{number:,} file" if number == 1 else f"{number:,} files"
 
 
 def expand_summaries(

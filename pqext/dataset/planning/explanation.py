@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import Column, Expression, Spatial, VariantField, bases
@@ -37,16 +37,11 @@ def format_summary(tasks: Sequence[Task]) -> str:
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
     opened = sum(task.prune_reason is None for task in tasks)
-    files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
+    files = f"{opened} of {with_noun(len(tasks), 'file')}, " if opened < len(tasks) else ""
     return (
-        f"{files}{retained} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
-        f"{bytes_kept:,} of {count(bytes_total, 'byte')}"
+        f"{files}{retained} of {with_noun(total, 'row group')}, {rows_kept:,} of {with_noun(rows_total, 'row')}, "
+        f"{bytes_kept:,} of {with_noun(bytes_total, 'byte')}"
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Format ``number`` with ``noun``, in the plural unless the number is 1."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
@@ -78,9 +73,24 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
     """Return a line for each type of evidence, with the amount of data that it skips."""
     lines = []
     for evidence, numbers in count_skipped(tasks).items():
-        parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
+        parts = [with_noun(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
         lines.append(f"  skips by {evidence}: {', '.join(parts)}")
     return lines
+
+
+def format_plan(
+    tasks: Sequence[Task], notes: Iterable[str] = (), max_entries: int | None = SHOWN, *, is_limited: bool = False
+) -> list[str]:
+    """Return lines with the amount of data read, ``notes``, the data skipped by each evidence, and the files.
+
+    A plan with a limit (``is_limited``) reads at most this amount.
+    """
+    return [
+        "  reads " + format_summary(tasks) + (" at most" if is_limited else ""),
+        *(f"  {line}" for line in notes),
+        *format_skipping(tasks),
+        *format_explanation(tasks, max_entries),
+    ]
 
 
 def format_explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
@@ -100,10 +110,10 @@ def format_explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -
         texts = [line for line in map(_group_lines, task.row_groups) if line]
         lines += [line for group in texts[:max_entries] for line in group]
         if max_entries is not None and len(texts) > max_entries:
-            lines.append(f"  and {count(len(texts) - max_entries, 'more row group')}")
+            lines.append(f"  and {with_noun(len(texts) - max_entries, 'more row group')}")
     if max_entries is not None and len(tasks) > max_entries:
         rest = tasks[max_entries:]
-        lines.append(f"and {count(len(rest), 'more file')}: {format_summary(rest)}")
+        lines.append(f"and {with_noun(len(rest), 'more file')}: {format_summary(rest)}")
     return lines
 
 
@@ -173,10 +183,10 @@ def _rows_text(plan: RowGroupPlan) -> str:
     held = sum(map(len, rows))
     spans = ", ".join(f"{item.start:,} to {item.stop - 1:,}" for item in rows[:_SHOWN_RANGES])
     spans += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
-    pages = f" ({plan.pages[0]:,} of {count(plan.pages[1], 'page')})" if plan.pages is not None else ""
+    pages = f" ({plan.pages[0]:,} of {with_noun(plan.pages[1], 'page')})" if plan.pages is not None else ""
     spans = f": {spans}" if spans else ""
     why = "are within the limit" if LIMIT in plan.evidence else "may match by their pages"
-    return f"{held:,} of {count(plan.num_rows, 'row')} {why}{pages}{spans}"
+    return f"{held:,} of {with_noun(plan.num_rows, 'row')} {why}{pages}{spans}"
 
 
 def stage_columns(stage: Stage) -> list[str]:
@@ -192,7 +202,7 @@ def _stage_text(number: int, stage: Stage) -> str:
     names = stage_columns(stage)
     shown = ", ".join(map(escape_text, names[:_SHOWN_COLUMNS]))
     shown += f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
-    size = count(stage.num_bytes, "byte")
+    size = with_noun(stage.num_bytes, "byte")
     if number == 0:
         return f"reads {shown} ({size}) for {stage.filter}"
     if stage.filter is not None:

@@ -142,6 +142,13 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
             )
         elif isinstance(column, Value):
             raise TypeError(f"{column} needs a name in the result: {to_python_code(column)}.alias('name')")
+        elif isinstance(column, tuple) and len(column) == 2 and all(isinstance(part, str) for part in column):
+            name, text = column
+            selection = f"{text} as {name}" if name.isidentifier() else f'{text} as "{name}"'
+            raise TypeError(
+                f"{column!r} is not a column: write {selection!r} in Scan.select, or a value such as "
+                "(col('a') * 2).alias('b'); to select several columns, pass a list"
+            )
         else:
             raise TypeError(
                 "a column must be a name, a field such as col('v').variant('$.a', 'int64'), a value such as "

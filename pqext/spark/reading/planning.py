@@ -13,10 +13,10 @@ from posixpath import commonpath
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
+from pqext.dataset.planning.explanation import format_plan
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.scan_planner import ScanPlanner
-from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
@@ -40,9 +40,10 @@ class Slice(InputPartition):
 class ReadPlan:
     """Plan of a read. Byte counts include the requested columns without skipped pages.
 
-    ``tasks`` list files and row groups, with the reason for each skipped row group. ``engine`` is the reader,
-    ``python`` or ``native``, and ``reasons`` explain the choice. Spark's reader, ``native``, reads complete files and
-    may skip fewer row groups and pages.
+    ``print(plan)`` lists files and row groups with the reasons for skipping them, like :meth:`pqext.Scan.explain`.
+    ``tasks`` has the same facts: ``prune_reason`` of each file that is skipped, and ``prune_reason`` of each of its
+    ``row_groups`` otherwise. ``engine`` is the reader, ``python`` or ``native``, and ``reasons`` explain the choice
+    between them. Spark's reader, ``native``, reads complete files and may skip fewer row groups and pages.
 
     If statistics leave many row groups, the tasks read the page indexes and Bloom filters of most of them, and may
     therefore read less than planned. These files have ``is_outline`` in ``tasks``.
@@ -82,11 +83,11 @@ class ReadPlan:
 
     @property
     def files_skipped(self) -> int:
-        """Number of files that a data-skipping store prunes.
+        """Number of files that partition values, the log of a table, a data-skipping store or the schema prune.
 
-        They are not opened, and their row groups are not counted.
+        Their row groups are not counted. ``prune_reason`` of their task is the reason.
         """
-        return sum(task.evidence == EVIDENCE for task in self.tasks)
+        return sum(task.prune_reason is not None for task in self.tasks)
 
     @property
     def bytes(self) -> int:
@@ -125,31 +126,28 @@ class ReadPlan:
         return [*slices, _create_slice(runs)] if runs else slices
 
     def __str__(self) -> str:
-        text = (
-            f"reads {self.row_groups} of {self.row_groups_total} row groups, "
-            f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
-        )
-        if self.is_filtered and (deferred := self.row_groups_deferred):
-            text += f"; tasks check page indexes and Bloom filters of {deferred} row groups, and may read less"
-        if skipped := self.files_skipped:
-            text += f"; {skipped} of {len(self.tasks)} files are pruned by the {EVIDENCE}"
-        lines = [text, *(f"  {line}" for line in self.warnings)]
-        lines += [f"  {self.engine}: {reason}" for reason in self.reasons]
-        if self.spark_filter is not None:
-            lines.append(f"  Spark evaluates: {escape_text(self.spark_filter)}")
-        return "\n".join(lines)
+        return self._format([])
 
     def describe(self) -> str:
-        """Return the plan as text with its files, columns and filter."""
-        lines = [str(self)]
+        """Return the plan as text with its folder, columns and filter."""
+        lines = []
         if self.tasks:
             location = self._location()
             suffix = "" if location is None else f", {escape_text(location)}"
-            lines.append(f"  files: {self.files} of {len(self.tasks)}{suffix}")
-        lines.append(f"  columns: {', '.join(map(escape_text, self.columns))}")
+            lines.append(f"files: {self.files} of {len(self.tasks)}{suffix}")
+        lines.append(f"columns: {', '.join(map(escape_text, self.columns))}")
         if self.filter is not None:
-            lines.append(f"  filter: {escape_text(self.filter)}")
-        return "\n".join(lines)
+            lines.append(f"filter: {escape_text(self.filter)}")
+        return self._format(lines)
+
+    def _format(self, facts: Sequence[str]) -> str:
+        notes = [*facts, *self.warnings, *(f"{self.engine}: {reason}" for reason in self.reasons)]
+        if self.is_filtered and (deferred := self.row_groups_deferred):
+            groups = with_noun(deferred, "row group")
+            notes.append(f"tasks check page indexes and Bloom filters of {groups}, and may read less")
+        if self.spark_filter is not None:
+            notes.append(f"Spark evaluates: {escape_text(self.spark_filter)}")
+        return "\n".join(map(escape_text, format_plan(self.tasks, notes))).lstrip()
 
     def _location(self) -> str | None:
         """Return the path of the only file, or the folder that contains all files; None without a common folder."""
