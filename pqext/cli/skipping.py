@@ -15,7 +15,7 @@ from pqext.cli.locations import Storage, storage_options
 from pqext.cli.reader_options import ReaderOptions, reading_options
 from pqext.cli.scan_options import json_option
 from pqext.core.base.suggestions import did_you_mean, join_names
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index
@@ -192,7 +192,7 @@ def compact(store: str, sources: tuple[str, ...], keys: str | None, storage: Sto
         location, *files = storage.locate([store, *sources])
         decryption = _read_keys(keys)
     dropped = skipping.compact(location, files or None, decryption=decryption)
-    click.echo(f"{escape_text(str(location))}: {dropped:,} rows dropped")
+    click.echo(f"{escape_text(str(location))}: {with_noun(dropped, 'row')} dropped")
 
 
 @skipping.command(cls=Command)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
@@ -77,7 +77,8 @@ class StoreDescription:
         version = "without a version" if self.version is None else f"version {self.version}"
         lines = [
             f"{self.location}: {version}, of {self.table or 'an unknown table'}",
-            f"  {self.objects:,} objects in {self.rows:,} rows, {self.parts:,} parts, {self.bytes:,} bytes",
+            f"  {with_noun(self.objects, 'object')} in {with_noun(self.rows, 'row')}, {with_noun(self.parts, 'part')}, "
+            f"{with_noun(self.bytes, 'byte')}",
         ]
         if self.reason is not None:
             lines.append(f"  not used: {self.reason}")
@@ -86,7 +87,8 @@ class StoreDescription:
         lines += [f"  index {index}" for index in self.indexes]
         if self.fresh is not None:
             lines.append(
-                f"  {self.fresh:,} files up to date, {self.unknown:,} to refresh, {self.stale:,} rows out of date"
+                f"  {with_noun(self.fresh, 'file')} up to date, {self.unknown:,} to refresh, "
+                f"{with_noun(self.stale or 0, 'row')} out of date"
             )
         return "\n".join(escape_text(line) for line in lines)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.base.suggestions import excerpt
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.read.damage import Damage, format_rows
 from pqext.variant.shredding.schema import ShreddingSchema
 
@@ -53,7 +53,7 @@ class Rewritten:
         }
 
     def __repr__(self) -> str:
-        lines = [f"<pqext.variant.Rewritten: {self.rows:,} rows, {self.row_groups:,} row groups"]
+        lines = [f"<pqext.variant.Rewritten: {with_noun(self.rows, 'row')}, {with_noun(self.row_groups, 'row group')}"]
         lines += [
             f"  {escape_text(column)}: {excerpt(escape_text(str(schema)), 0, 500)}"
             for column, schema in self.schemas.items()

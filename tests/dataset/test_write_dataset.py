@@ -409,3 +409,18 @@ def test_folder_that_another_save_fills_first_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(FileExistsError, match="the folder contains files"):
         pqext.write_dataset(reader, folder)
     assert pqext.scan(folder).count() == len(TABLE)
+
+
+def test_save_warns_if_most_values_are_in_the_residual(tmp_path: Path) -> None:
+    for share, documents in ((0.5, ["0.5", "1"]), (0.75, ["0.5", "0.5", "0.5", "1"])):
+        table = pa.table({"v": variant.parse_json([f'{{"x": {number}}}' for number in documents])})
+        folder = tmp_path / str(share)
+        if share > 0.5:
+            with pytest.warns(UserWarning, match=r"in the residual are 75.0% of v: \$.x; use types that fit"):
+                saved = pqext.write_dataset(table, folder, shredding={"v": "x INT"})
+        else:
+            saved = pqext.write_dataset(table, folder, shredding={"v": "x INT"})
+        residual = pq.read_table(folder)["v"].combine_chunks().field("typed_value").field("x").field("value")
+        assert residual.null_count == len(documents) * (1 - share)
+        assert saved.residual == {"v: $.x": share}
+        assert repr(saved).startswith(f"<pqext.SaveResult: {len(documents)} rows, ")

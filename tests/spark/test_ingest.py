@@ -48,6 +48,14 @@ def test_residual_shares_are_reported(spark: Any, tmp_path: Path) -> None:
     assert (left, typed) == (500, 3500)
     # 0/7 and every other 7th quotient is a whole number, which Python writes with a point.
     assert done.residual == {"value: $.x": 0.125}
+    size = sum(path.stat().st_size for path in (tmp_path / "out").glob("*.parquet"))
+    assert repr(done) == (
+        f"<pqext.spark.IngestResult: 4,000 rows, {size:,} bytes in {len(done.written)} files in {tmp_path / 'out'}\n"
+        "  value: STRUCT<a: ARRAY<DOUBLE>, x: DOUBLE>\n  in the residual: 12.5% of value: $.x>"
+    )
+    assert "ingested before and skipped: 1 file" in str(ingest_json(spark, str(source), str(tmp_path / "out")))
+    with pytest.warns(UserWarning, match=r"in the residual are 75.0% of value: \$.x; use types that fit"):
+        ingest_json(spark, str(source), str(tmp_path / "out"), "x INT", mode="overwrite")
 
 
 def values(folder: Path) -> list[Any]:
@@ -264,6 +272,8 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
         ingest_json(spark, source, out, on_error="raise")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="compresion"):
         ingest_json(spark, source, out, compresion="zstd")
+    with pytest.raises(TypeError, match=r"replaces all rows of dest; .* write the rows with pqext.spark.write"):
+        ingest_json(spark, source, out, mode="overwrite", partition_overwrite="dynamic")
     with pytest.raises(ValueError, match=r'error_column requires on_error="null"'):
         ingest_json(spark, source, out, error_column="e")
     for wrong, message in (

@@ -118,6 +118,25 @@ def test_written_files_are_reported(tmp_path: Path) -> None:
     assert str(done) == f"3 rows, {done.bytes:,} bytes in 2 files in {tmp_path / 'out'}"
 
 
+def test_save_warns_about_columns_that_fit_few_values(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(0, 4, 1, 1).selectExpr("parse_json('{\"mag\": 0.5, \"n\": 1}') AS event")
+    doubles = shred_variant(rows, {"event": "mag DOUBLE, n INT"})
+    assert "such as 0.5, are exact and fit no FLOAT or DOUBLE column (mag): use DECIMAL" in str(explain_write(doubles))
+    with pytest.warns(UserWarning, match=r"in the residual are 100.0% of event: \$.mag; use types that fit"):
+        done = write(doubles, str(tmp_path / "doubles"))
+    field = pq.read_table(tmp_path / "doubles")["event"].combine_chunks().field("typed_value").field("mag")
+    assert (field.field("typed_value").null_count, field.field("value").null_count) == (4, 0)
+    assert str(done).splitlines() == [
+        f"4 rows, {done.bytes:,} bytes in 1 file in {tmp_path / 'doubles'}",
+        "  event: STRUCT<mag: DOUBLE, n: INT>",
+        "  in the residual: 100.0% of event: $.mag",
+    ]
+    for choice in ("mag DECIMAL(9,2), n INT", {"schema": "mag DOUBLE, n INT", "coerce": "json"}):
+        fitting = shred_variant(rows, {"event": choice})
+        assert explain_write(fitting).warnings == ()
+        assert write(fitting, str(tmp_path / "fitting"), "overwrite").residual == {}
+
+
 def test_save_succeeds_if_its_summary_cannot_be_written(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

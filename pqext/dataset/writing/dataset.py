@@ -13,6 +13,7 @@ import pyarrow as pa
 from pqext.core.base.local_paths import check_target, scheme_of
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import escape_text, shorten, with_noun
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
@@ -30,11 +31,13 @@ from pqext.dataset.writing.appending import (
 )
 from pqext.dataset.writing.part_files import Division, PartFiles, WrittenFile, check_division
 from pqext.dataset.writing.targets import check_empty, open_target, put_empty
-from pqext.variant.shredding.choice import residual_shares
+from pqext.variant.shredding.choice import format_residual, residual_shares, warn_about_residual
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
 _BATCH_ROWS = 1 << 16
+_MAX_SCHEMA = 300
+"""Maximum number of characters of a shredding schema in the text of a result."""
 _ARGUMENTS = (
     "partition_by", "mode", "partition_overwrite", "max_records_per_file", "target_file_bytes", "storage_options",
     "progress", "options",
@@ -157,7 +160,9 @@ def write_dataset(
     except BaseException:
         target.abort()
         raise
-    return SaveResult(target.path, tuple(file.file for file in files))
+    result = SaveResult(target.path, tuple(file.file for file in files))
+    warn_about_residual(result.residual)
+    return result
 
 
 def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
@@ -237,12 +242,17 @@ class SaveResult:
         return residual_shares(file.residual for file in self.files)
 
     def __str__(self) -> str:
-        lines = [f"{self.rows:,} rows, {self.bytes:,} bytes in {len(self.files):,} files in {self.path}"]
+        written = f"{with_noun(self.rows, 'row')}, {with_noun(self.bytes, 'byte')}"
+        lines = [f"{written} in {with_noun(len(self.files), 'file')} in {escape_text(self.path)}"]
         for path, result in self.shredded.items():
-            more = f", and {len(result) - 1} other schemas" if len(result) > 1 else ""
-            lines.append(f"  {path}: {result[0]}{more}")
-        lines += [f"  in the residual: {share:.1%} of {path}" for path, share in self.residual.items()]
+            more = f", and {with_noun(len(result) - 1, 'other schema')}" if len(result) > 1 else ""
+            lines.append(f"  {escape_text(path)}: {shorten(escape_text(result[0]), _MAX_SCHEMA)}{more}")
+        if self.residual:
+            lines.append(f"  in the residual: {format_residual(self.residual)}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<pqext.SaveResult: {self}>"
 
 
 def collect_shredding(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:

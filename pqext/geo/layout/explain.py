@@ -87,10 +87,10 @@ class Layout:
     suggestions: tuple[str, ...]
 
     def __str__(self) -> str:
-        from pqext.core.base.text import format_size
+        from pqext.core.base.text import format_size, with_noun
 
         subject = f"{escape_text(self.path)}, column {escape_text(self.column)}"
-        lines = [f"{subject}: {self.rows:,} rows, {format_size(self.bytes)}"]
+        lines = [f"{subject}: {with_noun(self.rows, 'row')}, {format_size(self.bytes)}"]
         if self.extent is not None:
             box = self.extent
             wraps = " (wraps around)" if box.wraps else ""

@@ -15,6 +15,7 @@ import numpy as np
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.progress import Progress
+from pqext.core.base.text import with_noun
 from pqext.core.base.threads import Workers
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.encryption import FileDecryption
@@ -55,7 +56,8 @@ class Summary:
     """Objects that could not be indexed, with the reason; every query reads them."""
 
     def __str__(self) -> str:
-        text = f"{self.objects:,} objects: {self.added:,} indexed, {self.read:,} by reading rows; {self.kept:,} kept"
+        objects = with_noun(self.objects, "object")
+        text = f"{objects}: {self.added:,} indexed, {self.read:,} by reading rows; {self.kept:,} kept"
         return text + (f"; {len(self.failed):,} failed, first {': '.join(self.failed[0])}" if self.failed else "")
 
 

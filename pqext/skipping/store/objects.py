@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.text import with_noun
 from pqext.core.base.threads import Workers
 from pqext.core.io.sources.store import Location
 from pqext.core.kernels.local_files import stamp_files
@@ -195,5 +196,6 @@ class SkippingStatistics:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        text = f"{self.skipped:,} of {self.objects:,} objects skipped, {self.skipped_bytes:,} of {self.bytes:,} bytes"
+        objects, total = with_noun(self.objects, "object"), with_noun(self.bytes, "byte")
+        text = f"{self.skipped:,} of {objects} skipped, {self.skipped_bytes:,} of {total}"
         return text if self.queries == 1 else f"{self.queries:,} queries: {text}"

@@ -28,6 +28,7 @@ from pqext.spark.options.save import PartitionOverwrite, encode_option
 from pqext.spark.sources.data_sources import ensure_registered
 from pqext.spark.writing.sink import read_summary
 from pqext.tables.writing import open_writer
+from pqext.variant.shredding.choice import warn_about_residual
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +91,7 @@ def write(
     Example:
         >>> print(write(events, "events", "overwrite", partition_by="kind", compression="zstd"))  # doctest: +SKIP
         1,000 rows, 23,018 bytes in 2 files in /data/events
-          event: STRUCT<mag: DOUBLE>
+          event: STRUCT<mag: DECIMAL(9,2)>
     """
     check_choice("mode", mode, get_args(WriteMode))
     if storage_options is None and is_remote(path):
@@ -140,7 +141,9 @@ def write(
         writer = exchanged.write.format("pqext").options(**encoded)
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(saved_path)
-        return read_summary(scratch / "summary.json", name)
+        result = read_summary(scratch / "summary.json", name)
+        warn_about_residual(result.residual)
+        return result
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

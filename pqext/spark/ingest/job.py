@@ -13,10 +13,12 @@ from zlib import decompress
 import pyarrow as pa
 
 from pqext.core.base.progress import Progress
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.io.sources.csv_text import find_duplicate
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import drop_columns, empty_file
+from pqext.dataset.writing.dataset import SaveResult
 from pqext.dataset.writing.ingest_records import Digest, dump_ingest_record
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
 from pqext.dataset.writing.targets import Target, put_empty
@@ -40,7 +42,7 @@ from pqext.spark.options.save import add_profile
 from pqext.spark.writing.sink import append_check
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
-from pqext.variant.shredding.choice import parse_shredding, residual_shares
+from pqext.variant.shredding.choice import parse_shredding, residual_shares, warn_about_residual
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +66,7 @@ class IngestedFile:
 class IngestResult:
     """Result of :func:`ingest_json`."""
 
+    path: str
     files: tuple[IngestedFile, ...]
     """Files that this job read."""
     skipped: tuple[str, ...]
@@ -94,6 +97,18 @@ class IngestResult:
     def bad_lines(self) -> int:
         """Number of lines or documents that are not JSON."""
         return sum(file.bad_lines for file in self.files)
+
+    def __str__(self) -> str:
+        lines = [str(SaveResult(self.path, self.written))]
+        if self.skipped:
+            lines.append(f"  ingested before and skipped: {with_noun(len(self.skipped), 'file')}")
+        if self.bad_lines:
+            file = "" if self.bad_lines_file is None else f", listed in {escape_text(self.bad_lines_file)}"
+            lines.append(f"  not JSON: {with_noun(self.bad_lines, 'document')}{file}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<pqext.spark.IngestResult: {self}>"
 
 
 def ingest_json(
@@ -230,6 +245,11 @@ def ingest_json(
         )
     if "shredding" in options:
         raise TypeError("ingest_json does not accept shredding; pass it as schema=")
+    if "partition_overwrite" in options:
+        raise TypeError(
+            'ingest_json does not accept partition_overwrite: mode="overwrite" replaces all rows of dest; to replace '
+            "some partitions, write the rows with pqext.spark.write"
+        )
     if task_bytes is not None and task_bytes < 1:
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
     settings = save_settings(session_setting(spark))
@@ -263,7 +283,7 @@ def ingest_json(
         parts, ingested = (inputs, []) if earlier is None else earlier.divide(inputs, arguments, on_changed_arguments)
         skipped = tuple(part.name for part in ingested)
         if not parts:
-            return IngestResult((), skipped, (), None)
+            return IngestResult(target.path, (), skipped, (), None)
         job_config = _resolve_schema(config, parts)
         work = assign_parts(parts, task_bytes, format == "lines")
         job = Job(
@@ -275,13 +295,16 @@ def ingest_json(
         except ConcurrentIngestError:
             continue  # this loop ends, because each iteration means that another job has committed
         shredded = job_config.parser().schema
-        return IngestResult(
+        result = IngestResult(
+            target.path,
             tuple(_sum_files(parts, attempts)),
             skipped,
             tuple(staging.file for attempt in attempts for staging in attempt.written),
             None if shredded is None else str(job_config.shredding.schema),
             bad_lines,
         )
+        warn_about_residual(result.residual)
+        return result
 
 
 def _resolve_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.progress import Progress
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.indexes.index import Index
@@ -187,7 +187,7 @@ class FrameIndexing:
         task = FrameTask(parts, objects)
         sorted_ = frame.select(F.col(_FILE).alias("file"), *values).repartition(total, "file")
         made = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
-        title = f"pqext: index {len(files):,} files for {source_name(location)}"
+        title = f"pqext: index {with_noun(len(files), 'file')} for {source_name(location)}"
         done = parts.run(self.files.spark, made, title, total, self.progress)
         reason = "Spark found no rows in the file"
         rowless = [(item.path, reason) for path, item in objects.items() if path not in done.seen]

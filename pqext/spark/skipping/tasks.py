@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pqext.core.base.progress import Progress
+from pqext.core.base.text import with_noun
 from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.partitions import Partitions
@@ -145,7 +146,7 @@ class TaskIndexing:
         parts = StoreParts(layout, TaskLocation.from_source(location), table.partitions, self.storage_options)
         task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
         frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
-        title = f"pqext: index {len(files):,} files for {source_name(location)}"
+        title = f"pqext: index {with_noun(len(files), 'file')} for {source_name(location)}"
         done = parts.run(self.spark, frame, title, total, self.progress)
         return Summary(len(files), done.added, 0, done.read, tuple(done.failed))
 

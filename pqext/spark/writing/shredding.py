@@ -67,7 +67,7 @@ def shred_variant(
         TypeError: If a column is not a VARIANT.
 
     Example:
-        >>> shred_variant(df, {"event": "mag DOUBLE, kind STRING"})  # doctest: +SKIP
+        >>> shred_variant(df, {"event": "mag DECIMAL(9,2), kind STRING"})  # doctest: +SKIP
     """
     if not isinstance(schema, Mapping):
         raise TypeError(f"schema must map columns to schemas, as in {{'column': ...}}, not a {type(schema).__name__}")

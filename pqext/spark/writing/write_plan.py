@@ -9,6 +9,8 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.core.base.suggestions import join_names
+from pqext.core.base.text import escape_text, with_noun
 from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
@@ -16,7 +18,7 @@ from pqext.spark.base.types import file_schema, is_marked_struct
 from pqext.spark.columns.shredding_choice import walk_fields
 from pqext.spark.columns.timestamps import check_rebase_mode
 from pqext.spark.options.save import encode_option, parse_save_options
-from pqext.variant.shredding.choice import parse_shredding
+from pqext.variant.shredding.choice import inexact_paths, parse_shredding
 from pqext.variant.shredding.schema import schema_of_storage
 
 Origin = Literal["shred_variant", "option", "struct"]
@@ -50,6 +52,8 @@ class WritePlan:
     """Options of the writer that differ from the defaults, except ``shredding``."""
     division: Division = UNDIVIDED
     """Partition columns and limits on the size of a file."""
+    warnings: tuple[str, ...] = ()
+    """Likely mistakes in the shredding."""
 
     def __str__(self) -> str:
         by = self.division.partition_by
@@ -59,10 +63,11 @@ class WritePlan:
         if by:
             lines += ["in folders named by", *(f"  {name}: {dict(self.columns)[name]}" for name in by)]
         rows, size = self.division.max_records_per_file, self.division.target_file_bytes
-        lines += [] if rows is None else [f"at most {rows:,} rows in a file"]
+        lines += [] if rows is None else [f"at most {with_noun(rows, 'row')} in a file"]
         lines += [] if size is None else [f"about {size:,} bytes in a file"]
         if self.variants:
             lines += ["VARIANT", *(f"  {variant}" for variant in self.variants)]
+        lines += [f"  {warning}" for warning in self.warnings]
         if any(variant.schema == "infer" for variant in self.variants):
             lines.append("  SaveResult.residual reports the share of values outside the typed columns, by path")
         if self.options:
@@ -87,11 +92,11 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
         VariantError: If the metadata of a column has an invalid shredding.
 
     Example:
-        >>> print(explain_write(shred_variant(events, {"event": "mag DOUBLE"}), compression="zstd"))  # doctest: +SKIP
+        >>> print(explain_write(shred_variant(df, {"event": "mag DECIMAL(9,2)"}), compression="zstd"))  # doctest: +SKIP
         a Parquet file for each task with rows, with the columns
           event: variant
         VARIANT
-          event: shredded as STRUCT<mag: DOUBLE> (shred_variant)
+          event: shredded as STRUCT<mag: DECIMAL(9,2)> (shred_variant)
         options
           compression: zstd
           profile: spark
@@ -109,6 +114,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     by_option = save.shredding_options
     shreddings = writer_options.pop("shredding", {})
     plans = []
+    warnings = []
     for field_path, field in walk_fields(schema):
         path = field_path.dotted_path
         if is_marked_struct(field.dataType) and path not in by_option:
@@ -117,10 +123,15 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
             choice = parse_shredding(shreddings[path])
             origin: Origin = "option" if path in by_option else "shred_variant"
             plans.append(VariantPlan(path, "infer" if choice.schema is None else str(choice.schema), origin))
+            if names := inexact_paths(choice):
+                warnings.append(
+                    f"{path}: numbers of JSON text, such as 0.5, are exact and fit no FLOAT or DOUBLE column "
+                    f'({join_names(names, 5)}): use DECIMAL, or DOUBLE with "coerce": "json"'
+                )
         elif isinstance(field.dataType, T.VariantType):
             plans.append(VariantPlan(path, None, None))
     columns = tuple((field.name, _type_name(field.dataType)) for field in schema)
-    return WritePlan(columns, tuple(plans), writer_options, save.division)
+    return WritePlan(columns, tuple(plans), writer_options, save.division, tuple(map(escape_text, warnings)))
 
 
 def _type_name(type: T.DataType) -> str:

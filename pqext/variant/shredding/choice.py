@@ -8,7 +8,11 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import pyarrow as pa
+
+from pqext.core.base.errors import warn
 from pqext.core.base.suggestions import did_you_mean, excerpt, join_names
+from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import ColumnMetaData, RowGroup
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
@@ -16,10 +20,21 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.variant.access.path import Wildcard, format_path
 from pqext.variant.shredding.infer import infer_with_options
 from pqext.variant.shredding.infer_types import Inference
-from pqext.variant.shredding.schema import ShreddingSchema, Untyped, schema_of_storage, shredding_schema, type_names
+from pqext.variant.shredding.schema import (
+    Primitive,
+    ShreddingSchema,
+    Untyped,
+    schema_of_storage,
+    shredding_schema,
+    type_names,
+    walk,
+)
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
 
+_SHOWN_PATHS = 5
+_HIGH_SHARE = 0.5
+"""Share of the values of a path in the residual above which a save warns."""
 _INFERENCE = tuple(field.name for field in fields(Inference) if field.name != "coerce")
 OPTIONS = ("schema", "coerce", *_INFERENCE)
 """Keys of a mapping of shredding options."""
@@ -173,6 +188,31 @@ def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
             before = totals.get(path, (0, 0))
             totals[path] = before[0] + left, before[1] + values
     return {path: left / values for path, (left, values) in totals.items() if left}
+
+
+def format_residual(shares: Mapping[str, float]) -> str:
+    """Format the largest of the ``shares`` with their paths."""
+    largest = sorted(shares.items(), key=lambda entry: -entry[1])
+    return join_names((f"{share:.1%} of {escape_text(path)}" for path, share in largest), _SHOWN_PATHS)
+
+
+def warn_about_residual(shares: Mapping[str, float]) -> None:
+    """Warn about paths most of whose values are in the residual, because their typed columns do not fit the values."""
+    shares = {path: share for path, share in shares.items() if share > _HIGH_SHARE}
+    if shares:
+        warn(
+            f"typed columns do not fit most values: in the residual are {format_residual(shares)}; use types that fit, "
+            'such as DECIMAL(18,2) for prices in JSON text, or the schema "infer"',
+            UserWarning,
+        )
+
+
+def inexact_paths(choice: Shredding) -> list[str]:
+    """Return the names of the FLOAT and DOUBLE columns that store no exact numbers, like those of JSON text."""
+    if choice.schema is None or choice.coerce == "json":
+        return []
+    nodes = walk(choice.schema)
+    return [name for _, name, node in nodes if isinstance(node, Primitive) and pa.types.is_floating(node.type)]
 
 
 def _are_json_nulls(chunk: ColumnMetaData) -> bool:
