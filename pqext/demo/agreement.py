@@ -122,7 +122,8 @@ def describe_difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> 
     if not missing and not extra:
         return None
     example: Any = next(iter(missing or extra))
-    return f"{missing.total()} rows missing, {extra.total()} unexpected rows, such as {str(example)[:200]}"
+    counts = f"{with_noun(missing.total(), 'row')} missing, {with_noun(extra.total(), 'unexpected row')}"
+    return f"{counts}, such as {str(example)[:200]}"
 
 
 def _spark_count(
@@ -256,7 +257,7 @@ def compare_readers(
             else:
                 results.append(_compare_reader(reader, file, expected, questions, scratch))
         if version is None:
-            results.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
+            results.append(Agreement("DuckDB", file.label, None, 'optional; "pip install duckdb" adds this comparison'))
     return tuple(results)
 
 

@@ -45,11 +45,11 @@ def test_store_commands_cover_the_life_cycle(table: Path) -> None:
     assert "3" in run("head", table, *asked, "--select", "x").output
 
     pqext.write_table(pa.table({"x": [50], "event": variant.parse_json(['{"mag": 50}'])}), table / "0.parquet")
-    assert "3 files up to date, 1 to refresh, 1 rows out of date" in run("skipping", "check", table, code=1).output
+    assert "3 files up to date, 1 to refresh, 1 row out of date" in run("skipping", "check", table, code=1).output
     assert run("count", table, "--where", "x = 50", "--skipping", store).output == "1\n"
     assert "1 indexed" in run("skipping", "refresh", table).output
     assert "4 files up to date, 0 to refresh" in run("skipping", "check", table).output
-    assert "1 rows dropped" in run("skipping", "compact", store, "--source", table).output
+    assert "1 row dropped" in run("skipping", "compact", store, "--source", table).output
     found = json.loads(run("skipping", "describe", store, "--source", table, "--json").output)
     assert (found["objects"], found["rows"], found["fresh"], found["stale"]) == (4, 4, 4, 0)
     assert [one["name"] for one in found["indexes"]] == ["minmax", "variant_minmax", "paths"]

@@ -96,7 +96,7 @@ def test_null_and_variant_null_differ() -> None:
 def test_rows_are_compared_as_multisets() -> None:
     rows: list[agreement.Row] = [("1", None), ("2", b"x"), ("1", None)]
     assert agreement.describe_difference(rows, reversed(rows)) is None
-    assert "1 rows missing" in str(agreement.describe_difference(rows, rows[1:]))
+    assert "1 row missing" in str(agreement.describe_difference(rows, rows[1:]))
 
 
 def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Path) -> None:

@@ -79,15 +79,15 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
 
 
 def format_plan(
-    tasks: Sequence[Task], notes: Iterable[str] = (), max_entries: int | None = SHOWN, *, is_limited: bool = False
+    tasks: Sequence[Task], messages: Iterable[str] = (), max_entries: int | None = SHOWN, *, is_limited: bool = False
 ) -> list[str]:
-    """Return lines with the amount of data read, ``notes``, the data skipped by each evidence, and the files.
+    """Return lines with the amount of data read, ``messages``, the data skipped by each evidence, and the files.
 
     A plan with a limit (``is_limited``) reads at most this amount.
     """
     return [
         "  reads " + format_summary(tasks) + (" at most" if is_limited else ""),
-        *(f"  {line}" for line in notes),
+        *(f"  {line}" for line in messages),
         *format_skipping(tasks),
         *format_explanation(tasks, max_entries),
     ]

@@ -106,7 +106,7 @@ def build(
         >>> from pqext import skipping
         >>> pqext.write_table(pyarrow.table({"temp": [1.5, 2.5]}), "january.parquet")
         >>> print(skipping.build("january.parquet", [skipping.MinMax("temp")], "store"))
-        1 objects: 1 indexed, 0 by reading rows; 0 kept
+        1 object: 1 indexed, 0 by reading rows; 0 kept
     """
     table = Table.from_sources(sources, filesystem, storage_options)
     indexing = LocalIndexing(storage_type_options(options), limits, read_rows, threads, progress)

@@ -141,13 +141,13 @@ class ReadPlan:
         return self._format(lines)
 
     def _format(self, facts: Sequence[str]) -> str:
-        notes = [*facts, *self.warnings, *(f"{self.engine}: {reason}" for reason in self.reasons)]
+        messages = [*facts, *self.warnings, *(f"{self.engine}: {reason}" for reason in self.reasons)]
         if self.is_filtered and (deferred := self.row_groups_deferred):
             groups = with_noun(deferred, "row group")
-            notes.append(f"tasks check page indexes and Bloom filters of {groups}, and may read less")
+            messages.append(f"tasks check page indexes and Bloom filters of {groups}, and may read less")
         if self.spark_filter is not None:
-            notes.append(f"Spark evaluates: {escape_text(self.spark_filter)}")
-        return "\n".join(map(escape_text, format_plan(self.tasks, notes))).lstrip()
+            messages.append(f"Spark evaluates: {escape_text(self.spark_filter)}")
+        return "\n".join(map(escape_text, format_plan(self.tasks, messages))).lstrip()
 
     def _location(self) -> str | None:
         """Return the path of the only file, or the folder that contains all files; None without a common folder."""
