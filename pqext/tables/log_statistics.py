@@ -8,7 +8,7 @@ that have bounds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import GeospatialStatistics
-from pqext.core.format.predicate import Bounds
+from pqext.core.format.predicate import Bounds, Predicate
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.write.writer import write_table
@@ -56,6 +56,9 @@ class FileStatistics(Protocol):
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return the box of a geometry column."""
 
+    def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
+        """Return whether a row may satisfy a test for equality, by the bucket of the file's partition."""
+
 
 class LogStatistics:
     """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table."""
@@ -87,8 +90,11 @@ class LogStatistics:
                 reasons.append(None)
                 continue
             stated += 1
-            found = prove_no_match(bound, facts) if stated <= _REASONS else None
-            reasons.append(unexplained if found is None else found.reason)
+            if stated > _REASONS:
+                reasons.append(unexplained)
+                continue
+            proof = prove_no_match(bound, replace(facts, uses_buckets=False))
+            reasons.append(f"{unexplained}: the rows are in other buckets" if proof is None else proof.reason)
         return reasons
 
 
@@ -139,6 +145,7 @@ class _FileFacts:
     statistics: FileStatistics
     num_rows: int
     ranges: Mapping[str, Mapping[tuple[str, ...], PathRange]]
+    uses_buckets: bool = True
 
     index = 0
     trust_statistics = True
@@ -206,9 +213,9 @@ class _LeafFacts:
         """Return the bounds of the values."""
         return self.file.bounds(self.node)
 
-    def may_contain(self, predicate: object) -> bool:
-        """Return True, because a log has no Bloom filters."""
-        return True
+    def may_contain(self, predicate: Predicate) -> bool:
+        """Return whether a row may satisfy a test for equality, by the bucket of the file's partition."""
+        return not self.file.uses_buckets or self.file.statistics.may_contain(self.node.path, predicate)
 
     def ignore_corrupt(self, structure: str, error: ParquetError) -> None:
         """Do nothing."""

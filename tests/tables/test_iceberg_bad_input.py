@@ -24,8 +24,8 @@ from pqext.tables.iceberg.log_statistics import (
     Column,
     IcebergLogStatistics,
     decode_bound,
-    partition_bounds,
 )
+from pqext.tables.iceberg.partitions import partition_bounds
 from tests.tables.iceberg_tables import commit, data_paths, describe, local, new_catalog, position_deletes
 
 
@@ -235,9 +235,12 @@ def test_counts_that_contradict_the_rows_are_unknown() -> None:
     ("identity", "timestamp", 7, (7000, 7000)), ("identity", "double", float("nan"), (None, None)),
     ("truncate[10]", "long", -10, (-10, -1)), ("truncate[2]", "string", "ab", (b"ab", None)),
     ("truncate[2]", "string", "a", (b"a", b"a")), ("truncate[2]", "binary", b"ab", (None, None)),
-    ("day", "date", 3, (3, 3)), ("day", "timestamptz", -1, (-86_400 * 10**9, -1)),
+    ("day", "date", 3, (3, 3)), ("day", "timestamptz", -1, (-2 * 86_400 * 10**9, -1)),
+    ("day", "timestamp", 0, (-86_400 * 10**9, 86_400 * 10**9 - 1)),
     ("hour", "timestamp", 1, (3600 * 10**9, 7200 * 10**9 - 1)), ("bucket[4]", "long", 3, (None, None)),
-    ("year", "date", 54, (None, None)),
+    ("year", "date", 54, (19723, 20088)), ("year", "date", -1, (-730, -1)), ("year", "date", 1 << 40, (None, None)),
+    ("month", "date", 1, (31, 58)), ("month", "timestamp", 1, (31 * 86_400 * 10**9, 59 * 86_400 * 10**9 - 1)),
+    ("month", "date", 0, (-31, 30)), ("month", "string", 1, (None, None)),
 ])
 def test_partition_values_are_bounds(transform: str, type: str, value: Any, expected: Any) -> None:
     bounds = partition_bounds(transform, type, value, 4)

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import GeospatialStatistics
-from pqext.core.format.predicate import Bounds, Value
+from pqext.core.format.predicate import Bounds, Predicate, Value
 from pqext.core.io.sources.locations import list_files, open_source
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
@@ -73,6 +73,10 @@ class DeltaLogStatistics:
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return None, because Delta has no geometry columns."""
         return None
+
+    def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
+        """Return True, because Delta has no buckets."""
+        return True
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,25 @@
 """Statistics of data files in the manifests of an Iceberg table.
 
 Spec: Apache Iceberg, "Data File Fields", Appendix D, "Binary single-value serialization". Bounds have the type that the
-column had when the file was written, which may be narrower than its present type. Partition values are bounds too: a
-partition contains one value, or one range of values, of the column from which its field is computed.
+column had when the file was written, which may be narrower than its present type.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from pqext.core.format.metadata import BoundingBox, GeospatialStatistics
-from pqext.core.format.predicate import Bounds, Value
+from pqext.core.format.predicate import Bounds, Predicate, Value, may_contain
+from pqext.tables.iceberg.partitions import DAY, UNITS, Bucket
 from pqext.tables.log_statistics import UNKNOWN
 from pqext.tables.variant_paths import PathRange, path_ranges
 
-_DAY = 86_400_000_000_000
 _FLOATS = {4: "<f", 8: "<d"}
-_UNITS = {
-    "time": 1_000, "timestamp": 1_000, "timestamptz": 1_000, "timestamp_ns": 1, "timestamptz_ns": 1,
-}
-"""Nanoseconds in the unit of each type."""
-_TRANSFORMS = frozenset({"identity", "bucket", "truncate", "year", "month", "day", "hour"})
-_PERIODS = {"day": _DAY, "hour": _DAY // 24}
-"""Nanoseconds of each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,8 @@ class Column:
 class IcebergLogStatistics:
     """Statistics of a data file; ``columns`` are the table's columns by path.
 
-    ``partition_bounds`` are the bounds that follow from the partition of the file, by field id.
+    ``partition_bounds`` and ``buckets`` are the bounds and the buckets that follow from the partition of the file, by
+    field id.
     """
 
     columns: Mapping[tuple[str, ...], Column]
@@ -53,6 +46,7 @@ class IcebergLogStatistics:
     lower: Mapping[int, bytes]
     upper: Mapping[int, bytes]
     partition_bounds: Mapping[int, Bounds] = field(default_factory=dict)
+    buckets: Mapping[int, Sequence[Bucket]] = field(default_factory=dict)
 
     def bounds(self, path: tuple[str, ...]) -> Bounds:
         """Return the bounds of a column."""
@@ -104,6 +98,14 @@ class IcebergLogStatistics:
         return GeospatialStatistics(bbox=BoundingBox(xmin=low[0], xmax=high[0], ymin=low[1], ymax=high[1]))
 
 
+    def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
+        """Return whether a row may satisfy a test for equality, by the buckets of the file's partition."""
+        column = self.columns.get(path)
+        if column is None:
+            return True
+        return all(may_contain(predicate, bucket.may_contain) for bucket in self.buckets.get(column.id, ()))
+
+
 def decode_bound(type: str, bound: bytes) -> Value | None:
     """Decode a bound of a column with ``type``, as values are compared; None if it is invalid, NaN or unordered."""
     size = len(bound)
@@ -122,10 +124,10 @@ def decode_bound(type: str, bound: bytes) -> Value | None:
         return integer if size == 4 else None
     if type == "long":
         return integer if size in (4, 8) else None
-    if type in _UNITS:
+    if type in UNITS:
         if size == 4 and type != "time":  # the column was a date
-            return integer * _DAY
-        return integer * _UNITS[type] if size == 8 else None
+            return integer * DAY
+        return integer * UNITS[type] if size == 8 else None
     return None
 
 
@@ -157,46 +159,3 @@ def _narrow(bounds: Bounds, partition: Bounds) -> Bounds:
     if partition.maximum is not None and (high is None or high > partition.maximum):
         high = partition.maximum
     return replace(bounds, minimum=low, maximum=high, null_count=partition.null_count, num_values=partition.num_values)
-
-
-def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
-    """Return the bounds of a column with ``type`` in the partition ``value`` of a transform; None if there are none.
-
-    ``transform`` is formatted as in table metadata. Values are as ``pyiceberg`` reads them from manifests.
-    """
-    name, _, width = transform.removesuffix("]").partition("[")
-    if name not in _TRANSFORMS:
-        return None
-    if value is None:  # these transforms return null for null only
-        return Bounds(null_count=num_rows, num_values=num_rows)
-    low, high = _partition_range(name, int(width or 0), type, value)
-    return Bounds(low, high, 0, num_rows)
-
-
-def _partition_range(name: str, width: int, type: str, value: Any) -> tuple[Value | None, Value | None]:
-    if name == "identity" or (name == "day" and type == "date"):
-        bound = _comparable(type, value)
-        return bound, bound
-    if name == "truncate" and type == "string" and isinstance(value, str):
-        return value.encode(), value.encode() if len(value) < width else None
-    if not isinstance(value, int):
-        return None, None
-    if name == "truncate" and type in ("int", "long"):
-        return value, value + width - 1
-    if name in _PERIODS and type in _UNITS:
-        period = _PERIODS[name]
-        return value * period, (value + 1) * period - 1
-    return None, None
-
-
-def _comparable(type: str, value: Any) -> Value | None:
-    """Return a partition value as values are compared; None if its order is unknown."""
-    if type == "string":
-        return str(value).encode()
-    if isinstance(value, bytes | bool | Decimal):
-        return value
-    if isinstance(value, float):
-        return None if math.isnan(value) else value
-    if isinstance(value, int):
-        return value * _UNITS.get(type, 1)
-    return None

@@ -180,17 +180,23 @@ class _Planning:
 
     def statistics(self, file: TableFile) -> IcebergLogStatistics:
         """Return the statistics of a data file."""
-        from pqext.tables.iceberg.log_statistics import IcebergLogStatistics, partition_bounds
+        from pqext.tables.iceberg.log_statistics import IcebergLogStatistics
+        from pqext.tables.iceberg.partitions import Bucket, bucket, partition_bounds
 
-        entry, bounds = file.file, dict[int, Bounds]()
+        entry, bounds, buckets = file.file, dict[int, Bounds](), dict[int, list[Bucket]]()
         for id, transform, value in self._partition(file):
-            if id in self._types and id not in bounds:
-                found = partition_bounds(transform, self._types[id], value, entry.record_count)
-                if found is not None:
-                    bounds[id] = found
+            if id not in self._types:
+                continue
+            if (own_bucket := bucket(transform, self._types[id], value)) is not None:
+                buckets.setdefault(id, []).append(own_bucket)
+            if id not in bounds or bounds[id].minimum is None:
+                own_bounds = partition_bounds(transform, self._types[id], value, entry.record_count)
+                if own_bounds is not None:
+                    bounds[id] = own_bounds
         return IcebergLogStatistics(
             self._columns, entry.record_count, entry.value_counts or {}, entry.null_value_counts or {},
             entry.nan_value_counts or {}, entry.lower_bounds or {}, entry.upper_bounds or {}, bounds,
+            buckets,
         )
 
     def deleted_rows(self, names: list[str], data: list[TableFile], deletes: list[TableFile]) -> DeletedRows:

@@ -1,0 +1,132 @@
+"""Bounds and buckets of the columns of a data file that follow from its partition.
+
+Spec: Apache Iceberg, "Partition Transforms", Appendix B, "32-bit Hash Requirements". A partition contains one value, a
+range of values or a bucket of hashes of the column from which its field is computed. Early writers rounded times before
+1970 towards zero, so values up to 0 of time transforms also include the preceding period.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+
+from pqext.core.format.predicate import Bounds, Value
+
+DAY = 86_400_000_000_000
+UNITS: Mapping[str, int] = {
+    "time": 1_000, "timestamp": 1_000, "timestamptz": 1_000, "timestamp_ns": 1, "timestamptz_ns": 1,
+}
+"""Nanoseconds in the unit of each type."""
+_TRANSFORMS = frozenset({"identity", "bucket", "truncate", "year", "month", "day", "hour"})
+_PERIODS = {"day": DAY, "hour": DAY // 24}
+"""Nanoseconds of each partition."""
+_CALENDAR = {"year": "Y", "month": "M"}
+_MAX_PERIOD = 1_000_000
+"""Largest year or month that is converted to days."""
+_INTEGERS = frozenset({"int", "long", "date"})
+_EXACT = Context(prec=80)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Bucket of a partition: its number, the number of all buckets, and the type of the column."""
+
+    type: str
+    count: int
+    number: int
+
+    def may_contain(self, value: Value) -> bool:
+        """Return whether the bucket may contain ``value``, which is in comparison form. False is definitive."""
+        stored = _hashed_bytes(self.type, value)
+        if stored is None or self.count < 1:
+            return True
+        from mmh3 import hash  # a dependency of pyiceberg
+
+        return (hash(stored) & 0x7FFFFFFF) % self.count == self.number
+
+
+def bucket(transform: str, type: str, value: Any) -> Bucket | None:
+    """Return the bucket of a column with ``type`` in the partition ``value``; None for other transforms and null."""
+    name, _, count = transform.removesuffix("]").partition("[")
+    return Bucket(type, int(count), value) if name == "bucket" and isinstance(value, int) else None
+
+
+def _hashed_bytes(type: str, value: Value) -> bytes | None:
+    """Return the bytes of a value that the transform ``bucket`` hashes; None if they are unknown."""
+    if isinstance(value, bytes):
+        return value
+    if type.startswith("decimal("):
+        if isinstance(value, bool | float):
+            return None
+        scale = int(type.removesuffix(")").rpartition(",")[2])
+        unscaled = _EXACT.scaleb(Decimal(value), scale)
+        if unscaled != unscaled.to_integral_value():
+            return None
+        number = int(unscaled)
+        return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    if type in UNITS:
+        value //= 1_000
+    elif type not in _INTEGERS:
+        return None
+    return struct.pack("<q", value) if -(1 << 63) <= value < 1 << 63 else None
+
+
+def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
+    """Return the bounds of a column with ``type`` in the partition ``value`` of a transform; None if there are none.
+
+    ``transform`` is formatted as in table metadata. Values are as ``pyiceberg`` reads them from manifests.
+    """
+    name, _, width = transform.removesuffix("]").partition("[")
+    if name not in _TRANSFORMS:
+        return None
+    if value is None:  # these transforms return null for null only
+        return Bounds(null_count=num_rows, num_values=num_rows)
+    low, high = _partition_range(name, int(width or 0), type, value)
+    return Bounds(low, high, 0, num_rows)
+
+
+def _partition_range(name: str, width: int, type: str, value: Any) -> tuple[Value | None, Value | None]:
+    if name == "identity" or (name == "day" and type == "date"):
+        bound = _comparable(type, value)
+        return bound, bound
+    if name == "truncate" and type == "string" and isinstance(value, str):
+        return value.encode(), value.encode() if len(value) < width else None
+    if not isinstance(value, int):
+        return None, None
+    if name == "truncate" and type in ("int", "long"):
+        return value, value + width - 1
+    first = value - 1 if value <= 0 else value  # of the periods that the partition may include
+    if name in _PERIODS and type in UNITS:
+        period = _PERIODS[name]
+        return first * period, (value + 1) * period - 1
+    if name in _CALENDAR and abs(value) < _MAX_PERIOD and (type == "date" or type in UNITS):
+        scale = 1 if type == "date" else DAY
+        return _first_day(name, first) * scale, _first_day(name, value + 1) * scale - 1
+    return None, None
+
+
+def _first_day(name: str, value: int) -> int:
+    """Return the first day of a year or a month since 1970, as days since 1970."""
+    start: np.datetime64 = np.datetime64(value, _CALENDAR[name])  # type: ignore[call-overload]
+    return int(start.astype("datetime64[D]").astype(np.int64))
+
+
+def _comparable(type: str, value: Any) -> Value | None:
+    """Return a partition value as values are compared; None if its order is unknown."""
+    if type == "string":
+        return str(value).encode()
+    if isinstance(value, bytes | bool | Decimal):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, int):
+        return value * UNITS.get(type, 1)
+    return None
