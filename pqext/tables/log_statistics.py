@@ -67,6 +67,10 @@ class LogStatistics:
         self._schema = schema
         self._files = files
 
+    def files_of(self, sources: Sequence[Any]) -> list[FileStatistics | None]:
+        """Return the statistics of each file; None if the log has none."""
+        return [self._files.get(source_name(source)) for source in sources]
+
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
         """Return for each file the reason that no row matches ``filter``; None if a row may match."""
         names = {path[0] for path in paths(filter)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -27,6 +27,7 @@ from pqext.tables.arguments import check_arguments, column_names
 from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter, partition_key
 from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
 from pqext.tables.data_files import NewFiles, new_files
+from pqext.tables.read_shares import column_shares, format_shares, key_share
 from pqext.tables.selection import select_files
 from pqext.tables.writing import open_writer
 from pqext.variant.types import is_marked
@@ -34,6 +35,8 @@ from pqext.variant.types import is_marked
 _ARGUMENTS = (
     "target_file_bytes", "filter", "dry_run", "storage_options", "progress", "options",
 )
+_SHOWN = 3
+"""Number of columns whose share of files the text of a result states."""
 _FULL = 0.75
 """Share of the target size from which a file is not compacted."""
 
@@ -42,8 +45,13 @@ _FULL = 0.75
 class TableRewrite:
     """Result of a rewrite: the rewritten files and their rows, and the files and bytes that replace them.
 
-    Of a dry run, ``version`` is the current version, ``files_after`` an estimate and ``bytes_after`` None. ``skipped``
-    is the number of selected files with deletion vectors, which the library cannot remove.
+    For a dry run, ``version`` is the current version, ``files_after`` an estimate, and ``bytes_after`` and
+    ``read_after`` are None. ``skipped`` is the number of selected files with deletion vectors, which the library cannot
+    remove.
+
+    ``read_before`` and ``read_after`` are the shares of the table's files that a lookup of one value reads, estimated
+    from the statistics in the log: by the first key of ``recluster``, otherwise by each column. Keys without statistics
+    are missing.
     """
 
     table: str
@@ -54,15 +62,24 @@ class TableRewrite:
     bytes_after: int | None
     rows: int | None
     skipped: int = 0
+    read_before: Mapping[str, float] = field(default_factory=dict)
+    read_after: Mapping[str, float] | None = None
 
     def __str__(self) -> str:
         after = "" if self.bytes_after is None else f" ({self.bytes_after:,} bytes)"
         verb = "would become" if self.bytes_after is None else "became"
         skipped = f"; {self.skipped:,} files with deletion vectors were skipped" if self.skipped else ""
+        shares = f"; files that a lookup reads: {self._shares()}" if self.read_before else ""
         return (
             f"{self.table} version {self.version}: {self.files_before:,} files ({self.bytes_before:,} bytes) {verb} "
-            f"{self.files_after:,}{after}{skipped}"
+            f"{self.files_after:,}{after}{skipped}{shares}"
         )
+
+    def _shares(self) -> str:
+        after = self.read_after
+        changed = [key for key, share in self.read_before.items() if after is None or after.get(key) != share]
+        keys = (changed or [*self.read_before])[:_SHOWN]
+        return format_shares({key: self.read_before[key] for key in keys}, after)
 
 
 def compact(
@@ -92,7 +109,7 @@ def compact(
         **keywords: The fields of :class:`pqext.WriteOptions`.
 
     Returns:
-        The files, bytes and rows before and after.
+        The files, bytes and rows before and after, and the share of files that lookups read.
 
     Raises:
         FileNotFoundError: If the table does not exist.
@@ -152,6 +169,7 @@ def recluster(
             "another column"
         )
     keys = _Keys.of(names, rewrite.snapshot.schema)
+    rewrite.key = names[0], keys.columns[0] if keys.columns else keys.geometry
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
         partitions.setdefault(_partition(file), []).append(file)
@@ -299,6 +317,8 @@ class _Rewrite:
         writer.check(removes_rows=False)
         self.writer = writer
         self.allow_undeclared_shredding = False
+        self.key: tuple[str, Any] | None = None
+        """Name and column, or value within a VARIANT column, of the key by which rows are sorted."""
         self._options = options
         self._progress = progress
         self._skipped = 0
@@ -328,7 +348,8 @@ class _Rewrite:
         if dry_run or not files:
             expected = sum(_expected_files(group) for group in groups)
             return TableRewrite(
-                self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped
+                self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped,
+                self._shares(self.snapshot),
             )
         self.writer.check_removal(files)
         steps = Steps(self._progress, total)
@@ -338,8 +359,17 @@ class _Rewrite:
             version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)
         new_size = sum(each.file.bytes for each in new.files)
         return TableRewrite(
-            self.writer.name, version, len(files), len(new.files), size, new_size, rows, self._skipped
+            self.writer.name, version, len(files), len(new.files), size, new_size, rows, self._skipped,
+            self._shares(self.snapshot), self._shares(self.writer.snapshot()),
         )
+
+    def _shares(self, snapshot: TableSnapshot) -> dict[str, float]:
+        """Return the shares of files that lookups read, by the key if there is one, otherwise by column."""
+        if self.key is None:
+            return column_shares(snapshot)
+        name, key = self.key
+        share = key_share(snapshot, key)
+        return {} if share is None else {name: share}
 
     def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:
         """Rewrite a group of files and return the number of its rows."""

@@ -62,7 +62,9 @@ def test_maintenance_commands(table: str) -> None:
     assert "6 files" in run("tables", "compact", table, "--dry-run").output
     assert DeltaTable(path).version() == 2
     assert "version 3: 3 files" in run("tables", "compact", table, "--where", "p = 'a'").output
-    assert "version 4: 4 files" in run("tables", "recluster", table, "--by", "event:$.mag::bigint").output
+    clustered = run("tables", "recluster", table, "--by", "event:$.mag::bigint").output
+    assert "version 4: 4 files" in clustered
+    assert "; files that a lookup reads: event:$.mag::bigint 25% -> 50%" in " ".join(clustered.split())
     failed = run("tables", "reshred", table, "--shredding", "event=mag BIGINT", code=1)
     assert "variantShredding" in str(failed.exception)
     shred = ("--shredding", "mag BIGINT", "--allow-undeclared-shredding")

@@ -238,7 +238,7 @@ def test_counts_that_contradict_the_rows_are_unknown() -> None:
     ("day", "date", 3, (3, 3)), ("day", "timestamptz", -1, (-2 * 86_400 * 10**9, -1)),
     ("day", "timestamp", 0, (-86_400 * 10**9, 86_400 * 10**9 - 1)),
     ("hour", "timestamp", 1, (3600 * 10**9, 7200 * 10**9 - 1)), ("bucket[4]", "long", 3, (None, None)),
-    ("year", "date", 54, (19723, 20088)), ("year", "date", -1, (-730, -1)), ("year", "date", 1 << 40, (None, None)),
+    ("year", "date", 54, (19723, 20088)), ("year", "date", -1, (-731, -1)), ("year", "date", 1 << 40, (None, None)),
     ("month", "date", 1, (31, 58)), ("month", "timestamp", 1, (31 * 86_400 * 10**9, 59 * 86_400 * 10**9 - 1)),
     ("month", "date", 0, (-31, 30)), ("month", "string", 1, (None, None)),
 ])
