@@ -15,7 +15,7 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Convert]:
-    """Return the field of a column as it is passed to the writer, and a function that converts arrays to it.
+    """Return the field of a column for the writer, and a function that converts arrays to it.
 
     ``target`` is the column in the table. Marked geometries and VARIANT columns are left to the writer.
     """

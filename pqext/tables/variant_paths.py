@@ -72,7 +72,7 @@ def _members(
 ) -> Iterator[tuple[_VariantPath, tuple[pa.DataType | None, Value | None]]]:
     """Yield the paths ``within`` a bound, and their values.
 
-    Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not such a bound.
+    Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not a bound of a VARIANT column.
     """
     variant = variant_bound(bound)
     paths, data = _paths(variant.metadata), variant.value

@@ -41,7 +41,7 @@ def find_leftovers(
 def logged_paths(
     table_uri: str, storage_options: Mapping[str, Any] | None, after: int | None = None
 ) -> Iterator[str]:
-    """Yield the paths of all files in the log, as they are stored there; with ``after``, only of later commits."""
+    """Yield the unmodified paths of all files in the log; with ``after``, only of later commits."""
     for file, match in log_files(table_uri, storage_options):
         if after is not None and (int(match[1]) <= after or match[2] != "json"):
             continue

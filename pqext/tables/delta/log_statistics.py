@@ -222,7 +222,7 @@ def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
 def _text_bound(value: str, *, upper: bool) -> bytes:
     """Return a bound of strings, without the characters beyond U+FFFF and those that follow.
 
-    deltalake decodes such a character incorrectly if the log escapes it, so its value is unknown.
+    deltalake decodes escaped characters beyond U+FFFF incorrectly, so their values are unknown.
     """
     known = _BASIC.match(value)
     assert known is not None

@@ -25,7 +25,7 @@ def find_leftovers(
     """Return the Parquet files, and unfinished files of writers, to which no snapshot refers.
 
     ``references`` reads the locations of the files of all snapshots. Raises the errors of :func:`stored_files`, and
-    ``CorruptFileError`` if a file of a snapshot cannot be told from a leftover.
+    ``CorruptFileError`` if a file of a snapshot cannot be distinguished from a leftover.
     """
     before = time.time() * 1000 - older_than.total_seconds() * 1000
     files = {file_key(file.location): file for file in stored_files(folder, io, name)}
