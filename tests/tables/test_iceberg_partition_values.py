@@ -20,7 +20,7 @@ pytest.importorskip("pyiceberg")
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -146,6 +146,7 @@ def test_partitions_are_overwritten_by_value(
         tables.overwrite(table, rows(values[1:2], arrow), filter=filter)
 
 
+@pytest.mark.spec("tables.iceberg.partition-values")
 def test_double_partitions_are_read_exactly_and_not_removed(tmp_path: Path) -> None:
     table = new_table(tmp_path, DoubleType())
     values = [0.1, 1e300, NAN, 0.0, -0.0, None]
@@ -220,16 +221,19 @@ def test_small_files_of_earlier_partitions_are_combined_by_current_ones(tmp_path
     assert tables.overwrite(table, rows(["z"], pa.string())).files_removed == 2
 
 
+@pytest.mark.spec("tables.iceberg.partition-evolution")
 def test_partition_field_that_remains_keeps_its_values(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "k", StringType()))
-    by_id, by_k = PartitionField(1, 1000, BucketTransform(2), "b"), PartitionField(2, 1001, IdentityTransform(), "k")
-    spec = PartitionSpec(by_id, by_k)
-    table = new_catalog(tmp_path).create_table("db.t", schema, partition_spec=spec)
+    by_id, by_k = PartitionField(1, 1000, IdentityTransform(), "id"), PartitionField(2, 1001, IdentityTransform(), "k")
+    table = new_catalog(tmp_path).create_table("db.t", schema, partition_spec=PartitionSpec(by_id, by_k))
+    tables.append(table, rows(["x", "y", "x"], pa.string()))
     with table.update_spec() as update:
-        update.remove_field("b")
-    tables.append(table, rows(["x", "y"], pa.string()))
-    assert tables.overwrite(table, rows(["x"], pa.string(), 9), filter="k = 'x'").files_removed == 1
-    assert stored(table) == ["{'id': 1, 'k': 'y'}", "{'id': 9, 'k': 'x'}"]
+        update.remove_field("id")
+    tables.append(table, rows(["x"], pa.string(), 5))
+    assert tables.compact(table, filter="k = 'x'").files_after == 1
+    assert manifest_values(table) == ["['x']", "[1, 'y']"]
+    assert tables.overwrite(table, rows(["y"], pa.string(), 9), filter="k = 'y'").files_removed == 1
+    assert stored(table) == [f"{{'id': {id}, 'k': '{k}'}}" for id, k in ((0, "x"), (2, "x"), (5, "x"), (9, "y"))]
 
 
 def test_rows_are_appended_after_a_partition_field_of_version_1_is_removed(tmp_path: Path) -> None:
