@@ -7,6 +7,7 @@ that have bounds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,6 +28,8 @@ from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.pruning.binding import Bound, bind
 from pqext.dataset.pruning.row_groups import prove_no_match, row_group_may_match
+from pqext.geo.geoparquet import KEY as GEOPARQUET
+from pqext.geo.storage import COVERING_FIELDS
 from pqext.tables.variant_paths import PathRange, shredding_of
 from pqext.variant.access.path import parse
 
@@ -61,11 +64,17 @@ class FileStatistics(Protocol):
 
 
 class LogStatistics:
-    """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table."""
+    """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table.
 
-    def __init__(self, schema: pa.Schema, files: Mapping[str, FileStatistics]) -> None:
+    ``coverings`` are the covering columns of geometry columns, by the names of the latter.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, files: Mapping[str, FileStatistics], coverings: Mapping[str, str] | None = None
+    ) -> None:
         self._schema = schema
         self._files = files
+        self._coverings = coverings or {}
 
     def files_of(self, sources: Sequence[Any]) -> list[FileStatistics | None]:
         """Return the statistics of each file; None if the log has none."""
@@ -74,6 +83,9 @@ class LogStatistics:
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
         """Return for each file the reason that no row matches ``filter``; None if a row may match."""
         names = {path[0] for path in paths(filter)}
+        coverings = {name: self._coverings[name] for name in names & self._coverings.keys()}
+        names |= {*coverings.values()}
+        geo = geoparquet_metadata(coverings) if coverings else None
         needed = pa.schema([field for field in self._schema if field.name in names])
         variants = {field.name: _paths_within(filter, field.name) for field in needed if _is_variant(field)}
         bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
@@ -89,7 +101,7 @@ class LogStatistics:
             if layout not in bound_filters:
                 bound_filters[layout] = _bind(filter, needed, ranges)
             schema, bound = bound_filters[layout]
-            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges)
+            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, geo)
             if bound is None or row_group_may_match(bound, facts):
                 reasons.append(None)
                 continue
@@ -137,6 +149,18 @@ def _template(schema: bytes, shredding: tuple[tuple[str, pa.DataType], ...]) -> 
         return file.schema
 
 
+def geoparquet_metadata(coverings: Mapping[str, str]) -> str:
+    """Return GeoParquet metadata that names the covering columns of geometry columns."""
+    columns = {
+        name: {
+            "encoding": "WKB", "geometry_types": [],
+            "covering": {"bbox": {bound: [covering, bound] for bound in COVERING_FIELDS}},
+        }
+        for name, covering in coverings.items()
+    }
+    return json.dumps({"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns})
+
+
 def _is_variant(field: pa.Field) -> bool:
     return (field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant"
 
@@ -149,6 +173,8 @@ class _FileFacts:
     statistics: FileStatistics
     num_rows: int
     ranges: Mapping[str, Mapping[tuple[str, ...], PathRange]]
+    geo: str | None
+    """GeoParquet metadata that names the covering columns."""
     uses_buckets: bool = True
 
     index = 0
@@ -185,8 +211,8 @@ class _FileFacts:
         """Do nothing, because a log has no pages."""
 
     def file_property(self, key: str) -> str | None:
-        """Return None, because the file's metadata is unknown."""
-        return None
+        """Return the GeoParquet metadata; None for other keys, because the file's metadata is unknown."""
+        return self.geo if key == GEOPARQUET else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
+import shapely
 from deltalake import DeltaTable, Field, Schema, VariantType, write_deltalake
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from hypothesis import HealthCheck, given, settings
@@ -21,10 +22,14 @@ from hypothesis import strategies as st
 from tables.delta_logs import adds, delete_rows, own_rows
 
 import pqext
-from pqext import col, variant
+from pqext import col, geo, tables, variant
 from pqext.tables.opening import open_table
+from reference.effort import share
 
 PUBLIC = os.environ.get("DELTA_RS_TEST_DATA")
+
+
+PLACES = st.one_of(st.sampled_from([0.0, 0.1, 89.99999, -1e-9]), st.floats(-90, 90))
 
 
 def ordered(rows: list[dict[str, Any]]) -> list[str]:
@@ -137,6 +142,65 @@ def test_bounds_of_numbers_lose_no_nan(tmp_path: Path) -> None:
     scan = pqext.scan(f"delta:{folder}")
     assert scan.filter("x > 5").count() == pqext.scan([*DeltaTable(folder).file_uris()], ["x"], "x > 5").count() == 1
     assert scan.filter(col("money") == Decimal("12345678901234567.89")).count() == 1  # a double in the log
+
+
+def points_table(folder: Path, parts: list[list[tuple[float, float] | None]]) -> str:
+    """A table with a covering column, in which each part is a file; None is a null geometry."""
+    start = 0
+    for part in parts:
+        wkb = [None if place is None else shapely.to_wkb(shapely.Point(place)) for place in part]
+        schema = pa.schema([("id", pa.int64()), geo.geometry_field("at")])
+        ids = pa.array(range(start, start + len(part)), pa.int64())
+        rows = pa.table([ids, pa.array(wkb, pa.binary())], schema=schema)
+        tables.append(f"delta:{folder}", rows, geoparquet="1.1")
+        start += len(part)
+    return f"delta:{folder}"
+
+
+@pytest.mark.spec("tables.delta.covering")
+def test_log_prunes_files_by_covering_columns(tmp_path: Path) -> None:
+    name = points_table(tmp_path, [[(10.0 * part, 0.0), (10.0 * part + 4, 5.0), None] for part in range(3)])
+    near = pqext.scan(name, ["id"], col("at").intersects((9, -1, 11, 1)))
+    assert "skips by table log: 2 files" in str(near.explain())
+    kept = next(path for path, add in adds(str(tmp_path)).items() if json.loads(add["stats"])["minValues"]["id"] == 3)
+    overwrite_files(tmp_path, [path for path in adds(str(tmp_path)) if path != kept])
+    assert near.to_table()["id"].to_pylist() == [3]
+
+
+@pytest.mark.spec("tables.delta.covering")
+def test_covering_columns_that_lack_a_box_prune_nothing(tmp_path: Path) -> None:
+    """Another writer may add rows without a box, or without statistics."""
+    name = points_table(tmp_path, [[(0.0, 0.0)]])
+    box = {"xmin": 50.0, "ymin": 50.0, "xmax": 51.0, "ymax": 51.0}
+    for boxes in ([None, box], [None, None]):
+        sides = pa.struct([(side, pa.float32()) for side in box])
+        rows = pa.table({"id": [8, 9], "at": [shapely.Point(7, 7).wkb] * 2, "at_bbox": pa.array(boxes, sides)})
+        write_deltalake(str(tmp_path), rows, mode="append")
+    for log in (tmp_path / "_delta_log").glob("*.json"):  # state that no geometry is null, which deltalake does not
+        counts = '\\"nullCount\\":{\\"id\\":0,'
+        log.write_text(log.read_text().replace(counts, counts + '\\"at\\":0,'))
+    found = pqext.scan(name, ["id"], col("at").intersects((6, 6, 8, 8)))
+    assert sorted(found.to_table()["id"].to_pylist()) == [8, 8, 9, 9]
+    assert "skips by table log: 1 file" in str(found.explain())
+
+
+@pytest.mark.spec("tables.delta.covering")
+@settings(max_examples=share(0.4), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.lists(st.one_of(st.none(), st.tuples(PLACES, PLACES)), min_size=1, max_size=4), min_size=1, max_size=4),
+    st.tuples(PLACES, PLACES), st.sampled_from([0.0, 0.25, 1e-7, 3.0]),
+)
+def test_covering_columns_lose_no_row(
+    tmp_path: Path, parts: list[list[tuple[float, float] | None]], corner: tuple[float, float], size: float
+) -> None:
+    folder = tmp_path / str(len([*tmp_path.iterdir()]))
+    name = points_table(folder, parts)
+    box = (*corner, corner[0] + size, corner[1] + size)
+    found = pqext.scan(name, ["id"], col("at").intersects(box)).to_table()["id"].to_pylist()
+    places = [place for part in parts for place in part]
+    area = shapely.box(*box)
+    expected = [at for at, place in enumerate(places) if place is not None and area.intersects(shapely.Point(place))]
+    assert sorted(found) == expected
 
 
 def test_bounds_of_widened_floats_lose_no_row(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 ID = "delta.columnMapping.id"
 GEOMETRY = "geoarrow.wkb"
 """Key in the metadata of a binary column that contains WKB: its CRS and edges, as in GeoArrow."""
+COVERING = "geoparquet.covering"
+"""Key in the metadata of a geometry column for the name of its covering column, as in GeoParquet."""
 
 
 def arrow_schema(struct: Mapping[str, Any]) -> pa.Schema:
@@ -56,6 +58,12 @@ def _type(type: Any, name: str) -> pa.DataType:
         key = _field({"name": "key", "type": type["keyType"], "nullable": False})
         return pa.map_(key, _field({"name": "value", "type": type["valueType"], "nullable": type["valueContainsNull"]}))
     raise UnsupportedError(f"column {name!r} has the Delta type {type!r}, which is unknown", feature="Delta types")
+
+
+def covering_columns(struct: Mapping[str, Any]) -> dict[str, str]:
+    """Return the covering columns of the top-level geometry columns that have one, by the names of the latter."""
+    named = ((member["name"], member.get("metadata", {}).get(COVERING)) for member in struct["fields"])
+    return {name: covering for name, covering in named if isinstance(covering, str)}
 
 
 def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, TableField]:

@@ -21,7 +21,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.tables.delta.loading import load_table, options_of, table_error
 from pqext.tables.delta.log_statistics import DeltaLogStatistics, VariantTexts
-from pqext.tables.delta.schemas import arrow_schema, mapped_fields
+from pqext.tables.delta.schemas import arrow_schema, covering_columns, mapped_fields
 from pqext.tables.log_statistics import LogStatistics
 from pqext.tables.renaming import Renaming
 from pqext.tables.table_view import FileView
@@ -65,7 +65,7 @@ def open_delta(
         name, schema, files,
         constants=pa.schema([schema.field(column) for column in partition_columns]),
         values=dict(zip(names, stated, strict=True)),
-        statistics=LogStatistics(schema, statistics),
+        statistics=LogStatistics(schema, statistics, covering_columns(struct)),
         view=FileView(name, None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
     )
 

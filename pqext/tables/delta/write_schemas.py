@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.marks import FIELD_ID
+from pqext.dataset.writing.appending import drop_columns, empty_file
+from pqext.geo import geoparquet
 from pqext.geo.geoarrow import encoding_of
 from pqext.geo.types import type_of
-from pqext.tables.delta.schemas import GEOMETRY, ID, PHYSICAL_NAME
+from pqext.tables.delta.schemas import COVERING, GEOMETRY, ID, PHYSICAL_NAME
 from pqext.variant.types import is_marked, storage_type
 
 Struct = Mapping[str, Any]
@@ -39,6 +42,22 @@ def delta_struct(schema: pa.Schema) -> dict[str, Any]:
             )
         lowered[name.lower()] = name
     return {"type": "struct", "fields": [_delta_field(field, field.name) for field in schema]}
+
+
+def struct_of_rows(schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Delta schema of rows with ``schema`` and of the covering columns that the writer adds.
+
+    ``by`` are the partition columns, and ``options`` those of the writer.
+    """
+    with ParquetFile(empty_file(drop_columns(schema, by), {**options, "sorting": ()})) as file:
+        stored = file.arrow_schema
+    covering = [field for field in stored if field.name not in schema.names]
+    coverings = geoparquet.coverings((stored.metadata or {}).get(geoparquet.KEY.encode(), b"").decode())
+    struct = delta_struct(pa.schema([*schema, *covering]))
+    for member in struct["fields"]:
+        if member["name"] in coverings:
+            member["metadata"][COVERING] = coverings[member["name"]][0][0]
+    return struct
 
 
 def _delta_field(field: pa.Field, path: str) -> dict[str, Any]:

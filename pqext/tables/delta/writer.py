@@ -21,10 +21,8 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
-from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
-from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.geo.types import type_of, unmark
 from pqext.tables.backend import (
     CommitStateUnknownError,
@@ -42,7 +40,7 @@ from pqext.tables.delta.log_entries import add_action, describe_file, partition_
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
 from pqext.tables.delta.snapshot import open_delta
-from pqext.tables.delta.write_schemas import check_columns, delta_struct, physical_field, rename_options
+from pqext.tables.delta.write_schemas import check_columns, physical_field, rename_options, struct_of_rows
 from pqext.tables.folders import data_files
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
@@ -172,7 +170,7 @@ class DeltaWriter:
                     feature="percent signs in paths of Delta tables", path=self.name,
                 )
             by = tuple(partition_by)
-            rows = delta_struct(self._stored(schema, by, options))
+            rows = struct_of_rows(schema, by, options)
             struct: dict[str, Any] = {
                 "type": "struct",
                 "fields": sorted(rows["fields"], key=lambda member: _position(member["name"], schema.names)),
@@ -184,14 +182,8 @@ class DeltaWriter:
                     f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
                     path=self.name,
                 )
-            check_columns(delta_struct(self._stored(schema, by, options)), struct, self.name)
+            check_columns(struct_of_rows(schema, by, options), struct, self.name)
         return self._file_layout(schema, struct, by, options, with_options)
-
-    def _stored(self, schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any]) -> pa.Schema:
-        """Return the columns of ``schema`` and the covering columns that the writer adds."""
-        with ParquetFile(empty_file(drop_columns(schema, by), {**options, "sorting": ()})) as file:
-            covering = [field for field in file.arrow_schema if field.name not in schema.names]
-        return pa.schema([*schema, *covering])
 
     def _file_layout(
         self, schema: pa.Schema, struct: Mapping[str, Any], by: tuple[str, ...], options: Mapping[str, Any],
@@ -229,11 +221,11 @@ class DeltaWriter:
                 arrays.append(array if array.type == field.type else array.view(field.type))
             return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
 
-        indexed = self._indexed([name for name in names if name not in by], target)
+        indexed = self._indexed([name for name in target.names if name not in by], target)
         folders = tuple(physical[name] for name in by)
         describe = partial(
             describe_file, partition_by=folders, types=tuple(target.field(name).type for name in by),
-            columns=tuple(physical[name] for name in indexed),
+            columns=tuple(physical.get(name, name) for name in indexed),
         )
         new_schema = json.dumps(struct) if self._table is None else None
         return FileLayout(
