@@ -310,6 +310,25 @@ def test_concurrent_appends_all_succeed(spark: Any, tmp_path: Path) -> None:
     assert DeltaTable(str(tmp_path)).version() == 4
 
 
+def test_partitions_of_an_iceberg_table_are_replaced(tmp_path: Path) -> None:
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    table = new_catalog(tmp_path).create_table("db.t", pa.schema([("k", pa.string()), ("n", pa.int64())]))
+    with table.update_spec() as update:
+        update.add_identity("k")
+
+    def save_rows(data: dict[str, list[Any]], overwrite: bool, **options: str) -> None:
+        options |= {"path": "iceberg:local.db.t", "partition_by": '["k"]', "storage_options": json.dumps(catalog)}
+        sink = TableSink(options, SCHEMA, overwrite)
+        message = write_rows(sink, data)
+        passed_on(sink).commit([message])
+
+    save_rows({"k": ["a", "", None], "n": [1, 2, 3]}, False)
+    save_rows({"k": ["", None, "b"], "n": [4, 5, 6]}, True, partition_overwrite="dynamic")
+    expected = [("", 4), ("a", 1), ("b", 6), (None, 5)]
+    for found in (table.refresh().scan().to_arrow(), pqext.scan(table).to_table()):
+        assert sorted(((row["k"], row["n"]) for row in found.to_pylist()), key=repr) == expected
+
+
 def test_iceberg_tables_are_saved(spark: Any, tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("s", pa.struct([("x", pa.string())]))])

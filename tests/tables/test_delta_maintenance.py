@@ -272,6 +272,18 @@ def test_files_that_only_a_checkpoint_names_are_not_leftovers(tmp_path: Path) ->
     assert tables.describe(f"delta:{tmp_path}", older_than=NOW).leftovers == ()
 
 
+@pytest.mark.spec("tables.delta.references")
+def test_files_that_the_log_names_through_a_link_are_not_leftovers(tmp_path: Path) -> None:
+    folder = tmp_path / "real"
+    write_small_files(folder, 1)
+    (tmp_path / "link").symlink_to(folder)
+    commit = folder / "_delta_log" / f"{0:020}.json"
+    (name,) = data_files(folder)
+    commit.write_text(commit.read_text().replace(f'"path":"{name}"', f'"path":"{(tmp_path / "link" / name).as_uri()}"'))
+    assert len(ids(folder)) == len(pq.read_table(folder / name))
+    assert tables.clean(f"delta:{folder}", older_than=NOW, dry_run=False).files == ()
+
+
 @pytest.mark.parametrize("log", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json"])
 def test_files_of_tables_inside_are_not_leftovers(tmp_path: Path, log: str) -> None:
     write_small_files(tmp_path, 1)
