@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from pqext.core.base.text import with_noun
 from pqext.tables.arguments import check_arguments
 from pqext.tables.backend import MIN_AGE, Leftover
 from pqext.tables.writing import open_writer
@@ -48,7 +49,7 @@ class TableCleanup:
 
     def __str__(self) -> str:
         verb = "can be removed" if self.dry_run else "removed"
-        return f"{self.table}: {len(self.files):,} leftover files ({self.bytes:,} bytes) {verb}"
+        return f"{self.table}: {with_noun(len(self.files), 'leftover file')} ({with_noun(self.bytes, 'byte')}) {verb}"
 
 
 def describe(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import join_names, unknown_column_message
+from pqext.core.base.text import with_noun
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.expressions import col
@@ -68,12 +69,10 @@ class TableRewrite:
     def __str__(self) -> str:
         after = "" if self.bytes_after is None else f" ({self.bytes_after:,} bytes)"
         verb = "would become" if self.bytes_after is None else "became"
-        skipped = f"; {self.skipped:,} files with deletion vectors were skipped" if self.skipped else ""
+        skipped = f"; {with_noun(self.skipped, 'file')} with deletion vectors skipped" if self.skipped else ""
         shares = f"; files that a lookup reads: {self._shares()}" if self.read_before else ""
-        return (
-            f"{self.table} version {self.version}: {self.files_before:,} files ({self.bytes_before:,} bytes) {verb} "
-            f"{self.files_after:,}{after}{skipped}{shares}"
-        )
+        before = f"{with_noun(self.files_before, 'file')} ({self.bytes_before:,} bytes)"
+        return f"{self.table} version {self.version}: {before} {verb} {self.files_after:,}{after}{skipped}{shares}"
 
     def _shares(self) -> str:
         after = self.read_after

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pqext.core.base.text import with_noun
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.tables.backend import FileLayout, NewFile, TableConflictError, TableWriter, partition_key
 from pqext.tables.selection import check_partitions, partition_values, select_files
@@ -28,8 +29,8 @@ class TableCommit:
     files_removed: int = 0
 
     def __str__(self) -> str:
-        removed = f", {self.files_removed:,} files removed" if self.files_removed else ""
-        added = f"{self.rows:,} rows, {self.bytes:,} bytes in {self.files:,} files"
+        removed = f", {with_noun(self.files_removed, 'file')} removed" if self.files_removed else ""
+        added = f"{with_noun(self.rows, 'row')}, {with_noun(self.bytes, 'byte')} in {with_noun(self.files, 'file')}"
         return f"{self.table} version {self.version}: {added}{removed}"
 
 

@@ -78,7 +78,7 @@ class DeltaHistory:
                 lines = bytes(source.read(0, source.size)).splitlines()
             for line in lines:
                 if line.strip():
-                    yield _checked(json.loads(line))
+                    yield _check_entry(json.loads(line))
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.name} no longer has the commit of version {version}; start after a later version"
@@ -113,7 +113,7 @@ class DeltaHistory:
         )
 
 
-def _checked(entry: Any) -> dict[str, Any]:
+def _check_entry(entry: Any) -> dict[str, Any]:
     """Return the actions of a line. Raises ``TypeError`` or ``KeyError`` for a malformed ``add`` action."""
     if not isinstance(entry, dict):
         raise TypeError("an action is not an object")
