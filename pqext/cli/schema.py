@@ -77,7 +77,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
 def _print_table(table: str, format: str, storage: Storage) -> None:
     """Print the columns of a table, which its log states."""
     from pqext.dataset.reading import scan
-    from pqext.variant.types import is_marked
+    from pqext.tables.conversion import type_name
 
     fields = scan(table, storage_options=storage.options() or None).schema
     if format == "arrow":
@@ -88,7 +88,7 @@ def _print_table(table: str, format: str, storage: Storage) -> None:
             for place, field in enumerate(fields, 1)
         ]
     else:
-        types = {field.name: "VARIANT" if is_marked(field) else str(field.type) for field in fields}
+        types = {field.name: type_name(field) for field in fields}
         columns = [{"name": field.name, "type": types[field.name], "nullable": field.nullable} for field in fields]
         lines = [json.dumps(columns, indent=2)] if format == "json" else [table]
         if format == "tree":

@@ -1,4 +1,4 @@
-"""Convert columns of rows to the types of a table."""
+"""Convert columns of rows to the types of a table, and name these types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from pqext.core.base.errors import InvalidValueError
+from pqext.geo.crs import DEFAULT
 from pqext.geo.geoarrow import as_wkb, encoding_of
 from pqext.geo.types import mark, marked_type, type_of
 from pqext.variant.types import is_marked, storage_array, variant_field
@@ -44,3 +45,14 @@ def _reject_nulls(target: pa.Field, convert: Convert) -> Convert:
         return convert(array)
 
     return convert_valid
+
+
+def type_name(field: pa.Field) -> str:
+    """Return the type of a table's column: VARIANT, GEOMETRY or GEOGRAPHY with its CRS, or the Arrow type."""
+    if is_marked(field):
+        return "VARIANT"
+    geometry = type_of(field)
+    if geometry is None:
+        return str(field.type)
+    crs = geometry.crs if geometry.crs is None or not geometry.crs.startswith("{") else "PROJJSON"
+    return f"{'GEOMETRY' if geometry.planar else 'GEOGRAPHY'}({crs or DEFAULT})"

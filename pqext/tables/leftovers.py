@@ -12,6 +12,7 @@ from typing import Any
 from pqext.core.base.text import with_noun
 from pqext.tables.arguments import check_arguments
 from pqext.tables.backend import MIN_AGE, Leftover
+from pqext.tables.conversion import type_name
 from pqext.tables.writing import open_writer
 
 
@@ -28,7 +29,7 @@ class TableDescription:
     files_with_deleted_rows: int
     partition_by: tuple[str, ...]
     columns: Mapping[str, str]
-    """Arrow types of the columns."""
+    """Types of the columns: VARIANT, GEOMETRY or GEOGRAPHY with its CRS, or Arrow types."""
     reader_version: int
     writer_version: int
     features: tuple[str, ...]
@@ -76,7 +77,7 @@ def describe(
         writer.name, details["format"], writer.version or 0, len(files), sum(file.size for file in files),
         None if None in counts else sum(count or 0 for count in counts),
         sum(file.has_deleted_rows for file in files), tuple(details["partition_by"]),
-        {field.name: str(field.type) for field in snapshot.schema}, details["reader_version"],
+        {field.name: type_name(field) for field in snapshot.schema}, details["reader_version"],
         details["writer_version"], tuple(sorted({*details["reader_features"], *details["writer_features"]})),
         details["properties"], tuple(file.path for file in leftovers), sum(file.size for file in leftovers),
     )

@@ -108,3 +108,8 @@ def test_values_that_engines_see(folder: Path, request: pytest.FixtureRequest) -
         else:
             with pytest.raises(pa.ArrowInvalid):
                 value()
+
+
+def test_types_of_columns_are_named(folder: Path) -> None:
+    columns = tables.describe(f"delta:{folder}").columns
+    assert (columns["id"], columns["v"], columns["at"]) == ("int64", "VARIANT", "GEOMETRY(OGC:CRS84)")
