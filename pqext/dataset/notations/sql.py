@@ -227,7 +227,7 @@ class _Reader:
             case exp.Literal():
                 return node.this if node.is_string else literals.parse_number(node.this)
             case exp.HexString():
-                return bytes.fromhex(str(node.this))
+                return literals.parse_hexadecimal(str(node.this))
             case exp.Boolean():
                 return bool(node.this)
             case exp.Null():

@@ -60,6 +60,14 @@ _MOST = 200
 """Maximum length of a duration in characters."""
 
 
+def parse_hexadecimal(digits: str) -> bytes:
+    """Parse the digits of a binary literal. Raises ``ValueError`` if they are not pairs of hexadecimal digits."""
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise ValueError("a binary literal has two hexadecimal digits per byte, as in x'00ff'") from None
+
+
 def parse_number(text: str) -> int | float | Decimal:
     """Parse an integer, a float if it prints as the same number, or an exact decimal.
 
@@ -144,7 +152,7 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
         try:
             return _OF_TEXT[kind](value)
         except ValueError as error:
-            if kind not in _EXAMPLES or not str(error).startswith("Invalid isoformat"):
+            if kind not in _EXAMPLES or not str(error).startswith(("Invalid isoformat", "badly formed")):
                 raise
             example = _EXAMPLES[kind]
             raise ValueError(f"{value!r} is not a {example.partition(' ')[0]}; write {example}") from None
@@ -207,6 +215,7 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "binary": str.encode,
 }
 _EXAMPLES = {
+    "uuid": "uuid '123e4567-e89b-12d3-a456-426614174000'",
     "date": "date '2026-05-31'",
     "time64[us]": "time '23:59:59'",
     "timestamp_ntz": "timestamp '2026-05-31 23:59:59'",

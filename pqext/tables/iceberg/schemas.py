@@ -90,7 +90,7 @@ def _type(type: IcebergType, name: str, variants: Collection[int]) -> pa.DataTyp
         return known
     if isinstance(type, DecimalType):
         return pa.decimal128(type.precision, type.scale)
-    if isinstance(type, FixedType):
+    if isinstance(type, FixedType) and 0 < len(type) < 1 << 31:
         return pa.binary(len(type))
     if isinstance(type, StructType):
         return pa.struct([_field(field, variants) for field in type.fields])
