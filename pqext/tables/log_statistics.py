@@ -56,6 +56,9 @@ class FileStatistics(Protocol):
     ) -> Mapping[tuple[str, ...], PathRange]:
         """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
 
+    def covers(self, columns: Collection[str]) -> bool:
+        """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
+
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return the box of a geometry column."""
 
@@ -101,7 +104,8 @@ class LogStatistics:
             if layout not in bound_filters:
                 bound_filters[layout] = _bind(filter, needed, ranges)
             schema, bound = bound_filters[layout]
-            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, geo)
+            trusted = geo if geo is not None and statistics.covers(coverings) else None
+            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, trusted)
             if bound is None or row_group_may_match(bound, facts):
                 reasons.append(None)
                 continue

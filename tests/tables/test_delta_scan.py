@@ -168,11 +168,11 @@ def test_log_prunes_files_by_covering_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("tables.delta.covering")
-def test_covering_columns_that_lack_a_box_prune_nothing(tmp_path: Path) -> None:
-    """Another writer may add rows without a box, or without statistics."""
+def test_boxes_of_other_writers_prune_nothing(tmp_path: Path) -> None:
+    """Another writer may omit boxes, or copy those of the geometries before a change."""
     name = points_table(tmp_path, [[(0.0, 0.0)]])
     box = {"xmin": 50.0, "ymin": 50.0, "xmax": 51.0, "ymax": 51.0}
-    for boxes in ([None, box], [None, None]):
+    for boxes in ([None, box], [box, box]):
         sides = pa.struct([(side, pa.float32()) for side in box])
         rows = pa.table({"id": [8, 9], "at": [shapely.Point(7, 7).wkb] * 2, "at_bbox": pa.array(boxes, sides)})
         write_deltalake(str(tmp_path), rows, mode="append")
@@ -186,6 +186,26 @@ def test_covering_columns_that_lack_a_box_prune_nothing(tmp_path: Path) -> None:
     found = pqext.scan(name, ["id"], col("at").intersects((6, 6, 8, 8)))
     assert sorted(found.to_table()["id"].to_pylist()) == [8, 8, 9, 9]
     assert "skips by table log: 1 file" in str(found.explain())
+
+
+@pytest.mark.spec("tables.delta.covering")
+@pytest.mark.parametrize("call", ["append", "overwrite", "compact", "recluster"])
+def test_boxes_are_computed_by_each_write(call: str, tmp_path: Path) -> None:
+    """Rows that were read and changed have the boxes of the geometries before the change."""
+    name = points_table(tmp_path, [[(0.0, 0.0)], [(20.0, 0.0)]])
+    rows = pqext.scan(name).to_table()
+    moved = rows.set_column(1, rows.schema.field(1), geo.from_points([40.0, 60.0], [0.0, 0.0]).storage)
+    if call in ("append", "overwrite"):
+        getattr(tables, call)(name, moved)
+        tables.append(name, moved.drop_columns(["at_bbox"]))
+    else:
+        write_deltalake(str(tmp_path), moved.replace_schema_metadata(), mode="append")
+        getattr(tables, call)(name, *(["id"] if call == "recluster" else []))
+    places = [40.0] * (1 if call in ("compact", "recluster") else 2)
+    found = pqext.scan(name, filter=col("at").intersects((39, -1, 41, 1))).to_table()
+    assert [shapely.from_wkb(wkb).x for wkb in found["at"].to_pylist()] == places
+    assert {box["xmin"] for box in found["at_bbox"].to_pylist()} == {40.0}
+    assert "skips by table log" in str(pqext.scan(name, filter=col("at").intersects((99, -1, 100, 1))).explain())
 
 
 @pytest.mark.spec("tables.delta.covering")

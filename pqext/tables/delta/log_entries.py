@@ -13,7 +13,11 @@ import pyarrow as pa
 from pqext.dataset.table.partitions import NULL
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.delta_statistics import delta as delta_statistics
+from pqext.table_metrics.delta_statistics import dumps
 from pqext.tables.backend import NewFile
+
+COVERED = "pqext.covered"
+"""Key in statistics for the geometry columns whose boxes pqext computed. Other writers may copy or omit boxes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,16 @@ class AddEntry:
 
 def describe_file(
     file: WrittenFile, location: Any, *, partition_by: Sequence[str], types: Sequence[pa.DataType],
-    columns: Sequence[str],
+    columns: Sequence[str], covered: Sequence[str],
 ) -> NewFile:
-    """Describe a file, with the statistics of ``columns``; ``types`` are those of the partition columns."""
+    """Describe a file, with the statistics of ``columns``; ``types`` are those of the partition columns.
+
+    ``covered`` are the geometry columns whose covering columns were computed from the geometries of the file.
+    """
     statistics = delta_statistics(location, exact=True, columns=columns)
+    stated = statistics.to_dict() | ({COVERED: [*covered]} if covered else {})
     texts = _folder_values(file.name, len(partition_by))
-    entry = AddEntry(file.name, statistics.size, dict(zip(partition_by, texts, strict=True)), statistics.to_json())
+    entry = AddEntry(file.name, statistics.size, dict(zip(partition_by, texts, strict=True)), dumps(stated))
     values = (pa.scalar(text, pa.string()).cast(type).as_py() for text, type in zip(texts, types, strict=True))
     return NewFile(file, entry, tuple(values))
 

@@ -28,6 +28,7 @@ from pqext.core.io.sources.locations import list_files, open_source
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.sources import source_name
 from pqext.table_metrics.variant_bounds import decode_z85
+from pqext.tables.delta.log_entries import COVERED
 from pqext.tables.renaming import TableField
 from pqext.tables.variant_paths import PathRange, path_ranges
 
@@ -69,6 +70,11 @@ class DeltaLogStatistics:
     ) -> Mapping[tuple[str, ...], PathRange]:
         """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
         return path_ranges(*self.columns.variant_bounds(path)[self.row], within)
+
+    def covers(self, columns: Collection[str]) -> bool:
+        """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
+        stated = self.columns.statistics_text(self.row).get(COVERED)
+        return isinstance(stated, list) and {*columns} <= {name for name in stated if isinstance(name, str)}
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return None, because Delta has no geometry columns."""
@@ -148,6 +154,10 @@ class _LogColumns:
                 return None
             column = column.flatten()[column.type.get_field_index(step)]
         return None if pa.types.is_struct(column.type) else column
+
+    def statistics_text(self, row: int) -> Mapping[str, Any]:
+        """Return the statistics of a file as the log states them; empty if unknown."""
+        return self.texts.by_path.get(self._paths[row], {})
 
     def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
         """Return the lower and upper bounds of a VARIANT column in each file; None without valid bounds."""

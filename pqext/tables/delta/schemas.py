@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import UnsupportedError
+from pqext.geo.storage import COVERING_FIELDS
 from pqext.geo.types import GeospatialType, mark
 from pqext.tables.renaming import TableField
 from pqext.variant.types import variant_field
@@ -63,7 +64,15 @@ def _type(type: Any, name: str) -> pa.DataType:
 def covering_columns(struct: Mapping[str, Any]) -> dict[str, str]:
     """Return the covering columns of the top-level geometry columns that have one, by the names of the latter."""
     named = ((member["name"], member.get("metadata", {}).get(COVERING)) for member in struct["fields"])
-    return {name: covering for name, covering in named if isinstance(covering, str)}
+    boxes = {member["name"] for member in struct["fields"] if _is_box(member["type"])}
+    return {name: covering for name, covering in named if covering in boxes}
+
+
+def _is_box(type: Any) -> bool:
+    if isinstance(type, str) or type["type"] != "struct":
+        return False
+    bounds = {member["name"]: member["type"] for member in type["fields"]}
+    return bounds.keys() == {*COVERING_FIELDS} and [*bounds.values()] in (["float"] * 4, ["double"] * 4)
 
 
 def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, TableField]:

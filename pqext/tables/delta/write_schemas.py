@@ -15,7 +15,7 @@ from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.geo import geoparquet
 from pqext.geo.geoarrow import encoding_of
 from pqext.geo.types import type_of
-from pqext.tables.delta.schemas import COVERING, GEOMETRY, ID, PHYSICAL_NAME
+from pqext.tables.delta.schemas import COVERING, GEOMETRY, ID, PHYSICAL_NAME, covering_columns
 from pqext.variant.types import is_marked, storage_type
 
 Struct = Mapping[str, Any]
@@ -58,6 +58,17 @@ def struct_of_rows(schema: pa.Schema, by: Sequence[str], options: Mapping[str, A
         if member["name"] in coverings:
             member["metadata"][COVERING] = coverings[member["name"]][0][0]
     return struct
+
+
+def with_coverings(options: Mapping[str, Any], struct: Struct) -> dict[str, Any]:
+    """Return writer options that compute the covering columns of a table."""
+    geometry = dict(options["geometry"])
+    types = {member["name"]: member["type"] for member in struct["fields"]}
+    for name, covering in covering_columns(struct).items():
+        choice = geometry.get(name, {})
+        choice = choice if isinstance(choice, Mapping) else {"crs": choice}
+        geometry[name] = {**choice, "covering": {"name": covering, "type": types[covering]["fields"][0]["type"]}}
+    return {**options, "geometry": geometry, "geoparquet": "1.1"}
 
 
 def _delta_field(field: pa.Field, path: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.dataset.writing.appending import drop_columns
 from pqext.geo.types import type_of, unmark
 from pqext.tables.backend import (
     CommitStateUnknownError,
@@ -38,9 +39,15 @@ from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.loading import is_uncertain, library_options, load_table, options_of, table_error
 from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
-from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema
+from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, covering_columns
 from pqext.tables.delta.snapshot import open_delta
-from pqext.tables.delta.write_schemas import check_columns, physical_field, rename_options, struct_of_rows
+from pqext.tables.delta.write_schemas import (
+    check_columns,
+    physical_field,
+    rename_options,
+    struct_of_rows,
+    with_coverings,
+)
 from pqext.tables.folders import data_files
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
@@ -161,6 +168,10 @@ class DeltaWriter:
             raise UnsupportedError(
                 "Delta tables have no encrypted files; omit encryption", feature="encryption in Delta", path=self.name
             )
+        coverings = {} if self._table is None else covering_columns(self._struct)
+        if coverings:  # boxes are computed again, because the given ones may be those of other geometries
+            options = with_coverings(options, self._struct)
+        rows = drop_columns(schema, coverings.values())
         annotated = options["geoparquet"] in (True, "1.1", "2.0")
         with_options = {*options["geometry"], *(schema.names if annotated else ())}
         if self._table is None:
@@ -170,10 +181,9 @@ class DeltaWriter:
                     feature="percent signs in paths of Delta tables", path=self.name,
                 )
             by = tuple(partition_by)
-            rows = struct_of_rows(schema, by, options)
+            fields = struct_of_rows(rows, by, options)["fields"]
             struct: dict[str, Any] = {
-                "type": "struct",
-                "fields": sorted(rows["fields"], key=lambda member: _position(member["name"], schema.names)),
+                "type": "struct", "fields": sorted(fields, key=lambda member: _position(member["name"], schema.names)),
             }
         else:
             struct, by = self._struct, tuple(self._table.metadata().partition_columns)
@@ -182,17 +192,17 @@ class DeltaWriter:
                     f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
                     path=self.name,
                 )
-            check_columns(struct_of_rows(schema, by, options), struct, self.name)
-        return self._file_layout(schema, struct, by, options, with_options)
+            check_columns(struct_of_rows(rows, by, options), struct, self.name)
+        return self._file_layout(schema, rows.names, struct, by, options, with_options)
 
     def _file_layout(
-        self, schema: pa.Schema, struct: Mapping[str, Any], by: tuple[str, ...], options: Mapping[str, Any],
-        annotated: set[str],
+        self, schema: pa.Schema, stored: Sequence[str], struct: Mapping[str, Any], by: tuple[str, ...],
+        options: Mapping[str, Any], annotated: set[str],
     ) -> FileLayout:
         target = arrow_schema(struct)
         members = {member["name"]: member for member in struct["fields"]}
         is_mapped = bool(by_mapping(self._table))
-        names = [name for name in target.names if name in schema.names]
+        names = [name for name in target.names if name in stored]
         columns = []
         for name in names:
             field = target.field(name)
@@ -225,7 +235,7 @@ class DeltaWriter:
         folders = tuple(physical[name] for name in by)
         describe = partial(
             describe_file, partition_by=folders, types=tuple(target.field(name).type for name in by),
-            columns=tuple(physical.get(name, name) for name in indexed),
+            columns=tuple(physical.get(name, name) for name in indexed), covered=tuple(covering_columns(struct)),
         )
         new_schema = json.dumps(struct) if self._table is None else None
         return FileLayout(

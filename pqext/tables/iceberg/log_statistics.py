@@ -85,6 +85,10 @@ class IcebergLogStatistics:
         column = self.columns.get(path)
         return {} if column is None else path_ranges(self.lower.get(column.id), self.upper.get(column.id), within)
 
+    def covers(self, columns: Collection[str]) -> bool:
+        """Return False: Iceberg has geometry bounds instead of covering columns."""
+        return False
+
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return the box of a geometry column."""
         column = self.columns.get(path)
