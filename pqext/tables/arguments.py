@@ -11,13 +11,14 @@ from pqext.core.io.sources.store_errors import redact_uri
 
 _CLASSES = ("DeltaTable", "Table")
 _TYPES: Mapping[str, tuple[type, str]] = {
+    "after": (int, "an integer"),
     "allow_undeclared_shredding": (bool, "True or False"), "dry_run": (bool, "True or False"),
     "older_than": (timedelta, "a datetime.timedelta"), "skip_change_commits": (bool, "True or False"),
     "storage_options": (Mapping, "a mapping"),
-    "target_file_bytes": (int, "an integer"), "version": (int, "an integer"),
+    "target_file_bytes": (int, "an integer"), "until": (int, "an integer"), "version": (int, "an integer"),
 }
 """Types of arguments by name, for error messages too."""
-_OPTIONAL = frozenset({"storage_options", "version", "progress"})
+_OPTIONAL = frozenset({"storage_options", "until", "version", "progress"})
 
 
 def check_arguments(**arguments: Any) -> None:

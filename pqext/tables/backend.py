@@ -208,14 +208,20 @@ class TableHistory(Protocol):
     def previous(self, version: int) -> int:
         """Return the version before ``version``, for which :meth:`appends` starts with it."""
 
-    def appends(self, after: int, until: int, skip_change_commits: bool) -> list[Append]:
-        """Return the appends of the versions after ``after`` up to ``until``, without their schema.
+    def open(self, version: int) -> TableSnapshot:
+        """Return all files of ``version`` for scans."""
 
-        Rewrites that change no rows are empty. Raises ``UnsupportedError`` for a version that removes or changes rows,
-        unless these versions are to be skipped, and ``FileNotFoundError`` if the log no longer contains a version.
+    def appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
+        """Yield the appends of the versions after ``after`` up to ``until``, without their schema.
+
+        The commit of a version is read when its append is requested. Rewrites that change no rows are empty.
+
+        Raises ``FileNotFoundError`` if a version does not exist or the log no longer contains it, ``ValueError`` if
+        ``after`` is later than ``until``, and ``UnsupportedError`` for a version that removes or changes rows, unless
+        these versions are to be skipped.
         """
 
-    def snapshot(self, appends: Sequence[Append], until: int) -> TableSnapshot:
+    def snapshot(self, appends: Iterable[Append], until: int) -> TableSnapshot:
         """Return the files of ``appends`` for scans, with the schema of version ``until``."""
 
 

@@ -42,11 +42,12 @@ def scan_appends(
         storage_options: Credentials and other options of the object store.
 
     Returns:
-        A scan with the columns of version ``until``.
+        A scan with the columns of version ``until``, without rows if ``after`` is the same version.
 
     Raises:
         FileNotFoundError: If the table or one of the versions does not exist, or its commit has been cleaned up.
-        ValueError: If ``after`` is not before ``until``.
+        TypeError: If a version is not an integer.
+        ValueError: If ``after`` is later than ``until``, or not one of its ancestors in an Iceberg table.
         UnsupportedError: If a version between them removes or changes rows.
         CorruptFileError: If the log cannot be read.
 
@@ -58,8 +59,7 @@ def scan_appends(
         >>> tables.scan_appends("delta:visits", after=0).to_table()["day"].to_pylist()
         [2, 3]
     """
-    check_arguments(version=after, skip_change_commits=skip_change_commits)
-    check_arguments(version=until)
+    check_arguments(after=after, until=until, skip_change_commits=skip_change_commits)
     history = open_history(table, storage_options)
     last = history.version if until is None else until
     return scan(history.snapshot(history.appends(after, last, skip_change_commits), last))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ class FileView:
     table: str
     renaming: Renaming | None
     deleted: Mapping[str, NDArray[np.int64]]
+
+    def restrict(self, names: Collection[str]) -> FileView:
+        """Return the view of the files with these names only."""
+        return replace(self, deleted={name: rows for name, rows in self.deleted.items() if name in names})
 
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of ``file`` and exclude its deleted rows. Raises the errors of :func:`exclude_rows`."""

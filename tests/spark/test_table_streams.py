@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +14,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import types as T
-from tables.iceberg_tables import new_catalog
+from tables.delta_logs import adds, delete_rows
+from tables.iceberg_tables import commit, data_paths, new_catalog, position_deletes
 
 import pqext
 from pqext import tables
 from pqext.core.base.errors import SchemaMismatchError
 from pqext.spark.sources.data_sources import PqextSource
 from pqext.spark.streams.tables import TableStream
+from pqext.tables.delta.history import DeltaHistory
 
 SCHEMA = T.StructType([T.StructField("id", T.LongType())])
 
@@ -58,6 +61,46 @@ def test_offsets_are_versions_and_each_row_is_read_once(tmp_path: Path) -> None:
     assert third != second
     assert ids(stream(tmp_path), second, third) == []
     assert ids(stream(tmp_path), first, second) == [4, 5]  # a batch that Spark repeats
+
+
+def append_after_opening(patch: pytest.MonkeyPatch, append: Callable[[], None]) -> None:
+    """Append rows once, after a stream has opened its table."""
+    open_history = TableStream._history
+
+    def race(source: TableStream) -> Any:
+        history = open_history(source)
+        patch.setattr(TableStream, "_history", open_history)
+        append()
+        return history
+
+    patch.setattr(TableStream, "_history", race)
+
+
+@pytest.mark.spec("tables.stream.once")
+def test_first_batch_ends_at_its_offset_if_rows_are_appended_while_it_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(tmp_path, 1)
+    first = stream(tmp_path).latestOffset({"table_version": None})
+    append_after_opening(monkeypatch, lambda: append(tmp_path, 2))
+    assert ids(stream(tmp_path), {"table_version": None}, first) == [1]
+    assert ids(stream(tmp_path), {"table_version": None}, first) == [1]  # repeated, at an earlier version
+    assert ids(stream(tmp_path), first, stream(tmp_path).latestOffset(first)) == [2]
+
+
+def test_limit_reads_the_commits_of_one_batch_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        append(tmp_path, number)
+    read = DeltaHistory._entries
+    versions: list[int] = []
+
+    def record(history: DeltaHistory, version: int) -> Any:
+        versions.append(version)
+        return read(history, version)
+
+    monkeypatch.setattr(DeltaHistory, "_entries", record)
+    assert stream(tmp_path).latestOffset({"table_version": 0}, SimpleNamespace(max_files=2)) == {"table_version": 2}
+    assert versions == [1, 2]
 
 
 def test_limit_ends_a_batch_after_a_version(tmp_path: Path) -> None:
@@ -117,17 +160,59 @@ def test_invalid_options_and_offsets_are_errors(tmp_path: Path) -> None:
         inferred.partitions({"table_version": 0}, {"table_version": 1})
 
 
-def test_slices_contain_only_their_own_files(tmp_path: Path) -> None:
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a slice of each file."""
+    monkeypatch.setattr("pqext.spark.reading.planning.slice_bytes", lambda total, most: 1)
+
+
+def test_slices_contain_only_their_own_files(tmp_path: Path, small_slices: None) -> None:
     rows = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "b", "c"] * 2})
     write_deltalake(tmp_path, rows, partition_by=["p"])
-    source = TableStream({"path": f"delta:{tmp_path}", "partition_bytes": "1"}, SCHEMA)
+    source = TableStream({"path": f"delta:{tmp_path}"}, SCHEMA)
     slices = source.partitions({"table_version": -1}, {"table_version": 0})
     assert [len(each.query.files) for each in slices] == [len(each.work.tasks) for each in slices]
+    assert len(slices) == 3
     assert all(set(each.query.partitions.stated) == {*each.query.files} for each in slices)
     assert ids(source, {"table_version": None}, {"table_version": 0}) == list(range(6))
 
 
-def test_iceberg_snapshots_are_streamed(tmp_path: Path) -> None:
+def test_slices_contain_only_their_own_deleted_rows(tmp_path: Path, small_slices: None) -> None:
+    for number in range(3):
+        rows = pa.table({"id": pa.array(range(number * 4, number * 4 + 4), pa.int64())})
+        settings = {} if number else {"configuration": {"delta.enableDeletionVectors": "true"}}
+        write_deltalake(tmp_path, rows, mode="append", **settings)
+    for path in adds(str(tmp_path)):
+        delete_rows(str(tmp_path), path, [0, 3])
+    source = TableStream({"path": f"delta:{tmp_path}"}, SCHEMA)
+    end = source.latestOffset(None)
+    slices = source.partitions({"table_version": None}, end)
+    assert [{*each.query.table.view.deleted} for each in slices] == [{*each.query.files} for each in slices]
+    assert len(slices) == 3
+    assert ids(source, {"table_version": None}, end) == [1, 2, 5, 6, 9, 10]
+
+
+def test_slices_contain_only_their_own_values_and_deletes_of_iceberg(tmp_path: Path, small_slices: None) -> None:
+    table = new_catalog(tmp_path).create_table("db.t", pa.schema([("id", pa.int64()), ("day", pa.string())]))
+    with table.update_spec() as update:
+        update.add_identity("day")
+    for number in range(3):
+        table.append(pa.table({"id": pa.array([2 * number, 2 * number + 1]), "day": [str(number)] * 2}))
+    deletes = [
+        position_deletes(table, f"deletes-{day}", [(path, 0)], partition=[day])
+        for path in data_paths(table) for day in [path.partition("day=")[2][0]]
+    ]
+    source = stream(f"iceberg:{commit(table, deletes)}")
+    end = source.latestOffset(None)
+    slices = source.partitions({"table_version": None}, end)
+    for each in slices:
+        view = each.query.table.view
+        assert {*view.constants} == {*view.deleted.names} == {*each.query.files}
+    assert len(slices) == 3
+    assert ids(source, {"table_version": None}, end) == [1, 3, 5]
+
+
+def test_iceberg_snapshots_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_catalog(tmp_path).create_table("db.t", pa.schema([("id", pa.int64())]))
     options = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
 
@@ -141,6 +226,10 @@ def test_iceberg_snapshots_are_streamed(tmp_path: Path) -> None:
         table.append(pa.table({"id": [number]}))
     end = source().latestOffset(empty)
     assert ids(source(), empty, end) == ids(source(), start, end) == [0, 1, 2]
+    assert ids(source(), start, empty) == []  # repeated, after the first snapshot
+    append_after_opening(monkeypatch, lambda: table.append(pa.table({"id": [3]})))
+    assert ids(source(), start, end) == [0, 1, 2]
+    assert ids(source(), end, source().latestOffset(end)) == [3]
     second = str(table.snapshots()[1].snapshot_id)
     assert ids(source(), source(startingVersion=second).initialOffset(), end) == [1, 2]
 

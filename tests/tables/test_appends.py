@@ -139,10 +139,14 @@ def test_commits_that_cannot_be_read_are_errors(
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda name: tables.scan_appends(name, 2), ValueError, "versions 2 to 1 are not a range"),
-        (lambda name: tables.scan_appends(name, 1, 0), ValueError, "not a range"),
-        (lambda name: tables.scan_appends(name, 0, 7), ValueError, "last version is 1"),
-        (lambda name: tables.scan_appends(name, "0"), TypeError, "version must be an integer"),
+        (lambda name: tables.scan_appends(name, 2), FileNotFoundError, "has no version 2; its last version is 1"),
+        (lambda name: tables.scan_appends(name, -2), FileNotFoundError, "has no version -2"),
+        (lambda name: tables.scan_appends(name, 1, 0), ValueError, "version 1 of .* is after version 0"),
+        (lambda name: tables.scan_appends(name, 0, 7), FileNotFoundError, "has no version 7; its last version is 1"),
+        (lambda name: tables.scan_appends(name, -1, -1), FileNotFoundError, "has no version -1"),
+        (lambda name: tables.scan_appends(name, "0"), TypeError, "after must be an integer"),
+        (lambda name: tables.scan_appends(name, None), TypeError, "after must be an integer, not None"),
+        (lambda name: tables.scan_appends(name, 0, "1"), TypeError, "until must be an integer"),
         (lambda name: tables.scan_appends(name + "x", 0), FileNotFoundError, "not a Delta table"),
     ],
 )  # fmt: skip
@@ -172,8 +176,10 @@ def test_iceberg_appends_are_those_of_the_snapshots(tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="is not an ancestor"):
         tables.scan_appends(table, third, first)
-    with pytest.raises(FileNotFoundError, match="no snapshot 5"):
-        tables.scan_appends(table, 0, 5)
+    assert ids(table, third) == ids(table, second, second) == ids(table, 0, 0) == []
+    for after, until in ((0, 5), (5, None), (5, 0), (5, 5)):
+        with pytest.raises(FileNotFoundError, match=f"no snapshot 5; its snapshots are {first} .*{third}"):
+            tables.scan_appends(table, after, until)
     table.delete(EqualTo("id", 0))
     table.append(pa.table({"id": [7], "weekday": ["sun"]}))
     with pytest.raises(pqext.UnsupportedError, match="removes or changes rows"):

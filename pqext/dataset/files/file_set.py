@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -49,6 +49,9 @@ class TableView(Protocol):
     @property
     def table(self) -> str:
         """Name of the table, for messages."""
+
+    def restrict(self, names: Collection[str]) -> TableView:
+        """Return the view of the files with these names only."""
 
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of the open ``file`` of a source, and exclude its deleted rows from scans."""

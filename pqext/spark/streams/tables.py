@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.dataset.table_snapshot import TableSnapshot, open_snapshot
+from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
 from pqext.spark.options.file import normalize_options
@@ -93,9 +93,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         history = self._history()
         if after is None:
-            snapshot = open_snapshot(
-                self._table, None if until == history.version else until, None, self._storage
-            )
+            snapshot = history.open(until)
         else:
             snapshot = history.snapshot(history.appends(after, until, self._options.skip_change_commits), until)
         if not snapshot.files:
@@ -122,7 +120,7 @@ def _restrict(query: Query, work: Slice) -> Query:
     assert isinstance(table, TableSnapshot)
     return replace(
         query, files=tuple(named.get(path, path) for path in sorted(paths)), partitions=partitions,
-        table=replace(table, files=(), values={}, statistics=None),
+        table=replace(table, files=(), values={}, statistics=None, view=table.view and table.view.restrict(paths)),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.tables.backend import Append, changed_rows_error
 from pqext.tables.delta.loading import load_table, options_of
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, mapped_fields
-from pqext.tables.delta.snapshot import check_features, file_location
+from pqext.tables.delta.snapshot import check_features, file_location, open_delta
 from pqext.tables.renaming import Renaming
 from pqext.tables.table_view import FileView
 
@@ -44,12 +44,18 @@ class DeltaHistory:
             raise FileNotFoundError(f"{self.name} has no version {version}; its last version is {self.version}")
         return version - 1
 
-    def appends(self, after: int, until: int, skip_change_commits: bool) -> list[Append]:
-        if not -1 <= after <= until <= self.version:
-            raise ValueError(
-                f"versions {after} to {until} are not a range of {self.name}, whose last version is {self.version}"
-            )
-        result = []
+    def open(self, version: int) -> TableSnapshot:
+        return open_delta(self._table, None if version == self.version else version, None, self._storage_options)
+
+    def appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
+        if after != -1:
+            self.previous(after)
+        self.previous(until)
+        if after > until:
+            raise ValueError(f"version {after} of {self.name} is after version {until}; exchange them")
+        return self._appends(after, until, skip_change_commits)
+
+    def _appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
         for version in range(after + 1, until + 1):
             added, has_changes = [], False
             for entry in self._entries(version):
@@ -67,8 +73,7 @@ class DeltaHistory:
                     f"version {version} adds {vector} with deleted rows; read the table with pqext.scan",
                     feature="deletion vectors of added files", path=self.name,
                 )
-            result.append(Append(version, tuple(added)))
-        return result
+            yield Append(version, tuple(added))
 
     def _entries(self, version: int) -> Iterator[dict[str, Any]]:
         """Yield the actions of a commit."""
@@ -86,7 +91,7 @@ class DeltaHistory:
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"the log cannot be read: {error}", path=f"{self.name}/{path}") from None
 
-    def snapshot(self, appends: Sequence[Append], until: int) -> TableSnapshot:
+    def snapshot(self, appends: Iterable[Append], until: int) -> TableSnapshot:
         table = self._table
         if until != self.version:
             table = load_table(table.table_uri, until, None, self._storage_options)

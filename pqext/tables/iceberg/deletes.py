@@ -53,6 +53,15 @@ class DeletedRows:
     def __reduce__(self) -> tuple[Any, ...]:
         return DeletedRows, self._arguments
 
+    def restrict(self, names: Collection[str]) -> DeletedRows:
+        """Return the deleted rows of the files with these names only."""
+        files, paths, types, values = self._arguments
+        selected = [name for name in files if name in names]
+        return DeletedRows(
+            {name: files[name] for name in selected}, {name: paths[name] for name in selected}, types,
+            {name: values[name] for name in selected},
+        )
+
     @property
     def names(self) -> Collection[str]:
         """Names of the sources of the data files that have delete files."""

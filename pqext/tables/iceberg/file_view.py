@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -45,6 +45,11 @@ class IcebergFileView:
         return IcebergFileView, (
             self.table, self.by_id, self.by_name, self.constants, self.defaults, self.paths, self.deleted
         )
+
+    def restrict(self, names: Collection[str]) -> IcebergFileView:
+        """Return the view of the files with these names only."""
+        constants = {name: values for name, values in self.constants.items() if name in names}
+        return replace(self, constants=constants, deleted=self.deleted.restrict(names))
 
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of ``file``, state the values of missing columns, and exclude deleted rows.

@@ -103,13 +103,14 @@ def find_snapshot(
         milliseconds = (timestamp - _EPOCH) // timedelta(milliseconds=1)
         snapshot, request = table.snapshot_as_of_timestamp(milliseconds), f"snapshot at {timestamp}"
     if snapshot is None:
-        message = f"{name} has no {request}; {_list_snapshots(table)}"
+        message = f"{name} has no {request}; {list_snapshots(table)}"
         raise FileNotFoundError(message) if version is None or 0 <= version < 1 << 63 else ValueError(message)
     schema = None if snapshot.schema_id is None else table.schemas().get(snapshot.schema_id)
     return snapshot, table.schema() if schema is None else schema
 
 
-def _list_snapshots(table: Table) -> str:
+def list_snapshots(table: Table) -> str:
+    """Return a phrase that lists the last snapshots, for error messages."""
     snapshots = table.metadata.snapshots
     if not snapshots:
         return "it has no snapshots"
