@@ -22,6 +22,8 @@ from pqext.tables.data_files import BATCH_ROWS
 
 SORT_BYTES = 256 << 20
 """Maximum size of the rows that are sorted in memory."""
+_MAX_BOUNDS = 32
+"""Maximum number of bounds that divide a range at once, so that few files are open. Larger ranges are divided again."""
 _SAMPLES = 64
 """Number of keys per batch from which the key ranges are derived."""
 
@@ -101,9 +103,13 @@ class _Spill:
         self._writer.write_batch(batch)
         self.bytes += batch.nbytes
 
-    def read(self) -> Iterator[pa.RecordBatch]:
+    def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        self.close()
+        if self._writer is not None:
             with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as reader:
                 yield from reader
 
@@ -146,11 +152,13 @@ class _Sorting:
         for batch in rows.read():
             key = batch.column(position)
             samples.append(take_positions(key, random.integers(0, len(key), min(_SAMPLES, len(key)))))
-        bounds = _bounds(samples, -(-rows.bytes * 2 // self.memory))
+        bounds = _bounds(samples, min(-(-rows.bytes * 2 // self.memory), _MAX_BOUNDS + 1))
         ranges = [self.new_spill() for _ in range(2 * len(bounds) + 3)]
         for batch in rows.read():
             for number, part in _divide(batch, batch.column(position), bounds):
                 ranges[number].write(part)
+        for spill in ranges:
+            spill.close()
         rows.remove()
         # Ranges at odd positions have the key of a bound, and the last two NaN and null.
         is_single = [number % 2 == 1 or number > 2 * len(bounds) for number in range(len(ranges))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from math import isnan, nan
 from random import Random
 from typing import Any
@@ -58,6 +59,22 @@ def test_rows_are_in_the_order_of_all_keys(seed: int, types: list[pa.DataType], 
     assert all(row == {"id": row["id"], "text": rows[row["id"]]["text"]} for row in result)
     order = [[order_key(value) for value in list(rows[row["id"]].values())[2:]] for row in result]
     assert order == sorted(order)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files in /proc")
+def test_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort of 200 times its memory divides ranges again instead of opening thousands of files."""
+    opened: set[int] = set()
+    monkeypatch.setattr(
+        "pqext.tables.clustering.take_positions",
+        lambda array, positions: (opened.add(len(os.listdir("/proc/self/fd"))), array.take(pa.array(positions)))[1],
+    )
+    before = len(os.listdir("/proc/self/fd"))
+    values = pa.array(Random(0).sample(range(1_500), 1_500))
+    batch = add_keys(pa.record_batch({"id": values}), [values])
+    with sorted_batches([batch.slice(start, 100) for start in range(0, 1_500, 100)], 1, 120) as found:
+        assert [row for part in found for row in part["id"].to_pylist()] == list(range(1_500))
+    assert max(opened) - before < 250
 
 
 def test_lists_are_no_keys() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, SchemaMismatchError
-from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.types import durations
@@ -89,7 +88,7 @@ class Agreement(SchemaStrategy):
         root = file.schema.root
         for name in self.table_request.compared_tops:
             node = root.child(name)
-            if node is None or not root.is_unique(name) or (node.is_leaf and node.physical_type != Type.BYTE_ARRAY):
+            if node is None or node.logical_name not in ("GEOMETRY", "GEOGRAPHY") or not root.is_unique(name):
                 continue
             (shape,) = file.select([name])
             field = shape.field(file.options)
