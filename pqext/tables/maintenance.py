@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Unpack
 
@@ -52,7 +52,7 @@ class TableRewrite:
 
     ``read_before`` and ``read_after`` are the shares of the table's files that a lookup of one value reads, estimated
     from the statistics in the log: by the first key of ``recluster``, otherwise by each column. Keys without statistics
-    are missing.
+    are missing. ``read_after`` is also None if the table cannot be loaded after the commit.
     """
 
     table: str
@@ -357,9 +357,12 @@ class _Rewrite:
             removed = [file.path for file in files]
             version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)
         new_size = sum(each.file.bytes for each in new.files)
+        read_after = None
+        with suppress(Exception):  # an exception would report a committed rewrite as failed
+            read_after = self._shares(self.writer.snapshot())
         return TableRewrite(
             self.writer.name, version, len(files), len(new.files), size, new_size, rows, self._skipped,
-            self._shares(self.snapshot), self._shares(self.writer.snapshot()),
+            self._shares(self.snapshot), read_after,
         )
 
     def _shares(self, snapshot: TableSnapshot) -> dict[str, float]:

@@ -15,6 +15,7 @@ from pqext import tables
 pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
@@ -202,8 +203,26 @@ def test_delta_commit_that_succeeded_before_a_timeout_is_complete(store: Store, 
     assert 2 in pqext.scan(f"delta:{store.folder}").to_table()["id"].to_pylist()
 
 
-def test_delta_files_are_deleted_if_the_store_denies_the_commit(store: Store) -> None:
-    store.fail(OSError("Generic S3 error: PermissionDenied: status 403"), applied=False)
-    with pytest.raises(pqext.SourceError, match="the commit failed: Generic S3 error"):
+@pytest.mark.parametrize("error", [
+    OSError("Generic S3 error: Error performing PUT http://host/t in 403.2ms - HTTP error: operation timed out"),
+    DeltaError("Kernel error: connection closed before message completed"), RuntimeError("runtime stopped"),
+    CommitFailedError("Log storage error: Generic S3 error: timed out"), CommitFailedError("Transaction failed: reset"),
+])
+def test_delta_commit_without_a_definite_failure_retains_its_files(store: Store, error: Exception) -> None:
+    store.fail(error, applied=False)
+    with pytest.raises(tables.CommitStateUnknownError, match=UNKNOWN):
         tables.append(f"delta:{store.folder}", pa.table({"id": [2]}))
+    assert len(data_files(store.folder)) == 2
+
+
+@pytest.mark.parametrize("error", [
+    OSError("Generic S3 error: PermissionDenied: status 403"), PermissionError("denied"),
+    OSError("The operation lacked valid authentication credentials for path t"), SchemaMismatchError("type of id"),
+    DeltaProtocolError("invariant violated"), CommitFailedError("Failed to commit transaction: append-only"),
+])
+def test_delta_files_are_deleted_if_the_commit_is_rejected(store: Store, error: Exception) -> None:
+    store.fail(error, applied=False)
+    with pytest.raises(pqext.ParquetError, match="the commit failed: ") as caught:
+        tables.append(f"delta:{store.folder}", pa.table({"id": [2]}))
+    assert not isinstance(caught.value, tables.CommitStateUnknownError)
     assert len(data_files(store.folder)) == 1

@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, SourceError, UnsupportedError
-from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.io.sources.locations import locate
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.error_texts import error_reason
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m|[↳\n]")
 _NAMES = {"anon": "skip_signature", "anonymous": "skip_signature"}
+_DENIED = re.compile(r"PermissionDenied|Unauthenticated|operation lacked|status(?: code)?:? ?40[13]\b|HTTP 40[13]\b")
+"""Texts in errors of requests that the object store denies."""
 _STORE = re.compile(
-    r"Generic \w+ error|Error performing|error sending request|PermissionDenied|Unauthenticated|storage error"
+    rf"Generic \w+ error|Error performing|error sending request|storage error|Transaction failed|{_DENIED.pattern}"
 )
 """Texts in errors of the object store, as opposed to errors in the content of the log."""
-_DENIED = re.compile(r"PermissionDenied|Unauthenticated|\b40[13]\b")
 
 
 def options_of(source: Any, storage_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -94,10 +98,19 @@ def _check_time(table: DeltaTable, timestamp: datetime, name: str) -> None:
         raise FileNotFoundError(f"{name} has no version at {timestamp}; version {table.version()} is from {first}")
 
 
-def is_uncertain(error: Exception) -> bool:
-    """Return whether a request to the store failed in a way that leaves its outcome unknown."""
-    is_denied = isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
-    return not is_denied and (isinstance(error, OSError) or _STORE.search(str(error)) is not None)
+def is_rejection(error: Exception) -> bool:
+    """Return whether ``error`` states that a commit to a store has not succeeded, and cannot succeed later.
+
+    This is the case if the store denies access, if another writer was faster, and if the schema or the protocol of the
+    table rejects the commit. After any other error, the outcome of the commit is unknown.
+    """
+    from deltalake.exceptions import CommitFailedError, DeltaProtocolError, SchemaMismatchError
+
+    if isinstance(error, PermissionError) or _DENIED.search(str(error)):
+        return True
+    if isinstance(error, CommitFailedError):
+        return not _STORE.search(str(error))
+    return isinstance(error, DeltaProtocolError | SchemaMismatchError)
 
 
 def table_error(
@@ -108,10 +121,28 @@ def table_error(
     ``SourceError`` if the store cannot be reached, ``UnsupportedError`` for unsupported features, otherwise
     ``CorruptFileError``.
     """
-    text = " ".join(_ESCAPES.sub(" ", str(error)).split())
-    message = f"{problem}: {redact_error(text, collect_secrets(storage_options))}"
+    text = str(error)
+    message = f"{problem}: {error_reason(error, storage_options)}"
     if isinstance(error, OSError) or _STORE.search(text):
         return SourceError(message, path=name)
     if "Unsupported" in text:
         return UnsupportedError(message, feature="Delta table features", path=name)
     return CorruptFileError(message, path=name)
+
+
+def by_mapping(table: DeltaTable | None) -> str | None:
+    """Return the mode of the column mapping of a table; None without mapping."""
+    mode = None if table is None else table.metadata().configuration.get("delta.columnMapping.mode")
+    return None if mode in (None, "none") else str(mode)
+
+
+def locate_file(root: str, storage_options: Mapping[str, Any] | None, name: str) -> Any:
+    """Return the local path, or the location in a store, of a file in the folder of a table."""
+    if scheme_of(root) is None:
+        return str(Path(root, name))
+    return locate(f"{root}/{name}", None, storage_options)
+
+
+def is_remote(root: str) -> bool:
+    """Return whether the folder of a table is in a store."""
+    return scheme_of(root) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import CorruptFileError, InvalidValueError, SchemaMismatchError, UnsupportedError
-from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.suggestions import join_names
-from pqext.core.io.sources.locations import locate
-from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.appending import drop_columns
@@ -36,7 +35,16 @@ from pqext.tables.backend import (
 )
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
-from pqext.tables.delta.loading import is_uncertain, library_options, load_table, options_of, table_error
+from pqext.tables.delta.loading import (
+    by_mapping,
+    is_rejection,
+    is_remote,
+    library_options,
+    load_table,
+    locate_file,
+    options_of,
+    table_error,
+)
 from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, covering_columns
@@ -48,6 +56,7 @@ from pqext.tables.delta.write_schemas import (
     struct_of_rows,
     with_coverings,
 )
+from pqext.tables.error_texts import error_reason
 from pqext.tables.folders import data_files
 from pqext.tables.table_view import FileView
 from pqext.variant.shredding.choice import parse_shredding
@@ -56,7 +65,7 @@ from pqext.variant.shredding.schema import Untyped
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_ATTEMPTS = 20
+_ATTEMPTS = 50
 _DEFAULT_INDEXED = 32
 _UNDECLARED = (
     "shredding needs the Delta table feature variantShredding, which deltalake can neither declare nor commit to; omit "
@@ -74,6 +83,7 @@ class DeltaWriter:
     def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
         self._storage_options = options_of(source, storage_options)
         self._table: DeltaTable | None = None
+        self._is_stale = False
         try:
             self._table = load_table(source, None, None, self._storage_options)
         except FileNotFoundError:
@@ -88,14 +98,18 @@ class DeltaWriter:
             self._uri = Path(self.root).as_uri()
         self.name = f"delta:{redact_uri(uri)}"
         self.is_committing = False
-        self.locate: Callable[[str], Any] = partial(_locate_file, self.root, self._storage_options)
+        self.locate: Callable[[str], Any] = partial(locate_file, self.root, self._storage_options)
 
     @property
     def version(self) -> int | None:
+        if self._is_stale:
+            self._reload()
         return None if self._table is None else int(self._table.version())
 
     @property
     def _current(self) -> DeltaTable:
+        if self._is_stale:
+            self._reload()
         if self._table is None:
             raise FileNotFoundError(f"{self.name} is not a Delta table")
         return self._table
@@ -107,14 +121,15 @@ class DeltaWriter:
 
     @property
     def _definition(self) -> tuple[Any, ...] | None:
-        """Identity, properties, schema and protocol of the table; None if it does not exist."""
+        """Identity, properties, schema, partitions and protocol of the table; None if it does not exist."""
         if self._table is None:
             return None
         metadata = self._table.metadata()
         protocol = self._table.protocol()
         features = [sorted(names or ()) for names in (protocol.reader_features, protocol.writer_features)]
         versions = (protocol.min_reader_version, protocol.min_writer_version)
-        return metadata.id, metadata.configuration, self._table.schema().to_json(), versions, features
+        schema = self._table.schema().to_json()
+        return metadata.id, metadata.configuration, schema, metadata.partition_columns, versions, features
 
     @property
     def partitions(self) -> pa.Schema:
@@ -275,20 +290,19 @@ class DeltaWriter:
         adds = [add_action(new.entry, data_change) for new in added]
         if layout.new_schema is not None:
             return self._create(layout.new_schema, adds, layout.partition_by)
-        self._check_definition(layout)
         for attempt in range(_ATTEMPTS):
+            self._check_definition(layout)
             paths = list(removed() if callable(removed) else removed)
-            is_exact, is_last = bool(paths) or callable(removed), attempt == _ATTEMPTS - 1
-            if self._try_commit(layout, adds, paths, data_change, is_exact, is_last):
-                return int(self._current.version())
+            version = self._try_commit(adds, paths, data_change, is_last=attempt == _ATTEMPTS - 1)
+            if version is not None:
+                return version
+            time.sleep(random.random() * 0.1 * min(attempt, 10))
         raise AssertionError("unreachable")
 
     def _create(self, new_schema: str, adds: list[Any], partition_by: Sequence[str]) -> int:
         from deltalake import Schema
-        from deltalake.exceptions import DeltaError
         from deltalake.transaction import create_table_with_add_actions
 
-        reason: Exception | None = None
         if self._table is None:
             self.is_committing = True
             try:
@@ -296,32 +310,41 @@ class DeltaWriter:
                     self._uri, Schema.from_json(new_schema), adds, partition_by=list(partition_by),
                     storage_options=library_options(self._storage_options),
                 )
-            except (DeltaError, OSError) as error:
-                reason = error
-                if self._is_uncertain(error) and not self._has_committed(adds):
-                    raise self._unknown_state(error) from None
+            except Exception as error:
+                has_committed = self._has_committed(adds)
+                if has_committed is None or (not has_committed and self._table is None):
+                    self._check_outcome(error, has_committed)
+                    message = f"deltalake cannot create the table: {error_reason(error, self._storage_options)}"
+                    raise UnsupportedError(message, feature="creation of the table", path=self.name) from None
+            else:
+                has_committed = True
             self.is_committing = False
-            self._reload()
-            if self._table is not None and (reason is None or self._has_committed(adds)):
-                return int(self._current.version())
-        if self._table is None:
-            message = f"deltalake cannot create the table: {redact_uri(str(reason))}"
-            raise UnsupportedError(message, feature="creation of the table", path=self.name)
+            if has_committed:
+                self._is_stale = True
+                return 0
         raise TableConflictError("another writer created the table in the meantime; append again", path=self.name)
 
-    def _has_committed(self, adds: Sequence[Any], after: int | None = None) -> bool:
-        """Return whether the log contains the added files; False if it cannot be read."""
+    def _has_committed(self, adds: Sequence[Any], after: int | None = None) -> bool | None:
+        """Return whether the log contains the added files; None if it cannot be read."""
         with suppress(Exception):
             self._reload()
             return self.is_committed([add.path for add in adds], after)
-        return False
+        return None
 
-    def _is_uncertain(self, error: Exception) -> bool:
-        """Return whether a commit may succeed after ``error``. Commits to local folders do not."""
-        return is_remote(self.root) and is_uncertain(error)
+    def _check_outcome(self, error: Exception, has_committed: bool | None) -> None:
+        """Raise ``CommitStateUnknownError`` if a commit may succeed after ``error``. Commits to local folders do not.
 
-    def _unknown_state(self, error: Exception) -> CommitStateUnknownError:
-        return CommitStateUnknownError(redact_error(error, collect_secrets(self._storage_options)), self.name)
+        A store may report that another writer was faster although it was this one, whose request was repeated.
+        """
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        if is_remote(self.root):
+            is_unread = has_committed is None and isinstance(error, CommitFailedError)
+            if is_unread or not is_rejection(error):
+                raise CommitStateUnknownError(error_reason(error, self._storage_options), self.name) from None
+        self.is_committing = False
+        if not isinstance(error, DeltaError | OSError):
+            raise error
 
     def _check_definition(self, layout: FileLayout) -> None:
         if self._definition != layout.definition:
@@ -330,16 +353,13 @@ class DeltaWriter:
                 path=self.name,
             )
 
-    def _try_commit(
-        self, layout: FileLayout, adds: list[Any], paths: list[str], data_change: bool, is_exact: bool, is_last: bool
-    ) -> bool:
-        """Commit, and return whether it succeeded. False if another writer was faster and the commit can be repeated.
+    def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_last: bool) -> int | None:
+        """Commit to the loaded version and return the new one. Load the last version if another writer was faster.
 
-        deltalake detects neither that two commits remove the same file nor that files were added to the rows that a
-        commit replaces. Such a commit ``is_exact``: it applies to the loaded version only. If a later version exists,
-        the files are looked up in it before the next attempt.
+        deltalake can repeat commits on later versions, but it detects neither that two commits remove the same file nor
+        that files were added to the rows that a commit replaces, and it does not return the version of the commit.
         """
-        from deltalake.exceptions import CommitFailedError, DeltaError
+        from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, RemoveAction
 
         table = self._current
@@ -348,34 +368,30 @@ class DeltaWriter:
         check_unchanged(paths, files, self.name)
         partitions = {path: partition_texts(files[path].partition) for path in paths}
         removes = [RemoveAction(path, data_change, now, files[path].size, partitions[path]) for path in paths]
-        retries = CommitProperties(max_commit_retries=0) if is_exact else CommitProperties()
-        version = table.version()
+        version = int(table.version())
         self.is_committing = True
         try:
             table.create_write_transaction(
                 [*adds, *removes], mode="append", schema=table.schema(),
-                partition_by=table.metadata().partition_columns, commit_properties=retries,
+                partition_by=table.metadata().partition_columns,
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
-        except (DeltaError, OSError) as error:
-            if self._has_committed(adds, version):
-                self.is_committing = False
-                return True
-            if self._is_uncertain(error):
-                raise self._unknown_state(error) from None
-            self.is_committing = False
-            if not isinstance(error, CommitFailedError):
-                raise table_error("the commit failed", error, self.name, self._storage_options) from None
-            self._reload()
-            table = self._current
-            self._check_definition(layout)
-            if not is_exact or is_last or table.version() == version:
-                raise TableConflictError(
-                    f"the commit failed: {redact_uri(str(error))}; nothing was changed", path=self.name
-                ) from None
-            return False
+        except Exception as error:
+            has_committed = self._has_committed(adds, version)
+            if not has_committed:
+                self._check_outcome(error, has_committed)
+                if not isinstance(error, CommitFailedError):
+                    raise table_error("the commit failed", error, self.name, self._storage_options) from None
+                self._reload()
+                if is_last or self.version == version:
+                    reason = error_reason(error, self._storage_options)
+                    raise TableConflictError(
+                        f"the commit failed: {reason}; nothing was changed", path=self.name
+                    ) from None
+                return None
         self.is_committing = False
-        self._reload()
-        return True
+        self._is_stale = True  # loaded when it is used, because a failure would report the commit as failed
+        return version + 1
 
     def _reload(self) -> None:
         """Load the current version. The table stays None if it does not exist."""
@@ -388,6 +404,7 @@ class DeltaWriter:
             if self._table is None and isinstance(error, TableNotFoundError):
                 return
             raise table_error("the table cannot be opened", error, self.name, self._storage_options) from None
+        self._is_stale = False
 
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:
@@ -416,23 +433,6 @@ class DeltaWriter:
             "writer_features": sorted(protocol.writer_features or ()), "properties": dict(metadata.configuration),
             "partition_by": list(metadata.partition_columns),
         }
-
-
-def by_mapping(table: DeltaTable | None) -> str | None:
-    """Return the mode of the column mapping of a table; None without mapping."""
-    mode = None if table is None else table.metadata().configuration.get("delta.columnMapping.mode")
-    return None if mode in (None, "none") else str(mode)
-
-
-def _locate_file(root: str, storage_options: Mapping[str, Any] | None, name: str) -> Any:
-    if scheme_of(root) is None:
-        return str(Path(root, name))
-    return locate(f"{root}/{name}", None, storage_options)
-
-
-def is_remote(root: str) -> bool:
-    """Return whether the folder of a table is in a store."""
-    return scheme_of(root) is not None
 
 
 def _position(name: str, names: Sequence[str]) -> int:

@@ -1,0 +1,26 @@
+"""Messages of table libraries, catalogs and stores, on one line and without credentials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pqext.core.io.sources.store_errors import collect_secrets, redact_error
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m|↳")
+_INPUT = re.compile(r"input_value=(?:(?!, input_type=).)*?://(?:(?!, input_type=).)*")
+"""Value in a message of pydantic, which omits its middle, so that the end of a password may be missing."""
+_CREDENTIAL = re.compile(r"secret|token|password|credential|key|signature|user", re.IGNORECASE)
+"""Names of catalog properties whose values are credentials."""
+
+
+def error_reason(error: object, options: Any = None) -> str:
+    """Return the message of ``error`` without users and queries of URLs, and without the values of ``options``."""
+    text = " ".join(_ESCAPES.sub(" ", str(error)).split()) or type(error).__name__
+    return redact_error(_INPUT.sub("input_value=***", text), collect_secrets(options))
+
+
+def credentials(properties: Mapping[str, Any]) -> list[Any]:
+    """Return the values of the ``properties`` of a catalog that are credentials."""
+    return [value for name, value in properties.items() if _CREDENTIAL.search(name)]
