@@ -11,14 +11,16 @@ from pqext.core.io.sources.store_errors import collect_secrets, redact_error
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m|↳")
 _INPUT = re.compile(r"input_value=(?:(?!, input_type=).)*?://(?:(?!, input_type=).)*")
 """Value in a message of pydantic, which omits its middle, so that the end of a password may be missing."""
-_CREDENTIAL = re.compile(r"secret|token|password|credential|key|signature|user", re.IGNORECASE)
+_USER = re.compile(r"(?<=['\"])[^\s'\"@/:]*:(?!//)[^\s'\"]*@")
+"""User and password at the start of a quoted URL without its scheme, as Arrow shows a path of S3."""
+_CREDENTIAL = re.compile(r"secret|token|password|credential|key|signature|authorization|user", re.IGNORECASE)
 """Names of catalog properties whose values are credentials."""
 
 
 def error_reason(error: object, options: Any = None) -> str:
     """Return the message of ``error`` without users and queries of URLs, and without the values of ``options``."""
     text = " ".join(_ESCAPES.sub(" ", str(error)).split()) or type(error).__name__
-    return redact_error(_INPUT.sub("input_value=***", text), collect_secrets(options))
+    return redact_error(_USER.sub("", _INPUT.sub("input_value=***", text)), collect_secrets(options))
 
 
 def credentials(properties: Mapping[str, Any]) -> list[Any]:

@@ -22,8 +22,8 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import Record
 
 from pqext.core.base.errors import SourceError
-from pqext.core.io.sources.store_errors import redact_uri
 from pqext.tables.backend import CommitStateUnknownError, TableConflictError
+from pqext.tables.error_texts import error_reason
 
 FAILURES = (CommitFailedException, ValidationException)
 """Errors after which a commit has not succeeded and can be repeated."""
@@ -57,8 +57,12 @@ class _SnapshotTable(Table):
         return self
 
 
-def commit_files(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str) -> None:
+def commit_files(
+    table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str, secrets: Any
+) -> None:
     """Add and remove files in one snapshot that follows the loaded one, and load it.
+
+    Messages do not contain the strings in ``secrets``.
 
     Raises:
         CommitFailure: If another writer was faster.
@@ -83,9 +87,9 @@ def commit_files(table: Table, added: Sequence[DataFile], removed: Sequence[Data
                 snapshot.delete_by_predicate(AlwaysTrue())
             for file in removed:
                 snapshot.delete_data_file(_without_nan(file) if _has_nan(file) else file)
-        _commit(target, transaction.commit_transaction, name)
+        _commit(target, transaction.commit_transaction, name, secrets)
     except FAILURES as error:
-        raise CommitFailure(redact_uri(str(error))) from None
+        raise CommitFailure(error_reason(error, secrets)) from None
     table.metadata, table.metadata_location = target.metadata, target.metadata_location
 
 
@@ -108,7 +112,7 @@ def _without_nan(file: DataFile) -> DataFile:
     return entry
 
 
-def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str) -> None:
+def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str, secrets: Any) -> None:
     try:
         commit()
     except FAILURES:
@@ -117,23 +121,26 @@ def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str) -> Non
         raise _dropped_table(name) from None
     except _REJECTIONS as error:
         raise SourceError(
-            f"the catalog has rejected the commit: {redact_uri(str(error))}; nothing was changed", path=name
+            f"the catalog has rejected the commit: {error_reason(error, secrets)}; nothing was changed", path=name
         ) from None
     except Exception as error:  # of the HTTP, SQL or Thrift library of the catalog
         with suppress(Exception):
             target.refresh()
             return
-        raise CommitStateUnknownError(redact_uri(str(error)) or type(error).__name__, name) from None
+        raise CommitStateUnknownError(error_reason(error, secrets), name) from None
 
 
-def refresh(table: Table, name: str) -> None:
-    """Load the current snapshot. Raises ``TableConflictError`` if the table was dropped."""
+def refresh(table: Table, name: str, secrets: Any) -> None:
+    """Load the current snapshot.
+
+    Raises ``TableConflictError`` if the table was dropped, and ``SourceError`` if the catalog cannot be read.
+    """
     try:
         table.refresh()
-    except (NoSuchTableError, ValueError) as error:
+    except Exception as error:  # of the HTTP, SQL or Thrift library of the catalog
         if _is_dropped(error):
             raise _dropped_table(name) from None
-        raise
+        raise SourceError(f"the catalog cannot be read: {error_reason(error, secrets)}", path=name) from None
 
 
 def _is_dropped(error: Exception) -> bool:

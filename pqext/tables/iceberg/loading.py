@@ -15,7 +15,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
-from pqext.core.io.sources.store_errors import collect_secrets, redact_error, redact_uri
+from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.error_texts import error_reason
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -60,17 +61,17 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
         raise ValueError(
             f"iceberg:{source} must be iceberg:CATALOG.NAMESPACE.TABLE, or the path of a metadata file or table folder"
         )
-    secrets = collect_secrets(storage_options)
     try:
         return load_catalog(catalog, **_properties(storage_options)).load_table(tuple(identifier.split(".")))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise FileNotFoundError(f"iceberg:{source} does not exist in the catalog") from None
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"iceberg:{source}: {redact_error(error, secrets)}") from None
+        raise FileNotFoundError(f"iceberg:{source}: {error_reason(error, storage_options)}") from None
     except (ImportError, NotInstalledError) as error:
-        raise ImportError(f"the catalog of iceberg:{source} needs a package: {redact_error(error, secrets)}") from None
+        reason = error_reason(error, storage_options)
+        raise ImportError(f"the catalog of iceberg:{source} needs a package: {reason}") from None
     except (ValueError, IcebergValidationError) as error:  # pydantic's errors are ValueErrors
-        text = redact_error(" ".join(str(error).split()), secrets)
+        text = error_reason(error, storage_options)
         if "'variant'" in text:
             raise UnsupportedError(
                 "pyiceberg cannot load tables with VARIANT columns from a catalog; pass the metadata file, as in "
@@ -82,7 +83,7 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
         raise CorruptFileError(f"the table cannot be loaded: {text}", path=f"iceberg:{source}") from None
     except Exception as error:  # catalogs raise the errors of their HTTP, SQL and Thrift libraries
         raise SourceError(
-            f"the catalog {catalog!r} cannot be read: {redact_error(error, secrets)}", path=f"iceberg:{source}"
+            f"the catalog {catalog!r} cannot be read: {error_reason(error, storage_options)}", path=f"iceberg:{source}"
         ) from None
 
 
@@ -103,7 +104,7 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
         except FileNotFoundError:
             raise
         except (OSError, ValueError) as error:
-            reason = redact_error(error, collect_secrets(source))
+            reason = error_reason(error, [source, storage_options])
             raise SourceError(f"cannot read {name}: {reason}", path=redact_uri(path)) from None
 
     location = _find_metadata(source, name, read)
@@ -123,7 +124,7 @@ def _load_metadata(source: str, storage_options: Mapping[str, Any] | None) -> tu
     except (
         ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, RecursionError, IcebergValidationError,
     ) as error:
-        reason = redact_uri(str(error)) or type(error).__name__
+        reason = error_reason(error, storage_options)
         raise CorruptFileError(f"the table metadata is not valid: {reason}", path=redact_uri(location)) from None
     if version not in VERSIONS:
         raise UnsupportedError(

@@ -28,6 +28,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from pqext.core.base.errors import CorruptFileError, SourceError, UnsupportedError
 from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.error_texts import error_reason
 
 _SCHEMA = "avro.schema"
 _FIELDS = {field.name: position for position, field in enumerate(DATA_FILE_TYPE[3].fields)}
@@ -110,10 +111,10 @@ def _read(read: Any, path: str, name: str) -> Any:
     except FileNotFoundError:
         raise FileNotFoundError(f"{redact_uri(path)} does not exist, but {name} refers to it") from None
     except OSError as error:
-        raise SourceError(f"cannot read {name}: {redact_uri(str(error))}", path=redact_uri(path)) from None
+        raise SourceError(f"cannot read {name}: {error_reason(error)}", path=redact_uri(path)) from None
     except Exception as error:  # the Avro reader raises errors of all types for corrupt bytes
-        reason = redact_uri(str(error)) or type(error).__name__
-        raise CorruptFileError(f"cannot read a manifest of {name}: {reason}", path=redact_uri(path)) from None
+        message = f"cannot read a manifest of {name}: {error_reason(error)}"
+        raise CorruptFileError(message, path=redact_uri(path)) from None
 
 
 def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:

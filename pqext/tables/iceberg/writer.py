@@ -20,6 +20,7 @@ from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
 from pqext.tables.backend import FileLayout, Leftover, NewFile, TableConflictError, TableFile, check_unchanged
 from pqext.tables.conversion import column_conversion
+from pqext.tables.error_texts import credentials
 from pqext.tables.iceberg.leftovers import find_leftovers, stored_files
 from pqext.tables.iceberg.loading import load_table
 from pqext.tables.iceberg.snapshot import locate_file, open_iceberg
@@ -50,6 +51,7 @@ class IcebergWriter:
                 path=redact_uri(str(source)),
             )
         self._table: Table = table
+        self._secrets = [storage_options, *map(credentials, (table.catalog.properties, table.io.properties))]
         location = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
         self.root: str = location.rstrip("/")
         self.is_committing = False
@@ -194,10 +196,10 @@ class IcebergWriter:
                 check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
             self.is_committing = True
             try:
-                commit_files(self._table, entries, [files[path].file for path in paths], self.name)
+                commit_files(self._table, entries, [files[path].file for path in paths], self.name, self._secrets)
             except CommitFailure as error:
                 self.is_committing = False
-                refresh(self._table, self.name)
+                refresh(self._table, self.name, self._secrets)
                 self._check_definition(layout)
                 if attempt == _ATTEMPTS - 1:
                     message = f"the commit failed: {error}; nothing was changed"
@@ -239,7 +241,7 @@ class IcebergWriter:
         from pqext.tables.iceberg.commits import refresh
 
         try:
-            refresh(self._table, self.name)
+            refresh(self._table, self.name, self._secrets)
         except TableConflictError:  # the table was dropped
             return False
         own = {f"{self.root}/{path}" for path in paths}
@@ -252,7 +254,7 @@ class IcebergWriter:
         from pqext.tables.iceberg.commits import refresh
 
         def references() -> Iterator[str]:
-            refresh(self._table, self.name)
+            refresh(self._table, self.name, self._secrets)
             return self._logged_paths()
 
         return find_leftovers(self.root, self._table.io, older_than, references, self.name)
