@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pqext.core.base.progress import Steps
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
 from pqext.tables.backend import CommitStateUnknownError, FileLayout, NewFile, TableWriter
+from pqext.tables.folders import data_files as list_folder
 
 BATCH_ROWS = 1 << 16
 
@@ -73,43 +74,63 @@ class TableFolder:
 class JobFolder(TableFolder):
     """Folder for the files of a job of several processes, whose names contain ``job``.
 
-    A hidden file in a local folder exists until the job ends. Tasks that are running then fail and delete their files.
-    In a store, their files remain, invisible to readers, until ``clean`` deletes them.
+    A hidden file in a local folder exists until the commit or the abort of the job begins. Tasks that are running then
+    fail and delete their files. In a store, their files remain, invisible to readers, until ``clean`` deletes them.
     """
 
     job: str
+    created: tuple[str, ...] = ()
+    """Local folders that the job created, the innermost first."""
 
     @property
     def _marker(self) -> Path | None:
         location = self.locate(f".pqext-{self.job}.tmp")
         return Path(location) if isinstance(location, str) else None
 
-    def begin(self) -> None:
-        """Begin the job, before its tasks run."""
-        if (marker := self._marker) is not None:
-            marker.parent.mkdir(parents=True, exist_ok=True)
-            marker.touch()
+    @staticmethod
+    def begin(locate: Callable[[str], Any]) -> JobFolder:
+        """Begin a job, before its tasks run."""
+        folder = JobFolder(locate, uuid.uuid4().hex)
+        if (marker := folder._marker) is None:
+            return folder
+        missing = [str(path) for path in marker.parents if not path.exists()]
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+        return replace(folder, created=tuple(missing))
 
     def check(self) -> None:
         if (marker := self._marker) is not None and not marker.exists():
-            raise RuntimeError(f"the job that writes to {marker.parent} was aborted")
+            raise RuntimeError(f"the job that writes to {marker.parent} has ended or was aborted")
 
     def finish(self, name: str, dest: Any) -> None:
         super().finish(name, dest)
         self.check()
 
-    def end(self, table: TableWriter, committed: Iterable[str] | None = None) -> None:
-        """End the job. Deletes its files in ``table`` except the ``committed`` ones; none if it is None.
+    def end(self) -> bool:
+        """End the tasks of the job. Returns whether the folder is local and neither commit nor abort had begun."""
+        try:
+            if (marker := self._marker) is not None:
+                marker.unlink()
+        except FileNotFoundError:
+            return False
+        return marker is not None
+
+    def clean(self, open_table: Callable[[], TableWriter], committed: Iterable[str] = ()) -> None:
+        """Delete the files of the job except the ``committed`` ones. Only stores are listed by way of the table.
 
         Files in a folder that cannot be listed are retained. Never raises.
         """
         with suppress(Exception):
-            if (marker := self._marker) is not None:
-                marker.unlink(missing_ok=True)
-        with suppress(Exception):
-            if committed is not None:
-                names = [file.path.replace(os.sep, "/") for file in table.stored_files()]
-                self.remove({name for name in names if self.job in name} - {*committed})
+            root = self.locate("")
+            stored = list_folder(Path(root).as_uri(), None) if isinstance(root, str) else open_table().stored_files()
+            names = [file.path.replace(os.sep, "/") for file in stored]
+            self.remove({name for name in names if self.job in name} - {*committed})
+
+    def remove_folders(self) -> None:
+        """Remove the folders that the job created and that are empty. Never raises."""
+        with suppress(OSError):
+            for folder in self.created:
+                os.rmdir(folder)
 
 
 def write_files(

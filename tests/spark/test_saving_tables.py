@@ -101,9 +101,22 @@ def test_overwrite_replaces_all_rows_or_the_written_partitions(tmp_path: Path) -
     assert rows(tmp_path) == [("a", 1), ("b", 2), ("c", 5), (None, 4)]
     save(tmp_path, {"k": [], "n": []}, overwrite=True, **dynamic)
     assert len(rows(tmp_path)) == 4
+    save(tmp_path, {"k": ["c"], "n": [7]}, overwrite=True, partition_overwrite="dynamic")  # partitioned as the table
+    assert rows(tmp_path) == [("a", 1), ("b", 2), ("c", 7), (None, 4)]
     save(tmp_path, {"k": ["z"], "n": [6]}, overwrite=True)
     assert rows(tmp_path) == [("z", 6)]
-    assert DeltaTable(str(tmp_path)).version() == 2
+    assert DeltaTable(str(tmp_path)).version() == 3
+    for number in range(2):
+        save(tmp_path / "u", {"k": ["a"], "n": [number]}, overwrite=True, partition_overwrite="dynamic")
+        assert rows(tmp_path / "u") == [("a", number)]  # a table without partitions
+
+
+def test_session_in_dynamic_mode_replaces_the_written_partitions(tmp_path: Path, monkeypatch: Any) -> None:
+    save(tmp_path, {"k": ["a", "b"], "n": [1, 2]}, partition_by="k")
+    settings = "pqext.spark.writing.table_sink.save_settings"
+    monkeypatch.setattr(settings, lambda *_: {"partition_overwrite": "dynamic"})
+    save(tmp_path, {"k": ["b"], "n": [9]}, overwrite=True)
+    assert rows(tmp_path) == [("a", 1), ("b", 9)]
 
 
 @pytest.mark.spec("tables.spark.abort")
@@ -141,6 +154,48 @@ def test_files_of_a_commit_with_unknown_outcome_are_retained(tmp_path: Path, mon
     ((arguments, keywords),) = late
     DeltaTable.create_write_transaction(*arguments, **keywords)  # the request arrives
     assert rows(tmp_path) == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.spec("tables.spark.abort")
+@pytest.mark.parametrize("exists", [True, False])
+def test_commit_that_cannot_open_the_table_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    folder = tmp_path / "a" / "b"
+    if exists:
+        save(folder, {"k": ["a"], "n": [1]}, partition_by="k")
+    before = {*tmp_path.rglob("*")}
+    sink = begin(folder, partition_by="k")
+    message = write_rows(sink, {"k": ["a", "b"], "n": [2, 3]})
+    with monkeypatch.context() as patch:
+        patch.setattr(TableSink, "_open", fail_to_open)
+        with pytest.raises(OSError, match="unavailable"):
+            passed_on(sink).commit([message])
+        assert not any(sink.folder.job in path.name for path in folder.rglob("*.parquet"))  # as in a store
+        passed_on(sink).abort([message])
+    assert {*tmp_path.rglob("*")} == before
+
+
+@pytest.mark.spec("tables.spark.abort")
+@pytest.mark.parametrize("results", [[True, False], [True]])  # a task has failed, or the commit was not called
+def test_abort_needs_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: list[bool]) -> None:
+    sink = begin(tmp_path / "t", partition_by="k")
+    message = write_rows(sink, {"k": ["a", "b"], "n": [2, 3]})
+    write_rows(sink, {"k": ["b"], "n": [3]}, 1)  # by a task whose result Spark does not have
+    monkeypatch.setattr(TableSink, "_open", fail_to_open)
+    passed_on(sink).abort([message if is_known else None for is_known in results])
+    assert [*tmp_path.iterdir()] == []
+
+
+def fail_to_open(sink: TableSink) -> Any:
+    raise OSError("the store is unavailable")
+
+
+def test_folders_with_other_files_outlive_an_abort(tmp_path: Path) -> None:
+    sink = begin(tmp_path / "t")
+    save(tmp_path / "t", {"k": ["a"], "n": [1]})
+    passed_on(sink).abort([None])
+    assert rows(tmp_path / "t") == [("a", 1)]
 
 
 @pytest.mark.spec("tables.spark.abort")
@@ -317,7 +372,7 @@ def test_partitions_of_an_iceberg_table_are_replaced(tmp_path: Path) -> None:
         update.add_identity("k")
 
     def save_rows(data: dict[str, list[Any]], overwrite: bool, **options: str) -> None:
-        options |= {"path": "iceberg:local.db.t", "partition_by": '["k"]', "storage_options": json.dumps(catalog)}
+        options |= {"path": "iceberg:local.db.t", "storage_options": json.dumps(catalog)}
         sink = TableSink(options, SCHEMA, overwrite)
         message = write_rows(sink, data)
         passed_on(sink).commit([message])

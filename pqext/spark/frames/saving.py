@@ -66,7 +66,7 @@ def write(
             (``shredding={}`` writes them unshredded). ``df.write`` does not. A table is not empty if it exists.
         partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
         partition_overwrite: With ``"dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows
-            for; with ``"static"`` it replaces all.
+            for; with ``"static"`` it replaces all. A table has its own partition columns, without ``partition_by``.
         merge_schema: Whether an append may add columns and struct fields, omit some, and change types if a wider type
             represents all values (option ``mergeSchema``). Read the folder with ``read(..., schema="union")``, which
             returns nulls for columns that a file does not have.

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, excerpt
 from pqext.core.options.layout import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import RebaseMode, WriteOptions
+from pqext.dataset.table_snapshot import is_table
 from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
 from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
@@ -112,7 +113,7 @@ def parse_save_options(
     mode = of_save["partition_overwrite"].lower() if "partition_overwrite" in of_save else None
     if mode not in (None, *get_args(PartitionOverwrite)):
         raise ValueError(f"option partition_overwrite must be static or dynamic, not {mode!r}")
-    if mode == "dynamic" and not by and is_by_option:
+    if mode == "dynamic" and not by and is_by_option and not is_table(options.get("path")):
         raise ValueError("option partition_overwrite=dynamic replaces partitions: name their columns in partition_by")
     division = Division(
         by, _parse_number(of_save, "max_records_per_file", zero_value=None), _parse_number(of_save, "target_file_bytes")

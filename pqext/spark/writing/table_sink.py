@@ -7,8 +7,8 @@ log, so that the driver opens none of them. The commit ignores the files of atte
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
@@ -79,20 +79,20 @@ class TableSink(DataSourceArrowWriter):
         self.plan = TableWrite.plan(
             writer, self.schema, self.options.division.partition_by,
             {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)},
-            self.options.allow_undeclared_shredding, self._replacement(self.partition_overwrite),
+            self.options.allow_undeclared_shredding, self._replacement(self.partition_overwrite, writer),
         )
         check_division(self._division(self.options), self.plan.layout.schema)
-        self.folder = JobFolder(writer.locate, uuid.uuid4().hex)
-        self.folder.begin()
+        self.folder = JobFolder.begin(writer.locate)  # Spark creates the writer when the job starts to run
 
     def _open(self) -> TableWriter:
         return open_writer(self.table, self.options.storage_options)
 
-    def _replacement(self, mode: str | None) -> Replacement | None:
+    def _replacement(self, mode: str | None, writer: TableWriter) -> Replacement | None:
         """Return the selection of the files that the commit replaces, by the partition overwrite mode."""
         if not self.overwrite:
             return None
-        return WrittenPartitions() if mode == "dynamic" and self.options.division.partition_by else SelectedPartitions()
+        has_partitions = writer.version is not None and len(writer.partitions) > 0
+        return WrittenPartitions() if mode == "dynamic" and has_partitions else SelectedPartitions()
 
     def _division(self, options: SaveOptions) -> Division:
         size = options.division.target_file_bytes or TARGET_FILE_BYTES
@@ -130,12 +130,17 @@ class TableSink(DataSourceArrowWriter):
         results = [message for message in messages if isinstance(message, TableTaskResult)]
         files = [file for result in results for file in result.files]
         mode = self.partition_overwrite or next((result.partition_overwrite for result in results), "static")
-        plan = replace(self.plan, replacement=self._replacement(mode))
-        writer = self._open()
+        try:
+            writer = self._open()
+            plan = replace(self.plan, replacement=self._replacement(mode, writer))
+            self.folder.end()  # an abort retains the files from here on, because they may be committed
+        except BaseException:
+            self.folder.remove(new.file.name for new in files)
+            raise
         with new_files(writer, files):
             plan.commit(writer, files)
-        has_retry = any(result.is_retry for result in results)
-        self.folder.end(writer, [new.file.name for new in files] if has_retry else None)
+        if any(result.is_retry for result in results):
+            self.folder.clean(lambda: writer, [new.file.name for new in files])
         path = self.options.summary_path
         try:
             if path is not None:
@@ -146,10 +151,14 @@ class TableSink(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of all tasks.
 
-        If all tasks have succeeded, the commit was attempted. It has deleted its files, unless they may be committed.
+        If the commit was attempted, it has deleted its files, unless they may be committed. In stores, it is attempted
+        if all tasks have succeeded.
         """
         results = [message for message in messages if isinstance(message, TableTaskResult)]
-        is_complete = len(results) == len(messages)
-        if not is_complete:  # in stores, too, whose folders cannot be listed
+        is_open = False
+        with suppress(OSError):
+            is_open = self.folder.end()
+        if is_open or len(results) < len(messages):
             self.folder.remove(new.file.name for result in results for new in result.files)
-        self.folder.end(self._open(), None if is_complete else ())
+            self.folder.clean(self._open)
+        self.folder.remove_folders()
