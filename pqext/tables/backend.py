@@ -104,6 +104,13 @@ def partition_key(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(map(repr, values))
 
 
+def expired_version_error(version: int | None, name: str) -> TableConflictError:
+    """Return the error for a commit whose conflicts are unknown, because the planned version no longer exists."""
+    return TableConflictError(
+        f"version {version}, to which this call applies, no longer exists; nothing was changed; write again", path=name
+    )
+
+
 def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: str) -> None:
     """Raise ``TableConflictError`` unless the files at ``paths`` are in a table, without rows deleted since.
 
@@ -138,6 +145,12 @@ class TableWriter(Protocol):
 
     def files(self) -> list[TableFile]:
         """Return the data files of the version."""
+
+    def paths(self, version: int | None) -> frozenset[str]:
+        """Return the paths of the data files of an earlier version; none if it is None.
+
+        Raises ``TableConflictError`` if the version no longer exists.
+        """
 
     def snapshot(self) -> TableSnapshot:
         """Return the version for scans."""

@@ -101,8 +101,11 @@ class TableWrite:
 
     layout: FileLayout
     replacement: Replacement | None
-    expected: frozenset[str]
-    """Paths of the files that the commit may replace."""
+    version: int | None
+    """Version of the table, whose files the commit may replace; None if the table does not exist.
+
+    Its files are listed again if another writer commits, because the plan of a large table would be large.
+    """
 
     @staticmethod
     def plan(
@@ -110,14 +113,15 @@ class TableWrite:
         allow_undeclared_shredding: bool, replacement: Replacement | None,
     ) -> TableWrite:
         """Plan a write of rows with ``schema``. Raises the errors that can be known before rows are written."""
-        exists = writer.version is not None
-        if exists:
+        version = writer.version
+        if version is not None:
             writer.check(removes_rows=replacement is not None)
         layout = writer.layout(schema, partition_by, options, allow_undeclared_shredding)
-        expected = frozenset(replacement.paths(writer, None) if replacement is not None and exists else ())
-        if not isinstance(replacement, WrittenPartitions):
-            writer.check_removal([file for file in writer.files() if file.path in expected] if expected else [])
-        return TableWrite(layout, replacement, expected)
+        if replacement is not None and version is not None:
+            selected = frozenset(replacement.paths(writer, None))
+            if not isinstance(replacement, WrittenPartitions):
+                writer.check_removal([file for file in writer.files() if file.path in selected])
+        return TableWrite(layout, replacement, version)
 
     def commit(self, writer: TableWriter, added: Sequence[NewFile]) -> TableCommit:
         """Commit the files in one version. Without a change, there is no commit.
@@ -129,7 +133,10 @@ class TableWrite:
         def paths() -> list[str]:
             if self.replacement is not None and self.layout.new_schema is None:
                 removed[:] = self.replacement.paths(writer, added)
-                other = next((path for path in removed if path not in self.expected), None)
+                other = None
+                if removed and writer.version != self.version:
+                    planned = writer.paths(self.version)
+                    other = next((path for path in removed if path not in planned), None)
                 if other is not None:
                     raise TableConflictError(
                         f"another writer has added {redact_uri(other)} to the rows that this call replaces; nothing "

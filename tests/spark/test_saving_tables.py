@@ -135,6 +135,28 @@ def test_aborted_job_leaves_no_files_and_no_version(tmp_path: Path) -> None:
     assert DeltaTable(str(tmp_path)).version() == 0
 
 
+@pytest.mark.parametrize("is_conflict", [False, True])
+def test_pickled_overwrite_lists_the_planned_files_at_its_commit(tmp_path: Path, is_conflict: bool) -> None:
+    def plan_bytes() -> int:
+        return len(cloudpickle.dumps(begin(tmp_path, True, partition_by="k", partition_overwrite="dynamic").plan))
+
+    save(tmp_path, {"k": ["a"], "n": [1]}, partition_by="k")
+    size = plan_bytes()
+    save(tmp_path, {"k": [f"b{number}" for number in range(50)], "n": [2] * 50})
+    assert plan_bytes() == size
+    sink = begin(tmp_path, True, partition_by="k", partition_overwrite="dynamic")
+    message = write_rows(sink, {"k": ["a"], "n": [9]})
+    save(tmp_path, {"k": ["a" if is_conflict else "c"], "n": [3]})
+    before = rows(tmp_path)
+    if is_conflict:
+        with pytest.raises(tables.TableConflictError, match="another writer has added"):
+            passed_on(sink).commit([message])
+        assert rows(tmp_path) == before
+    else:
+        passed_on(sink).commit([message])
+        assert rows(tmp_path) == sorted([*({*before} - {("a", 1)}), ("a", 9)])
+
+
 def test_files_of_a_commit_with_unknown_outcome_are_retained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, {"k": ["a"], "n": [1]})
     sink = begin(tmp_path)

@@ -125,3 +125,22 @@ def test_overwrite_of_a_table_that_another_writer_creates_is_a_conflict(tmp_path
     with pytest.raises(tables.TableConflictError, match="another writer created the table"):
         tables.overwrite(name, rows(9), progress=interfere(name, lambda other: tables.append(other, rows(7))))
     assert ids(name) == [7]
+
+
+def test_overwrite_of_a_version_that_expires_is_a_conflict(table: Any, tmp_path: Path) -> None:
+    tables.append(table, rows(1))
+    table = reopen(table)
+
+    def expire(other: Any) -> None:
+        tables.append(other, rows(2))
+        if isinstance(other, Table):
+            other = reopen(other)
+            other.maintenance.expire_snapshots().by_id(other.metadata.snapshots[0].snapshot_id).commit()
+        else:
+            DeltaTable(tmp_path).create_checkpoint()
+            (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+
+    with pytest.raises(tables.TableConflictError, match=r"version \d+, to which this call applies, no longer exists"):
+        tables.overwrite(table, rows(9), progress=interfere(table, expire))
+    assert ids(table) == [1, 2]
+    assert leftovers(table, tmp_path) == set()

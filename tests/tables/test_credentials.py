@@ -100,7 +100,9 @@ def test_catalog_location_with_password(tmp_path: Path, secret: str) -> None:
 def test_invalid_metadata_with_password(tmp_path: Path) -> None:
     table = new_catalog(tmp_path).create_table("db.t", ROWS.schema)
     metadata = Path(table.metadata_location.removeprefix("file://"))
-    text = metadata.read_text("utf-8").replace('"last-column-id":1', f'"last-column-id":"s3://me:{SECRET}@b/x"')
+    text = metadata.read_text("utf-8").replace('"last-column-id":1', '"last-column-id":"s3://b/x"')
+    text = text.replace('"last-sequence-number":0', f'"last-sequence-number":"s3://me:{SECRET}@b/x"')
+    assert SECRET in text
     path = tmp_path / "SHOWN.metadata.json"
     path.write_text(text, "utf-8")
     assert "w0rd" not in message_of(pqext.scan, f"iceberg:{path}")

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, SourceError, UnsupportedError
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
+from pqext.tables.backend import expired_version_error
 from pqext.tables.error_texts import error_reason
 
 if TYPE_CHECKING:
@@ -128,6 +132,15 @@ def table_error(
     if "Unsupported" in text:
         return UnsupportedError(message, feature="Delta table features", path=name)
     return CorruptFileError(message, path=name)
+
+
+def data_paths(uri: str, version: int, storage_options: Mapping[str, Any] | None, name: str) -> frozenset[str]:
+    """Return the paths of the data files of a version. Raises ``TableConflictError`` if it no longer exists."""
+    try:
+        table = load_table(uri, version, None, storage_options)
+    except (FileNotFoundError, CorruptFileError):
+        raise expired_version_error(version, name) from None
+    return frozenset(map(unquote, pa.table(table.get_add_actions())["path"].to_pylist()))
 
 
 def by_mapping(table: DeltaTable | None) -> str | None:

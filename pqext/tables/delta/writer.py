@@ -37,6 +37,7 @@ from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.loading import (
     by_mapping,
+    data_paths,
     is_rejection,
     is_remote,
     library_options,
@@ -72,7 +73,6 @@ _UNDECLARED = (
     "shredding= (files are still pruned by the paths' statistics in the log), or pass allow_undeclared_shredding=True: "
     "pqext and Spark's Parquet reader read the shredded files, and readers that check the feature reject them"
 )
-
 
 _FOLDER_TYPES = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
 
@@ -138,6 +138,9 @@ class DeltaWriter:
 
     def snapshot(self) -> TableSnapshot:
         return open_delta(self._current, None, None, self._storage_options)
+
+    def paths(self, version: int | None) -> frozenset[str]:
+        return frozenset() if version is None else data_paths(self._uri, version, self._storage_options, self.name)
 
     def files(self) -> list[TableFile]:
         snapshot = self.snapshot()

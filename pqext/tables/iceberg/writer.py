@@ -18,7 +18,15 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import WrittenFile
 from pqext.table_metrics.iceberg_metrics import iceberg as iceberg_metrics
-from pqext.tables.backend import FileLayout, Leftover, NewFile, TableConflictError, TableFile, check_unchanged
+from pqext.tables.backend import (
+    FileLayout,
+    Leftover,
+    NewFile,
+    TableConflictError,
+    TableFile,
+    check_unchanged,
+    expired_version_error,
+)
 from pqext.tables.conversion import column_conversion
 from pqext.tables.error_texts import credentials
 from pqext.tables.iceberg.leftovers import find_leftovers, stored_files
@@ -87,6 +95,20 @@ class IcebergWriter:
 
         snapshot = self._table.current_snapshot()
         return [] if snapshot is None else read_files(snapshot, self._table.io, self.name)[0]
+
+    def paths(self, version: int | None) -> frozenset[str]:
+        from pqext.tables.iceberg.manifests import read_files
+
+        if not version:
+            return frozenset()
+        snapshot = self._table.snapshot_by_id(version)
+        try:
+            files = [] if snapshot is None else read_files(snapshot, self._table.io, self.name)[0]
+        except FileNotFoundError:
+            snapshot = None
+        if snapshot is None:
+            raise expired_version_error(version, self.name)
+        return frozenset(file.path for file in files)
 
     def files(self) -> list[TableFile]:
         from pqext.tables.iceberg.file_view import IcebergFileView
