@@ -14,7 +14,6 @@ import argparse
 import importlib
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -27,6 +26,7 @@ import pyarrow as pa
 import variant_documents
 from deltalake import DeltaTable, QueryBuilder
 from recording import Recording
+from skipping import least
 
 import pqext
 from pqext import col, geo, tables, variant
@@ -36,16 +36,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 PLAN, LOOKUP, SCAN, APPEND = 20, 5, 1.2, 2
 """Goals: how many times as long as pqext the others take."""
 SCHEMA = pa.schema([("id", pa.int64()), variant.variant_field("v"), geo.geometry_field("at")])
-
-
-def clock(job: Callable[[], Any], repeat: int) -> float:
-    """Seconds of the quickest of some calls."""
-    found = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        job()
-        found.append(time.perf_counter() - begin)
-    return min(found)
 
 
 def rows(part: int, size: int) -> pa.Table:
@@ -95,7 +85,7 @@ def main() -> int:
     recording = Recording(f"a Delta table of {given.files:,} files of {given.rows:,} rows", "seconds")
 
     def report(case: str, goal: float, ours: Callable[[], Any], others: dict[str, Callable[[], Any]]) -> None:
-        seconds = {engine: clock(job, given.repeat) for engine, job in {"pqext": ours, **others}.items()}
+        seconds = {engine: least(job, given.repeat) for engine, job in {"pqext": ours, **others}.items()}
         for engine, taken in seconds.items():
             recording.add(case, engine, taken)
         ratios = ", ".join(f"{engine} {seconds[engine] / seconds['pqext']:.2f}" for engine in others)
