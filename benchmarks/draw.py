@@ -22,7 +22,7 @@ MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "pol
          "Spark": ("#d9483b", "triangle"), "datafusion": ("#7a5bd0", "triangle"),
          "everything": ("#7f7f7f", "circle"), "pyogrio": ("#b3591f", "diamond"), "SedonaDB": ("#c2388f", "square"),
          "geopandas": ("#1f9e89", "circle"), "shapely": ("#5b6bd0", "diamond"),
-         "spherely": ("#2f9e44", "triangle")}  # fmt: skip
+         "spherely": ("#2f9e44", "triangle"), "deltalake": ("#3b7a9e", "square")}  # fmt: skip
 LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
 LETTER = 6.1
 """How wide a letter of a case's name is, about."""

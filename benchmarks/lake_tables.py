@@ -103,11 +103,11 @@ def main() -> int:
         for kind, condition in (("a variant path", path), ("a box", box)):
             scans = [partial(pqext.scan, source, filter=condition) for source in (name, files)]
             by_log, by_footers = (lambda scan=scan: scan().plan(pages=True) for scan in scans)
-            report(f"plan by {kind}", PLAN, by_log, {"all footers": by_footers})
+            report(f"plan by {kind}", PLAN, by_log, {"everything": by_footers})
         uris = DeltaTable(folder).file_uris()
         report(
             "look up by a variant path", LOOKUP, lambda: pqext.scan(name, ["id"], path).to_table(),
-            {"DuckDB on the files": lambda: duckdb.sql(
+            {"DuckDB": lambda: duckdb.sql(
                 f"SELECT id FROM read_parquet({uris}) WHERE v.uid::BIGINT = {number}").fetchall()},
         )
         report(
@@ -133,7 +133,7 @@ def main() -> int:
         report(
             f"append {given.megabytes:g} MB of JSON", APPEND,
             lambda: append_json(source, str(Path(scratch) / f"json{next(targets)}")),
-            {"DuckDB, plain Parquet": lambda: duckdb.sql(copy)},
+            {"DuckDB": lambda: duckdb.sql(copy)},
         )
     if given.record:
         recording.save()

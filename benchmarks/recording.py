@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
-LIBRARIES = ("pyarrow", "duckdb", "polars", "datafusion", "pyspark")
+LIBRARIES = ("pyarrow", "duckdb", "polars", "datafusion", "pyspark", "deltalake")
 
 
 @dataclass
