@@ -139,3 +139,16 @@ def test_unreadable_deletion_vector(tmp_path: Path, vector: dict[str, Any]) -> N
     with pytest.raises(pqext.ParquetError, match="a deletion vector cannot be read"):
         tables.overwrite(f"delta:{tmp_path}", ROWS)
     assert [file.name for file in tmp_path.glob("*.parquet")] == [path]
+
+
+@pytest.mark.parametrize("call", [
+    lambda table: pqext.scan(table).to_table(), lambda table: pqext.scan(table).count(), tables.compact,
+    lambda table: tables.scan_appends(table, -1).to_table(),
+])
+def test_path_in_the_log_that_is_too_long_for_the_file_system(tmp_path: Path, call: Callable[[str], Any]) -> None:
+    for _ in range(2):
+        tables.append(f"delta:{tmp_path}", ROWS)
+    edit_log(tmp_path, lambda entry: entry["add"].update(path="x" * 5000) if "add" in entry else None, version=1)
+    with pytest.raises(pqext.CorruptFileError, match=r"the log of delta:.* whose path is too long") as caught:
+        call(f"delta:{tmp_path}")
+    assert len(str(caught.value)) < 1000

@@ -17,7 +17,7 @@ from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, Parquet
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.pickling import PickledByFields
-from pqext.core.base.suggestions import join_names
+from pqext.core.base.suggestions import excerpt, join_names
 from pqext.core.base.text import escape_text
 from pqext.core.base.threads import Workers
 from pqext.core.io.source import PathSource
@@ -199,6 +199,11 @@ class FileSet(PickledByFields):
             if self.view is not None:
                 reason = f"the log of {self.view.table} lists the file, but it does not exist"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG or self.view is None:
+                raise
+            reason = f"the log of {self.view.table} lists a file whose path is too long for the file system"
+            raise CorruptFileError(reason, path=excerpt(source_name(source))) from None
 
     def _combine_errors(self, position: int, error: CorruptFileError, positions: Sequence[int]) -> CorruptFileError:
         """Return the error of one file, or an error that names all files that are not Parquet."""
