@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.part_files import Division, WrittenFile
 
@@ -119,9 +120,8 @@ def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: 
     for path in paths:
         if path not in files or files[path].has_deleted_rows:
             change = "removed" if path not in files else "deleted rows of"
-            raise TableConflictError(
-                f"another writer has {change} {path}, which this call replaces; nothing was changed", path=name
-            )
+            message = f"another writer has {change} {redact_uri(path)}, which this call replaces; nothing was changed"
+            raise TableConflictError(message, path=name)
 
 
 class TableWriter(Protocol):

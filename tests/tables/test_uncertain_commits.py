@@ -14,6 +14,7 @@ from pqext import tables
 
 pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
+import deltalake.transaction
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 from pyiceberg.exceptions import (
@@ -25,6 +26,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 
+from pqext.tables.backend import check_unchanged
 from tests.tables.iceberg_tables import new_catalog
 
 ROWS = pa.table({"id": [1]})
@@ -226,3 +228,27 @@ def test_delta_files_are_deleted_if_the_commit_is_rejected(store: Store, error: 
         tables.append(f"delta:{store.folder}", pa.table({"id": [2]}))
     assert not isinstance(caught.value, tables.CommitStateUnknownError)
     assert len(data_files(store.folder)) == 1
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_new_delta_table_with_unknown_outcome(store: Store, monkeypatch: pytest.MonkeyPatch, is_applied: bool) -> None:
+    real = deltalake.transaction.create_table_with_add_actions
+
+    def create(*arguments: Any, **keywords: Any) -> None:
+        if is_applied:
+            real(*arguments, **keywords)
+        raise DeltaError("Kernel error: connection closed")
+
+    monkeypatch.setattr(deltalake.transaction, "create_table_with_add_actions", create)
+    folder = store.folder / "new"
+    if is_applied:
+        assert tables.append(f"delta:{folder}", ROWS).version == 0
+    else:
+        with pytest.raises(tables.CommitStateUnknownError, match=f"{UNKNOWN}: Kernel error"):
+            tables.append(f"delta:{folder}", ROWS)
+    assert len(data_files(folder)) == 1
+
+
+def test_removed_file_in_message_without_password() -> None:
+    with pytest.raises(tables.TableConflictError, match="removed s3://b/x, which"):
+        check_unchanged(["s3://me:pass@b/x"], {}, "t")
