@@ -44,6 +44,7 @@ SHORT_MODULES = {
     "pqext/core/schema/types/file_reference.py": "each logical type with rules of its own has a module",
     "pqext/core/schema/types/geometries.py": IN_LAYERS,
     "pqext/spark/base/worker_process.py": IN_LAYERS,
+    "pqext/tables/error_texts.py": IN_LAYERS,
     "pqext/variant/kernels/convert.pyx": "each kernel is a unit of compilation",
     "pqext/variant/kernels/zone.pyx": "each kernel is a unit of compilation",
 }
