@@ -32,6 +32,7 @@ COMMANDS = {
     "checkpoint": [],
     "decode_paths": [],
     "planning_files": [],
+    "lake_tables": [],
     "many_files": ["--files", "10000", "--repeat", "2"],
 }
 
