@@ -199,3 +199,13 @@ def test_dictionary_of_views_is_decoded() -> None:
         pa.array([1, None, 0], pa.int8()), pa.array(["a", "b" * 20], pa.string_view())
     )
     assert variant.to_python(variant.from_arrow(array)) == ["b" * 20, None, "a"]
+
+
+@pytest.mark.parametrize("index", [127, -1])
+@pytest.mark.parametrize("values", [pa.array(["x"]), pa.array(["x"], pa.string_view())], ids=["string", "string_view"])
+def test_dictionary_indices_below_a_null_are_ignored(values: pa.Array, index: int) -> None:
+    """Arrow leaves values below a null struct undefined."""
+    inner = pa.DictionaryArray.from_arrays(pa.array([index, 0, None], pa.int32()), values, safe=False)
+    structs = pa.StructArray.from_arrays([inner], ["a"], mask=pa.array([True, False, False]))
+    assert structs.to_pylist() == [None, {"a": "x"}, {"a": None}]
+    assert variant.to_json(variant.from_arrow(structs)).to_pylist() == [None, '{"a":"x"}', "{}"]

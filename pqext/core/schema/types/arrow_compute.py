@@ -25,13 +25,18 @@ _LISTS = (
 
 
 def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
-    """Decode a dictionary array."""
+    """Decode a dictionary array. Indices out of range, which :func:`check_array` allows below a null, become null."""
     values = array.dictionary
     if not len(values):  # Arrow itself creates these below a null struct, with indices into them
         return pa.nulls(len(array), values.type)
     if is_view(values.type):
         array = pa.DictionaryArray.from_arrays(array.indices, values.cast(canonical_type(values.type)), safe=False)
-    return array.dictionary_decode()
+    try:
+        return array.dictionary_decode()
+    except pa.ArrowIndexError:
+        indices = array.indices
+        in_range = pc.and_(pc.greater_equal(indices, 0), pc.less(indices, len(values)))
+        return array.dictionary.take(pc.if_else(in_range, indices, None))
 
 
 def to_variable_width(array: pa.Array, plain: pa.DataType, large: pa.DataType) -> pa.Array:
