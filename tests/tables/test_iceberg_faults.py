@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import tables
+from reference.effort import share
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("sqlalchemy")
@@ -107,7 +108,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=8, phases=[Phase.explicit, Phase.generate])
+@settings(deadline=None, max_examples=share(0.5), phases=[Phase.explicit, Phase.generate])
 @given(files=st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=4), min_size=2, max_size=4), changes=CHANGES)
 def test_compaction_that_races_with_other_writers_loses_no_row(
     files: list[list[int]], changes: list[tuple[str, int]]
