@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.schema.types.arrow_compute import take_positions
+from pqext.core.schema.types.arrow_compute import take_positions, take_rows
 from pqext.geo.box import BoundingBox
 from pqext.geo.layout.order import hilbert_index, row_boxes
 from pqext.tables.data_files import BATCH_ROWS
@@ -29,7 +29,7 @@ _SAMPLES = 64
 
 
 def add_keys(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-    """Append key columns to a batch, by which :func:`sorted_batches` sorts it.
+    """Append key columns to a batch for :func:`sorted_batches`.
 
     Raises ``TypeError`` if the values of a key have no order.
     """
@@ -145,7 +145,7 @@ class _Sorting:
         rows.remove()
 
     def _divided(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
-        """Divide the rows of a file into ranges of the key at ``level``; each has the level by which to sort it."""
+        """Divide the rows of a file into ranges of the key at ``level``, each with its first unsorted level."""
         position = len(self.schema) - self.keys + level
         random = np.random.default_rng(0)
         samples = []
@@ -191,12 +191,7 @@ def _divide(
         ranges[pc.fill_null(pc.is_nan(key), False).to_numpy(zero_copy_only=False)] = 2 * len(bounds) + 1
     ranges[key.is_null().to_numpy(zero_copy_only=False)] = 2 * len(bounds) + 2
     for number in np.unique(ranges):
-        yield int(number), _take(batch, np.flatnonzero(ranges == number))
-
-
-def _take(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
-    columns = [take_positions(column, positions) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        yield int(number), take_rows(batch, np.flatnonzero(ranges == number))
 
 
 def _sort(batches: list[pa.RecordBatch], keys: int) -> Iterator[pa.RecordBatch]:

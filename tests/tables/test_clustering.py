@@ -66,8 +66,8 @@ def test_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sort of 200 times its memory divides ranges again instead of opening thousands of files."""
     opened: set[int] = set()
     monkeypatch.setattr(
-        "pqext.tables.clustering.take_positions",
-        lambda array, positions: (opened.add(len(os.listdir("/proc/self/fd"))), array.take(pa.array(positions)))[1],
+        "pqext.tables.clustering.take_rows",
+        lambda batch, rows: (opened.add(len(os.listdir("/proc/self/fd"))), batch.take(pa.array(rows)))[1],
     )
     before = len(os.listdir("/proc/self/fd"))
     values = pa.array(Random(0).sample(range(1_500), 1_500))

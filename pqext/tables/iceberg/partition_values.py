@@ -15,14 +15,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.types import UUIDType
 
 from pqext.core.base.errors import InvalidValueError
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.types.arrow_compute import take_positions
+from pqext.core.schema.types.arrow_compute import take_rows
 from pqext.dataset.table.partitions import NULL
 from pqext.dataset.writing.part_files import escape
 from pqext.tables.iceberg.schemas import arrow_type
@@ -92,11 +91,7 @@ def divide(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> Iterato
             f"{escape(column.field.name)}={_folder_text(column, array[int(rows[0])])}/"
             for column, array in zip(columns, arrays, strict=True)
         )
-        yield path, batch if is_single else _take(batch, rows)
-
-
-def _take(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
+        yield path, batch if is_single else take_rows(batch, rows)
 
 
 def _folder_text(column: PartitionColumn, scalar: pa.Scalar) -> str:

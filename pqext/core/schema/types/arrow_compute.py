@@ -82,6 +82,11 @@ def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     return _take_runs(array, positions)
 
 
+def take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """Return the ``rows`` of a batch, which must be within it."""
+    return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
+
+
 def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
     """Return the elements whose flag is set."""
     if not is_view(array.type):
