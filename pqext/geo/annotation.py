@@ -203,6 +203,10 @@ class GeospatialHandler(OrdersRows):
         """Return the types that GeoParquet metadata assigns to columns."""
         return geoparquet_types.assigned_types(value, find, properties)
 
+    def type_text(self, value: str) -> str:
+        """Return the part of GeoParquet metadata that determines the types of columns."""
+        return geoparquet_types.type_text(value)
+
     def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ENCODINGS = frozenset({"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"})
 
+_TYPE_KEYS = ("encoding", "crs", "edges")
+
 
 def suits(node: SchemaNode, encoding: str) -> bool:
     """Return whether the columns below ``node`` have the layout of the native encoding ``encoding``."""
@@ -137,6 +139,19 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
         elif _is_geometry(node, encoding):
             types[name] = type_of(name, about).logical_type()
     return AssignedTypes(types, contradictions)
+
+
+def type_text(text: str) -> str:
+    """Return GeoParquet metadata with only what determines the types of columns: encodings, CRSs and edges.
+
+    Text that is not GeoParquet JSON is returned unchanged.
+    """
+    try:
+        columns = parse_metadata(text)
+        parts = {name: {key: about[key] for key in _TYPE_KEYS if key in about} for name, about in columns.items()}
+        return json.dumps({"columns": parts})
+    except (GeometryError, RecursionError):
+        return text
 
 
 def list_contradictions(name: str, stated_type: GeospatialType, described_type: GeospatialType) -> list[str]:

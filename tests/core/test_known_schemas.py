@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyproj
 import pytest
 
 import pqext
@@ -17,6 +19,7 @@ from pqext.core.base.errors import AnnotationWarning
 from pqext.core.base.limits import Limits
 from pqext.core.read import schema_cache
 from pqext.core.schema.arrow_schema.stored_schema import KEY
+from pqext.geo.types import type_of
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +145,7 @@ def test_types_of_another_file_stay_with_the_file_that_uses_them() -> None:
     third = opened(bare)
     plain = third.read(["b"])
     third.set_stored_types(opened(written(TABLE.select(["b"]).cast(views))).stored_schema)
-    assert third.read(["b"]).schema.field("b").type == pa.large_string()
+    assert third.read(["b"]).schema.field("b").type == third.arrow_schema.field("b").type == pa.large_string()
     assert opened(bare).read(["b"]) == plain
 
 
@@ -160,12 +163,58 @@ def test_geoparquet_schemas_are_cached_unless_they_warn() -> None:
     places = pa.table({"at": geo.from_points([1.0], [2.0])})
     raw = written(places, geometry={"at": "EPSG:25832"})
     first = opened(raw)
-    assert opened(raw).arrow_schema is first.arrow_schema
+    assert opened(raw).shapes is first.shapes
     assert b"25832" in first.arrow_schema.field("at").metadata[b"ARROW:extension:metadata"]
     assert opened(raw, geoparquet=False).arrow_schema is not first.arrow_schema
     for _ in range(2):
         with pytest.warns(AnnotationWarning, match="geo"):
             opened(written(TABLE, key_value_metadata={"geo": "{}"}))
+
+
+def at_points(longitudes: list[float], crs: str = "OGC:CRS84") -> tuple[pa.Table, bytes]:
+    table = pa.table({"at": geo.from_points(longitudes, [2.0] * len(longitudes)), "id": range(len(longitudes))})
+    return table, written(table, geometry={"at": crs})
+
+
+@pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:25832"])
+def test_files_whose_boxes_differ_share_a_schema_but_not_its_metadata(crs: str) -> None:
+    """pyarrow, the oracle, takes each file by itself."""
+    raws = [at_points(points, crs)[1] for points in ([1.0], [5.0, 7.0], [-3.0])]
+    files = [opened(raw) for raw in raws]
+    assert files[2].shapes is files[1].shapes is files[0].shapes
+    for columns in (None, ["at"], ["id"], ["at"]):
+        for file, raw in zip(files, raws, strict=True):
+            expected = pq.read_table(io.BytesIO(raw), columns=columns)
+            assert file.read(columns).schema.metadata == expected.schema.metadata
+            assert file.read(columns).column_names == expected.column_names
+            assert file.arrow_schema.metadata == pq.read_schema(io.BytesIO(raw)).metadata
+    assert len({file.arrow_schema.metadata[b"geo"] for file in files}) == 3
+
+
+def test_geoparquet_files_of_other_systems_or_without_valid_metadata_share_no_schema() -> None:
+    table, raw = at_points([1.0, 2.0])
+    first = opened(raw)
+    assert type_of(first.arrow_schema.field("at")) == geo.GeospatialType()
+    assert type_of(opened(at_points([1.0], "EPSG:4326")[1]).arrow_schema.field("at")).crs != "OGC:CRS84"
+    spherical = written(table, geometry={"at": {"crs": "OGC:CRS84", "edges": "spherical"}})
+    assert type_of(opened(spherical).arrow_schema.field("at")).edges == "spherical"
+    assert opened(raw).shapes is first.shapes
+    plain = pa.table({"at": pa.array(table["at"].to_pylist(), pa.binary())})
+    for facts in ('"geometry_types": ["Point"]', '"geometry_types": [], "bbox": [1, 2, 2, 2]'):
+        text = f'{{"version": "1.1.0", "primary_column": "at", "columns": {{"at": {{"encoding": "WKB", {facts}}}}}}}'
+        file = opened(written(plain, key_value_metadata={"geo": text}))
+        assert type_of(file.arrow_schema.field("at")) is not None
+        assert file.arrow_schema.metadata == {b"geo": text.encode()}
+    assert opened(written(plain, key_value_metadata={"geo": text[:-1] + " }"})).shapes is file.shapes
+    found = set()
+    for part in ('"crs": null', '"edges": "spherical"', f'"crs": {pyproj.CRS.from_epsg(25832).to_json()}'):
+        file = opened(written(plain, key_value_metadata={"geo": text.replace('"bbox"', f'{part}, "bbox"')}))
+        found.add(type_of(file.arrow_schema.field("at")))
+    assert len({*found, geo.GeospatialType()}) == 4
+    for _ in range(2):
+        with pytest.warns(AnnotationWarning, match="geo"):
+            file = opened(written(plain, key_value_metadata={"geo": text[:-1]}))
+        assert type_of(file.arrow_schema.field("at")) is None
 
 
 def test_wide_schemas_and_large_footers_are_not_cached() -> None:

@@ -41,15 +41,15 @@ from pqext.core.read.damage import DamageReport
 from pqext.core.read.deleted_rows import rows_by_group
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.read.row_group_reader import RowGroupReader
-from pqext.core.read.row_groups import PageIndex, RowGroups, total_rows
+from pqext.core.read.row_groups import PageIndex, RowGroups, SelectedRows, total_rows
 from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_read, schema_to_read
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.stored_schema import KEY, StoredSchema
 from pqext.core.schema.arrow_schema.strings import apply_string_option, has_dictionary_in
-from pqext.core.schema.key_value_types import iter_valid_pairs
+from pqext.core.schema.key_value_types import iter_valid_pairs, type_texts
 from pqext.core.schema.nodes import Schema, SchemaNode, display_type
-from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
+from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.shape import Shape
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
@@ -70,6 +70,7 @@ class ParquetFile(SuggestionMixin):
     """
 
     _with_jump_table = True
+    _has_own_metadata = False
     deleted_rows: Mapping[int, NDArray[np.int64]] = MappingProxyType({})
     """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude them."""
     missing_values: Mapping[str, Any] = MappingProxyType({})
@@ -92,17 +93,21 @@ class ParquetFile(SuggestionMixin):
                     self.source, limits, self.options, with_jump_table=self._with_jump_table
                 )
                 pairs = self._footer.metadata.key_value_metadata or []
-                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
-                key = self._key = schema_cache.key_of(self._footer)
+                texts = type_texts(pairs, self.options)
+                key = self._key = schema_cache.key_of(self._footer, texts)
                 known = self._known = None if key is None else schema_cache.cached_schema(key, self.options, limits)
                 self.schema: Schema
                 if known is not None:
                     self.schema, self.options, every = known.schema, known.options, known.all_columns
-                    self.shapes, self.arrow_schema = every.shapes, every.arrow_schema
-                    self._ignored_annotations = every.ignored_annotations
+                    self.shapes, self._ignored_annotations = every.shapes, every.ignored_annotations
+                    self.stored_schema = known.stored_schema
+                    self._has_own_metadata = any(
+                        (pair.value or "") != text for pair, (_, text) in zip(pairs, texts, strict=True)
+                    )
                     return
+                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
-                self.options = options_to_read(self.options, pairs)
+                self.options = options_to_read(self.options, texts)
                 self.schema, has_warned = schema_to_read(schema, pairs, self.options, self.path)
                 self._key = None if has_warned else key  # the warning names the file
         except BaseException:
@@ -196,13 +201,15 @@ class ParquetFile(SuggestionMixin):
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """Arrow schema of the file."""
+        if self._known is not None and self._key is not None:
+            return self._cached_arrow_schema(self._known.all_columns)
         with self._errors_name_path():
             made = self._arrow_schema(self.shapes)
         if self._key is None or self.stored_schema.has_warned:
             return made
         with suppress(ParquetError):  # a column may be unreadable
             known = KnownColumns(self.shapes, made, self._ignored_annotations, self._small_leaves(self.shapes))
-            self._known = KnownSchema(self.schema, self.options, known)
+            self._known = KnownSchema(self.schema, self.stored_schema, self.options, known)
             schema_cache.keep(self._key, self._given, self.limits, self._known)
         return made
 
@@ -270,7 +277,9 @@ class ParquetFile(SuggestionMixin):
         decoded, unless ``on_corrupt="skip"`` is set. Raises ``IndexError`` if a row group or row does not exist.
         """
         shapes = self.select(columns)
-        chosen = self._select_row_groups(row_groups, rows)
+        if rows is None and row_groups is None:
+            self.check_rows()
+        chosen = self.row_groups.select(row_groups, rows)
         with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             budget = self.budget()
@@ -290,7 +299,9 @@ class ParquetFile(SuggestionMixin):
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
-        chosen = self._select_row_groups(row_groups, rows)
+        if rows is None and row_groups is None:
+            self.check_rows()
+        chosen = self.row_groups.select(row_groups, rows)
         with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
@@ -305,7 +316,7 @@ class ParquetFile(SuggestionMixin):
         and binaries whose chunks have a dictionary become dictionary arrays.
         """
         is_numbers = isinstance(rows, np.ndarray)
-        chosen = [(row_group, rows)] if is_numbers else self._select_row_groups(None, {row_group: rows})
+        chosen = [(row_group, rows)] if is_numbers else self.row_groups.select(None, {row_group: rows})
         is_encoded = has_dictionary_in(self.row_groups[row_group])
         with self._errors_name_path():
             shapes = self.select(columns)
@@ -327,7 +338,7 @@ class ParquetFile(SuggestionMixin):
         """Return the Arrow schema of the selected columns. Warn about annotations that are ignored."""
         known = None if columns is None else self._known_columns(columns)
         if known is not None and known.shapes is shapes:
-            ignored_annotations, arrow_schema = known.ignored_annotations, known.arrow_schema
+            ignored_annotations, arrow_schema = known.ignored_annotations, self._cached_arrow_schema(known)
         elif columns is None:
             ignored_annotations, arrow_schema = self._ignored_annotations, self.arrow_schema
         else:
@@ -340,8 +351,8 @@ class ParquetFile(SuggestionMixin):
         return arrow_schema
 
     def _iterate(
-        self, shapes: Sequence[Shape], selection: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
-        budget: Budget, output_account: Account | None = None,
+        self, shapes: Sequence[Shape], selection: Iterable[SelectedRows], batch_rows: int | None,
+        arrow_schema: pa.Schema, budget: Budget, output_account: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_leaves_of(shapes)) or self._small_leaves(shapes)
@@ -418,33 +429,18 @@ class ParquetFile(SuggestionMixin):
         return ErrorPathContext(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
+        return pa.schema([top.field(self.options) for top in shapes], self._arrow_metadata())
+
+    def _cached_arrow_schema(self, entry: KnownColumns) -> pa.Schema:
+        """Return the schema of ``entry``, which may have been cached for a file whose metadata has other facts."""
+        cached = entry.arrow_schema
+        return cached.with_metadata(self._arrow_metadata()) if self._has_own_metadata else cached
+
+    def _arrow_metadata(self) -> dict[bytes, bytes] | None:
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
         valid_pairs = iter_valid_pairs(pairs, self.options)
-        metadata = {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY}
-        return pa.schema([top.field(self.options) for top in shapes], metadata or None)
-
-    def _select_row_groups(
-        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
-    ) -> Iterable[_Chosen]:
-        """Validate the arguments; return the row groups to read and the rows of each, None for all rows."""
-        if rows is None and row_groups is None:
-            self.check_rows()
-        if rows is not None and not isinstance(rows, Mapping):
-            raise TypeError(f"rows must map row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
-        requested = range(len(self.row_groups)) if rows is None else rows
-        indices = list(requested if row_groups is None else row_groups)
-        for index in (*indices, *(rows or ())):
-            if isinstance(index, bool):
-                raise TypeError(f"a row group must be selected by its index, not by {index}")
-            if not 0 <= index < len(self.row_groups):
-                raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)} row groups")
-        if rows is None:
-            return [(index, None) for index in indices]
-        chosen = [(at, normalize_ranges(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
-        return [(index, ranges) for index, ranges in chosen if ranges != []]
+        return {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY} or None
 
 
 open = ParquetFile
 """Name that :mod:`pqext` exports."""
-
-_Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]  # row group, and ranges or numbers of rows, or None for all

@@ -8,6 +8,9 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.base.lru import LRU
 from pqext.core.base.suggestions import join_names
@@ -20,9 +23,12 @@ from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.read.row_group import RowGroup
 from pqext.core.read.row_group_reader import rows_of
+from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
 from pqext.core.schema.shape import LeafShape
 
 T = TypeVar("T")
+SelectedRows = tuple[int, RowRanges | NDArray[np.int64] | None]
+"""Row group with the ranges or ascending numbers of its selected rows; None for all rows."""
 
 _KEPT = 1 << 14
 """Maximum total number of column chunks of cached row groups, with their indexes and filters."""
@@ -95,6 +101,28 @@ class RowGroups(Sequence[RowGroup]):
                 self._kept.weigh(last.index, _weight(last))
             result = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
         return result
+
+    def select(
+        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
+    ) -> list[SelectedRows]:
+        """Return the indices of ``row_groups``, with the rows to read in each.
+
+        ``rows`` maps row groups to ranges; row groups that it lacks are omitted. Raises ``IndexError`` if a row group
+        or row does not exist.
+        """
+        if rows is not None and not isinstance(rows, Mapping):
+            raise TypeError(f"rows must map row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
+        requested = range(self._count) if rows is None else rows
+        indices = list(requested if row_groups is None else row_groups)
+        for index in (*indices, *(rows or ())):
+            if isinstance(index, bool):
+                raise TypeError(f"a row group must be selected by its index, not by {index}")
+            if not 0 <= index < self._count:
+                raise IndexError(f"row group {index} does not exist; the file has {self._count} row groups")
+        if rows is None:
+            return [(index, None) for index in indices]
+        selected = [(at, normalize_ranges(rows[at], self[at].num_rows)) for at in indices if at in rows]
+        return [(index, ranges) for index, ranges in selected if ranges != []]
 
     def iter_within(
         self, chosen: Iterable[tuple[int, T]], leaves: Sequence[LeafShape], budget: Budget, num_rows: Callable[[], int]

@@ -1,7 +1,8 @@
 """Cache of schemas and options for reading files with the same schema.
 
-The schema and options depend on the file's key-value metadata and on the options of the caller. The cache contains a
-few schemas that are not wide. Results with a warning or an error are not cached, since messages name the file.
+The schema and options depend on the file's key-value metadata, except for facts about its rows, and on the options of
+the caller. The cache contains a few schemas that are not wide. Results with a warning or an error are not cached, since
+messages name the file.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
+from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.key_value_types import apply_calendars, apply_key_value_types
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
@@ -32,7 +34,8 @@ _KEPT_CHOICES = 8
 _KEPT_BYTES = 64 << 10
 """Maximum size of the part of the footer that a cached schema retains."""
 
-Key = tuple[int, bytes, tuple[tuple[str, str | None], ...]]
+Texts = tuple[tuple[str, str], ...]
+Key = tuple[int, bytes, Texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class KnownSchema:
     """
 
     schema: Schema
+    stored_schema: StoredSchema
     options: ReadOptions
     all_columns: KnownColumns
     _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
@@ -80,14 +84,16 @@ class KnownSchema:
 _recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
 
 
-def key_of(footer: Footer) -> Key | None:
-    """Return the cache key shared by footers with the same columns; None if the schema must not be cached."""
+def key_of(footer: Footer, texts: Texts) -> Key | None:
+    """Return the cache key shared by footers with the same columns; None if the schema must not be cached.
+
+    ``texts`` is the key-value metadata as far as it determines types.
+    """
     elements: Sequence[object] = footer.metadata.schema
     index = elements.undecoded_index if isinstance(elements, LazyStructs) else None
     if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
         return None
-    pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
-    key = generation(), index.raw(0, len(elements)), pairs
+    key = generation(), index.raw(0, len(elements)), texts
     latest = _recent  # other threads may replace it
     return latest[0][0] if latest and latest[0][0] == key else key  # one schema is common to many files
 
@@ -131,11 +137,8 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
     return replace(node, children=tuple(_with_int96(child, is_utc, step) for child in node.children))
 
 
-def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
-    """Return ``options`` with the INT96 unit and properties that the key-value metadata ``pairs`` determine."""
+def options_to_read(options: ReadOptions, texts: Texts) -> ReadOptions:
+    """Return ``options`` with the INT96 unit and properties that ``texts``, the file's metadata, determine."""
     if options.int96 == "auto":
-        options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
-    if not pairs:
-        return options
-    own = {pair.key: pair.value or "" for pair in pairs}
-    return replace(options, properties={**options.properties, **own})
+        options = replace(options, int96=int96.unit_for(key for key, _ in texts))
+    return replace(options, properties={**options.properties, **dict(texts)}) if texts else options

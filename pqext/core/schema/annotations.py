@@ -179,6 +179,12 @@ class KeyValueMetadataHandler(Protocol):
         all key-value metadata of the file.
         """
 
+    def type_text(self, value: str) -> str:
+        """Return the part of ``value`` that ``assigned_types`` and ``from_storage`` use, without facts about rows.
+
+        Files whose values differ only in such facts, like boxes, share a schema.
+        """
+
     def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, KeyValue, LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.annotations import KeyValueMetadataHandler, find_by_property
+from pqext.core.schema.arrow_schema import stored_schema
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar, UnknownCalendar
@@ -49,6 +51,21 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
     return _with_types(schema, logical_types) if logical_types else schema, has_warned
 
 
+def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[str, str], ...]:
+    """Return the keys and values of ``pairs`` with only what determines types, without facts about rows."""
+    texts = [(pair.key, pair.value or "") for pair in pairs]
+    if not (options.geoparquet and any(find_by_property(key) for key, _ in texts)):
+        return tuple(texts)
+    return tuple((key, _type_text(key, text)) for key, text in texts)
+
+
+def _type_text(key: str, text: str) -> str:
+    if key == stored_schema.KEY:  # has a copy of the pairs
+        return stored_schema.replace_metadata(text, {}) or ""
+    handler = find_handler(key)
+    return text if handler is None else handler.type_text(text)
+
+
 def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
     """Return the parts of the key-value metadata ``pairs`` that are valid for a file with ``schema`` and other rows.
 
@@ -72,7 +89,12 @@ def find_handler(key: str) -> KeyValueMetadataHandler | None:
     if annotation is None:
         return None
     handler = annotation.load()
-    return handler if isinstance(handler, KeyValueMetadataHandler) else None
+    return cast(KeyValueMetadataHandler, handler) if _describes_columns(type(handler)) else None
+
+
+@lru_cache(maxsize=16)  # the check of a protocol is slow
+def _describes_columns(handler_type: type) -> bool:
+    return issubclass(handler_type, KeyValueMetadataHandler)
 
 
 def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Schema:

@@ -66,10 +66,10 @@ class Agreement(SchemaStrategy):
 
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if a file does not support the filter."""
-        if len(self.table_request.sources) > 1:
-            self._check_geometries(file)
         if file.schema is self._suited:
             return
+        if len(self.table_request.sources) > 1:
+            self._check_geometries(file)
         try:
             self.table_request.check_filter(file)
         except ParquetError:
