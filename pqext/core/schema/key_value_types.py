@@ -61,7 +61,7 @@ def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[s
 
 def _type_text(key: str, text: str) -> str:
     if key == stored_schema.KEY:  # has a copy of the pairs
-        return stored_schema.replace_metadata(text, {}) or ""
+        return stored_schema.strip_metadata(text)
     handler = find_handler(key)
     return text if handler is None else handler.type_text(text)
 

@@ -84,6 +84,11 @@ def replace_metadata(text: str | None, pairs: Mapping[str, str | None]) -> str |
         return None
 
 
+def strip_metadata(text: str) -> str:
+    """Return the serialised schema ``text`` without key-value metadata. Long or invalid text is returned unchanged."""
+    return text if len(text) >= _WIDE else replace_metadata(text, {}) or text
+
+
 def widen_indices(text: str | None) -> str | None:
     """Return the serialised schema with indices of at least 32 bits in all dictionaries, which may get more values.
 
