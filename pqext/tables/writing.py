@@ -69,7 +69,8 @@ def append(
 
     Args:
         table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``; or a pyiceberg ``Table`` or
-            ``"iceberg:CATALOG.NAMESPACE.TABLE"``, which must exist.
+            ``"iceberg:CATALOG.NAMESPACE.TABLE"``, which must exist. The commit moves an object of these libraries to
+            the current version.
         source: The rows: anything that :func:`pqext.write_table` accepts, such as a table, a stream of batches, a data
             frame or a :class:`pqext.Scan`.
         partition_by: Partition columns of a new table: text, integers, booleans and dates.

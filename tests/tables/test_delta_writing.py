@@ -91,6 +91,54 @@ def test_table_of_deltalake_accepts_rows_of_pqext(tmp_path: Path) -> None:
     assert len(by_deltalake(tmp_path)) == 6
 
 
+@pytest.mark.parametrize("version", [None, 0])
+def test_commits_update_a_delta_table_object_as_deltalake_does(tmp_path: Path, version: int | None) -> None:
+    """The object moves to the new version, also from an earlier version that was loaded on purpose."""
+    objects = []
+    for name in ("pqext", "deltalake"):
+        write_deltalake(tmp_path / name, PLAIN)
+        write_deltalake(tmp_path / name, PLAIN, mode="append")
+        objects.append(DeltaTable(tmp_path / name, version=version))
+    own, peer = objects
+    tables.append(own, PLAIN)
+    write_deltalake(peer, PLAIN, mode="append")
+    assert (own.version(), own.count()) == (peer.version(), peer.count()) == (2, 9)
+    assert pqext.scan(own).count() == own.to_pyarrow_table().num_rows == 9
+    tables.overwrite(own, PLAIN)
+    write_deltalake(peer, PLAIN, mode="overwrite")
+    assert (own.version(), own.count()) == (peer.version(), peer.count()) == (3, 3)
+    tables.append(own, PLAIN)
+    tables.compact(own)
+    assert len(own.file_uris()) == 1
+    tables.recluster(own, "id")
+    assert own.version() == DeltaTable(tmp_path / "pqext").version() == 6
+    assert own.count() == 6
+
+
+def test_overwrite_can_be_repeated_after_a_conflict(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, PLAIN)
+    table = DeltaTable(tmp_path)
+    write_deltalake(tmp_path, PLAIN, mode="append")
+    with pytest.raises(tables.TableConflictError, match="overwrite again"):
+        tables.overwrite(table, PLAIN.slice(0, 1))
+    assert tables.overwrite(table, PLAIN.slice(0, 1)).files_removed == 2
+    assert len(by_deltalake(tmp_path)) == table.to_pyarrow_table().num_rows == 1
+
+
+def test_failed_update_of_a_delta_table_object_does_not_fail_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path, PLAIN)
+    table = DeltaTable(tmp_path)
+
+    def fail(_: DeltaTable) -> None:
+        raise OSError("the store cannot be reached")
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", fail)
+    assert tables.append(table, PLAIN).version == 1
+    assert len(by_deltalake(tmp_path)) == 6
+
+
 @pytest.mark.spec("tables.delta.partitions")
 def test_partition_values_of_all_types_are_read_back(tmp_path: Path) -> None:
     rows = pa.table({

@@ -58,6 +58,23 @@ def partitioned(path: Path, transform: Any) -> Table:
     return new_catalog(path).create_table("db.t", schema=schema, partition_spec=spec)
 
 
+def test_commits_update_a_table_object_as_pyiceberg_does(tmp_path: Path) -> None:
+    table = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    old = table.catalog.load_table(table.name())
+    steps: list[tuple[Callable[[], Any], int, int]] = [
+        (lambda: tables.append(table, pa.table({"id": [1]})), 1, 1),
+        (lambda: table.append(pa.table({"id": [2]})), 2, 2),
+        (lambda: tables.compact(table), 2, 1),
+        (lambda: tables.overwrite(table, pa.table({"id": [3]})), 1, 1),
+    ]
+    for change, rows, files in steps:
+        change()
+        assert pqext.scan(table).count() == table.scan().to_arrow().num_rows == rows
+        assert len(table.inspect.files()) == files
+    tables.append(old, pa.table({"id": [4]}))
+    assert sorted(old.scan().to_arrow()["id"].to_pylist()) == [3, 4]
+
+
 def test_appended_rows_are_equal_in_pyiceberg_and_pqext(tmp_path: Path) -> None:
     table = new_table(tmp_path, ROWS.schema)
     tables.append(table, ROWS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.marks import FIELD_ID
@@ -19,6 +19,7 @@ from pqext.tables.delta.schemas import COVERING, GEOMETRY, ID, PHYSICAL_NAME, co
 from pqext.variant.types import is_marked, storage_type
 
 Struct = Mapping[str, Any]
+_DEFAULT_INDEXED = 32
 _PRIMITIVES: Mapping[pa.DataType, str] = {
     pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string", pa.binary(): "binary",
     pa.large_binary(): "binary", pa.binary_view(): "binary", pa.int64(): "long", pa.int32(): "integer",
@@ -204,3 +205,38 @@ def rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict
 def _rename(path: str, names: Mapping[str, str]) -> str:
     top, dot, rest = path.partition(".")
     return names[path] if path in names else f"{names.get(top, top)}{dot}{rest}"
+
+
+def indexed_columns(
+    schema: pa.Schema, configuration: Mapping[str, str | None], version: int | None, name: str
+) -> list[str]:
+    """Return the columns with statistics in the log, as the properties of the table define.
+
+    Raises ``CorruptFileError`` if a property of ``version`` of the table ``name`` is not an integer.
+    """
+    listed = configuration.get("delta.dataSkippingStatsColumns")
+    if listed:
+        tops = {column.strip().strip("`") for column in listed.split(",")}
+        return [column for column in schema.names if column in tops]
+    text = configuration.get("delta.dataSkippingNumIndexedCols")
+    try:
+        limit = _DEFAULT_INDEXED if text is None else int(text)
+    except ValueError:
+        raise CorruptFileError(
+            f"version {version} has the property delta.dataSkippingNumIndexedCols = {text!r}, which is not an "
+            "integer; correct it with deltalake's alter.set_table_properties", path=name,
+        ) from None
+    result: list[str] = []
+    leaves = 0
+    for field in schema:
+        leaves += _leaves(field)
+        if limit >= 0 and leaves > limit:
+            break
+        result.append(field.name)
+    return result
+
+
+def _leaves(field: pa.Field) -> int:
+    if pa.types.is_struct(field.type) and b"ARROW:extension:name" not in (field.metadata or {}):
+        return sum(map(_leaves, field.type))
+    return 1

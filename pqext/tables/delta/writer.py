@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import CorruptFileError, InvalidValueError, SchemaMismatchError, UnsupportedError
+from pqext.core.base.errors import InvalidValueError, SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import join_names
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import source_name
@@ -52,6 +52,7 @@ from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, covering_col
 from pqext.tables.delta.snapshot import open_delta
 from pqext.tables.delta.write_schemas import (
     check_columns,
+    indexed_columns,
     physical_field,
     rename_options,
     struct_of_rows,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ATTEMPTS = 50
-_DEFAULT_INDEXED = 32
 _UNDECLARED = (
     "shredding needs the Delta table feature variantShredding, which deltalake can neither declare nor commit to; omit "
     "shredding= (files are still pruned by the paths' statistics in the log), or pass allow_undeclared_shredding=True: "
@@ -90,6 +90,7 @@ class DeltaWriter:
             uri = str(source)
         else:
             uri = self._table.table_uri
+        self._source: DeltaTable | None = self._table if self._table is source else None
         parts = urlsplit(uri)
         if len(parts.scheme) > 1 and parts.scheme != "file":
             self.root, self._uri = uri.rstrip("/"), uri
@@ -249,7 +250,8 @@ class DeltaWriter:
                 arrays.append(array if array.type == field.type else array.view(field.type))
             return pa.RecordBatch.from_arrays(arrays, schema=file_schema)
 
-        indexed = self._indexed([name for name in target.names if name not in by], target)
+        configuration = {} if self._table is None else self._table.metadata().configuration
+        indexed = indexed_columns(drop_columns(target, by), configuration, self.version, self.name)
         folders = tuple(physical[name] for name in by)
         describe = partial(
             describe_file, partition_by=folders, types=tuple(target.field(name).type for name in by),
@@ -260,32 +262,6 @@ class DeltaWriter:
             file_schema, folders, rename_options(options, physical), convert, describe, self._definition, new_schema
         )
 
-    def _indexed(self, names: list[str], schema: pa.Schema) -> list[str]:
-        """Return the columns with statistics in the log, as the properties of the table define."""
-        configuration = {} if self._table is None else self._table.metadata().configuration
-        listed = configuration.get("delta.dataSkippingStatsColumns")
-        if listed:
-            tops = {name.strip().strip("`") for name in listed.split(",")}
-            return [name for name in names if name in tops]
-        limit = self._indexed_limit(configuration.get("delta.dataSkippingNumIndexedCols"))
-        result: list[str] = []
-        leaves = 0
-        for name in names:
-            leaves += _leaves(schema.field(name))
-            if limit >= 0 and leaves > limit:
-                break
-            result.append(name)
-        return result
-
-    def _indexed_limit(self, text: str | None) -> int:
-        try:
-            return _DEFAULT_INDEXED if text is None else int(text)
-        except ValueError:
-            raise CorruptFileError(
-                f"version {self.version} has the property delta.dataSkippingNumIndexedCols = {text!r}, which is not an "
-                "integer; correct it with deltalake's alter.set_table_properties", path=self.name,
-            ) from None
-
     def commit(
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool,
@@ -294,10 +270,15 @@ class DeltaWriter:
         if layout.new_schema is not None:
             return self._create(layout.new_schema, adds, layout.partition_by)
         for attempt in range(_ATTEMPTS):
-            self._check_definition(layout)
-            paths = list(removed() if callable(removed) else removed)
-            version = self._try_commit(adds, paths, data_change, is_last=attempt == _ATTEMPTS - 1)
+            try:
+                self._check_definition(layout)
+                paths = list(removed() if callable(removed) else removed)
+                version = self._try_commit(adds, paths, data_change, is_last=attempt == _ATTEMPTS - 1)
+            except TableConflictError:
+                self._update_source()  # so that a repeated call applies to the current version
+                raise
             if version is not None:
+                self._update_source()
                 return version
             time.sleep(random.random() * 0.1 * min(attempt, 10))
         raise AssertionError("unreachable")
@@ -409,6 +390,15 @@ class DeltaWriter:
             raise table_error("the table cannot be opened", error, self.name, self._storage_options) from None
         self._is_stale = False
 
+    def _update_source(self) -> None:
+        """Load the current version into the ``DeltaTable`` of the caller, as deltalake does after its commits.
+
+        Errors are suppressed, because they would report the commit as failed.
+        """
+        if self._source is not None:
+            with suppress(Exception):
+                self._source.update_incremental()
+
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:
             self._reload()
@@ -440,9 +430,3 @@ class DeltaWriter:
 
 def _position(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
-
-
-def _leaves(field: pa.Field) -> int:
-    if pa.types.is_struct(field.type) and b"ARROW:extension:name" not in (field.metadata or {}):
-        return sum(map(_leaves, field.type))
-    return 1
