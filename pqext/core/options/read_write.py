@@ -191,7 +191,7 @@ class WriteOptions:
     """Maximum size of a row group in bytes of Arrow data, before encoding."""
     page_rows: int = 20_000
     """Maximum number of rows in a page."""
-    page_bytes: int = 1 << 20
+    page_bytes: int = 1 << 18
     """Maximum size of a page in bytes of Arrow data, before encoding."""
     page_version: Literal[1, 2] = 1
     """Version of data pages."""
