@@ -93,7 +93,7 @@ class Aggregates:
                 computed from columns, such as ``col("event").variant("$.n", "int64")``.
 
         Returns:
-            The number of rows in which the column is null. A field is also null if its struct is null.
+            Number of rows where the column is null. A field is also null if its struct is null.
 
         Raises:
             ValueError: If the column does not exist.
@@ -138,7 +138,7 @@ class Aggregates:
 
 
 def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | ComputedColumn:
-    """Return the column of the files, or the computed column, that a name or a value of the result refers to.
+    """Return the stored or computed column that a name or a value in the result refers to.
 
     Raises ``TypeError`` for other arguments, and ``ValueError`` for a field of a column without fields.
     """
@@ -298,7 +298,7 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
 
 
 def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
-    """Return the minimum or maximum of a chunk as an array of one value; None if its statistics do not prove it."""
+    """Return the exact minimum or maximum of a chunk as an array of one value; None if statistics do not prove it."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()
     if bounds.all_null:

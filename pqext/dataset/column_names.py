@@ -52,7 +52,7 @@ class NameResolver:
         return cast(T, known[1])
 
     def resolve_partitions(self, node: T) -> T:
-        """Resolve as :meth:`resolve`, but open a file only if a dotted name may refer to a partition column."""
+        """Resolve names like :meth:`resolve`, but open a file only if a dotted name may refer to a partition column."""
         made = resolve_dotted_names(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.resolve(node) if is_unclear else made
@@ -115,7 +115,7 @@ class NameResolver:
 
 @dataclass(frozen=True)
 class _FileNames:
-    """Names of the partition columns and of a file's columns. Names in wide schemas are looked up only when tested."""
+    """Set of the names of partition columns and file columns. A wide schema is searched only for tested names."""
 
     folders: tuple[str, ...]
     root: SchemaNode
@@ -125,7 +125,7 @@ class _FileNames:
 
 
 def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
-    """Expand each string that is not a column or field name into the columns that a selection parses from it.
+    """Replace each string that is not the name of a column or field with the columns of the selection that it contains.
 
     ``schema`` returns the schema that has the names. It is only called if there is text other than a plain name. Text
     that cannot be parsed but resembles a name is returned unchanged. Raises ``ValueError`` for other invalid text.
@@ -191,7 +191,7 @@ def restrict_columns(
 
 
 def _check_fields(column: Column, stored: Sequence[str], names: NameResolver) -> None:
-    """Raise ``ValueError`` if ``column`` is a struct of which only fields are among the selected names ``stored``."""
+    """Raise ``ValueError`` if ``column`` is a struct and the selected names ``stored`` contain only fields of it."""
     path = ".".join(column.path)
     if path in stored or not any(name.startswith(f"{path}.") for name in stored):
         return

@@ -90,7 +90,7 @@ def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
 def compute_column(
     function: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """Compute a column from a batch with ``function``. Rows for which ``function`` raises ``ParquetError`` become null.
+    """Compute a column from a batch with ``function``. A row is null if ``function`` raises ``ParquetError`` for it.
 
     Return the column, and for each of these rows its number in the batch and the error message.
     """

@@ -118,7 +118,7 @@ def _check_function(column: str, function: Any) -> None:
 
 
 class _Groups:
-    """Numbering of groups by their keys, in order of first appearance."""
+    """Mapping of group keys to numbers, in order of first appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[Key, int] = {}

@@ -1,4 +1,4 @@
-"""Rows with a geometry column, of a table or a scan, read in parts: the input of joins and of dissolve."""
+"""Input of joins and of dissolve: the rows of a table or scan with a geometry column, read in batches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GeometryRows:
 
     @classmethod
     def from_input(cls, rows: Any, name: str | None, subject: str, remedy: str) -> GeometryRows:
-        """Create rows from a table, a scan, a path or what :func:`pqext.write_table` accepts.
+        """Create rows from a table, a scan, a path or any input of :func:`pqext.write_table`.
 
         ``name`` is the geometry column, None for the only one. ``subject`` describes the rows in
         errors, and ``remedy`` is the argument that selects the column.
@@ -136,7 +136,7 @@ def _as_rows(rows: Any) -> pa.Table | Scan:
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` in layouts from which Arrow can take rows: without views and run-end encoding."""
+    """Return ``schema`` with layouts that Arrow's ``take`` supports: without views and run-end encoding."""
     fields = [field.with_type(_plain_type(field.type)) for field in schema]
     return pa.schema(fields, schema.metadata)
 

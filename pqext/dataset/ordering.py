@@ -111,7 +111,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
 
 
 def _search_radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
-    """Yield maximum distances to try if the request selects the rows nearest to a geometry, then None for no maximum.
+    """Yield the maximum distances to try for a request of the nearest rows, and finally None, for no maximum.
 
     If ``limit`` rows lie within a distance, they are the nearest of all. The distances are estimated from the bounding
     boxes and row counts of the nearest row groups. Page indexes then skip all pages that are farther away.
@@ -139,7 +139,7 @@ def _restrict_distance(request: ScanRequest, distance: Value, radius: float) -> 
 
 
 def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
-    """Return whether a condition is implied by ``distance < radius``: a greater maximum, or that it is not null."""
+    """Return whether ``distance < radius`` implies a condition: a greater maximum, or a test for not null."""
     if isinstance(condition, IsNotNull):
         return bool(condition.operand.equals(distance))
     if not isinstance(condition, Comparison) or condition.operator not in ("<", "<="):
@@ -207,7 +207,7 @@ def _iter_in_file_order(
 def _iter_by_bounds(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Yield batches of rows that may be among the first, the row groups with the best bounds first.
+    """Yield batches of rows that may be among the first rows. Row groups are read in the order of their bounds.
 
     Each batch has the position of its row group and the total size of the files opened.
     """
@@ -307,7 +307,7 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
 
 
 def _best_first(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
-    """Return the numbers of the items, the most promising first.
+    """Return the numbers of the items in the order of their best key values.
 
     An item is a number, its best value, None if unknown, and whether it contains nulls.
     """

@@ -57,7 +57,7 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     **keywords: Unpack[ReadKeywords],
 ) -> Scan:
-    """Create a lazy query over Parquet files: the ``columns`` of the rows for which ``filter`` is true.
+    """Create a lazy query over Parquet files that selects the ``columns`` of the rows that match ``filter``.
 
     Args:
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
@@ -105,7 +105,7 @@ def scan(
             instants, and of instants to text, dates, times and timestamps without a time zone.
         limits: Bounds on memory and counts, for untrusted files.
         options: Reader options (:class:`pqext.ReadOptions`); ``keywords`` take precedence.
-        filesystem: A pyarrow or fsspec file system, or an obstore store, in which ``sources`` are paths.
+        filesystem: A pyarrow or fsspec file system, or an obstore store, that contains ``sources``.
         storage_options: Credentials and other settings of the store that a URL names.
         **keywords: The fields of :class:`pqext.ReadOptions`.
 
@@ -191,7 +191,7 @@ def read_table(
     filter: Filter = None,
     **keywords: Unpack[ScanKeywords],
 ) -> pa.Table:
-    """Read the rows of ``sources`` for which ``filter`` is true into one table. For the arguments, see :func:`scan`.
+    """Read the rows of ``sources`` that match ``filter`` into one table. For the arguments, see :func:`scan`.
 
     Raises ``LimitError`` if the table exceeds ``limits``, and the errors of :func:`scan`.
 

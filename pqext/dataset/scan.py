@@ -105,7 +105,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return self._replace(result=result, earlier=request.computed_columns)
 
     def filter(self, *conditions: Filter) -> Scan:
-        """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
+        """Return a scan of the rows that match all ``conditions`` and all earlier filters.
 
         Args:
             conditions: Expressions of :func:`pqext.col`, or any other filter that :func:`scan` accepts. They may use
@@ -150,7 +150,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
     ) -> Scan:
-        """Return a scan whose rows are sorted by the first column, then by the next ones.
+        """Return a scan whose rows are sorted by the first column, then by the following columns.
 
         With :meth:`limit` or :meth:`head`, row groups and pages that cannot contain any of the first rows are skipped
         by their bounds, and memory is bounded by the rows of the limit. Without a limit all rows are sorted in memory.
@@ -221,7 +221,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
 
     @suggest_arguments
     def explain(self, format: Literal["text", "json"] = "text", max_entries: int | None = SHOWN) -> str:
-        """Describe the plan, including page indexes: what is read, what is skipped, and by which evidence.
+        """Describe the plan, including page indexes: the data to read, and the skipped data with the evidence.
 
         Args:
             format: ``"text"`` for reading, or ``"json"`` for one JSON object.
@@ -275,7 +275,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     def head(
         self, rows: int = 5, *, variants: Literal["binary", "json"] = "json", geometry: Literal["wkb", "wkt"] = "wkt"
     ) -> pa.Table:
-        """Return the first matching rows, as a preview. Only what is needed for these rows is read.
+        """Return the first matching rows, as a preview. Only the data of these rows is read.
 
         Args:
             rows: Maximum number of rows.
@@ -345,7 +345,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return html_summary("pqext.Scan", [*self._facts(), *plan], *maps, *rows, *columns)
 
     def _maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:
-        """Return a map of the row groups by the boxes of the first geometry column of a single file, as HTML."""
+        """Return an HTML map of the row groups of a single file, by the boxes of its first geometry column."""
         from pqext.geo.layout.map_content import row_group_map
         from pqext.geo.types import type_of
 

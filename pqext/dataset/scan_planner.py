@@ -41,7 +41,7 @@ _NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
 class ScanPlanner:
-    """Planner of a request. It caches facts about files and names for all runs of the request.
+    """Planner of a request. It caches file metadata and resolved names for all runs of the request.
 
     Threads can share a planner. Two threads may compute the same fact twice, with the same result.
     """
@@ -78,7 +78,7 @@ class ScanPlanner:
 
     @cached_property
     def name_resolver(self) -> NameResolver:
-        """The resolver of dotted names for these files."""
+        """Resolver of the dotted names in these files."""
         return NameResolver(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     def resolve(self, node: T) -> T:
@@ -141,7 +141,7 @@ class ScanPlanner:
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
-        """Complete an outline of ``file``, the only file of the request, by its page indexes and Bloom filters."""
+        """Complete an outline of ``file``, the only file of the request, with its page indexes and Bloom filters."""
         if not task.is_outline:
             return task
         with ErrorLocation(file):
@@ -151,7 +151,7 @@ class ScanPlanner:
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-        """Split a task into row groups whose rows are all certain to match, and row groups that must be read."""
+        """Split a task into row groups whose rows all match for certain, and row groups that must be read."""
         with ErrorLocation(file):
             file_request = self.request_file(0, file)
             return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)
@@ -195,7 +195,7 @@ class ScanPlanner:
 
     @cached_property
     def _remaining_filters(self) -> list[RemainingFilter]:
-        """Remaining filter of each source after partition values and the data-skipping store have been evaluated.
+        """Filter of each source that remains after evaluating partition values and the data-skipping store.
 
         Raises ``UnsupportedError`` if a file contains a column that its folders do not name, but the folders of other
         files do.

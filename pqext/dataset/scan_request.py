@@ -26,7 +26,7 @@ SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 
 @dataclass(frozen=True, eq=False)
 class ScanRequest:
-    """A query: the columns ``result`` of the rows of ``files`` for which ``filter`` is true.
+    """Query for the columns ``result`` of the rows of ``files`` that match ``filter``.
 
     A result column is a name or a computed column. Raises ``ValueError`` if options exclude each other.
     """
@@ -74,7 +74,7 @@ class ScanRequest:
 
     @property
     def computed_columns(self) -> tuple[ComputedColumn, ...]:
-        """The computed columns whose names refer to their values: those of the result, and earlier ones."""
+        """Computed columns by name: the columns of the result, and computed columns of earlier selections."""
         of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
@@ -104,5 +104,5 @@ class ScanRequest:
 
     @property
     def row_target(self) -> RowTarget | None:
-        """The number of rows after which reading can stop. None without a limit, and with an order."""
+        """Number of rows after which reading can stop; None without a limit, and with an order."""
         return None if self.limit is None or self.order else RowTarget(self.offset + self.limit)

@@ -22,7 +22,7 @@ class Skipping(Protocol):
     """Interface of data-skipping stores, which prune files using stored metadata."""
 
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
-        """Return for each file the reason that no row matches ``filter``; None if a row may match.
+        """Return, for each file, the reason that no row matches ``filter``; None if a row may match.
 
         A file that has changed since it was indexed is not pruned.
         """

@@ -28,7 +28,7 @@ from pqext.geo.frames import from_geopandas, geometry_columns
 Method = Literal["kdtree"] | Grid
 TARGET_BYTES = 128 << 20
 _SAMPLES = 1 << 18
-"""Maximum number of sampled centres from which the k-d tree is built."""
+"""Maximum number of sampled centres that the k-d tree is built from."""
 _SAMPLE_ROWS = 1 << 14
 """Number of rows that are encoded to estimate the size of all rows."""
 _MAX_LEAVES = 1 << 12
@@ -133,7 +133,7 @@ def write_dataset(
 
 
 def geometry_name(schema: pa.Schema, name: str | None) -> str:
-    """Return ``name``, by default the only geometry column. Raises ValueError unless there is such a column."""
+    """Return ``name``, by default the only geometry column. Raises ValueError if that column does not exist."""
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"

@@ -253,7 +253,7 @@ def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[G
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of a join's columns: all columns (``schema``), those of each side, and the selected ``columns``."""
+    """Names of a join's columns: all columns (``schema``), the columns of each side, and the selected ``columns``."""
 
     schema: pa.Schema
     left: tuple[str, ...]
@@ -333,7 +333,7 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box that every geometry that matches a row of a side intersects.
+    """Return a box that contains a point of every geometry that can match a row of a side.
 
     None if the side is not planar, if it has no coordinates, or if the box is infinite.
     """

@@ -1,4 +1,4 @@
-"""Methods of a scan for geometry columns: another CRS, and the nearest rows."""
+"""Methods of a scan for geometry columns: transform to another CRS, and select the nearest rows."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SpatialMethods:
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:
-    """Return the column ``name``, or the only geometry column of the result, or else the only one of the files.
+    """Return the column ``name``; by default the only geometry column of the result, or else of the files.
 
     Geometry columns that earlier selections have computed precede those of the files. Raises ``ValueError`` unless
     there is exactly one.

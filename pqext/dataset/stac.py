@@ -43,7 +43,7 @@ def stac_item(rows: Any, datetime: When, *, id: str | None = None, column: str |
 
     Args:
         rows: A path, a folder, a URL, or a :class:`pqext.Scan`, whose filter limits extent and number of rows.
-        datetime: A column of dates or timestamps, of which the item covers the range, or a time, or the first and the
+        datetime: A column of dates or timestamps, whose range the item covers, or a time, or the first and the
             last one. Times without zone are UTC.
         id: The identifier, by default the name of the file or folder.
         column: The geometry column; by default the only one.

@@ -1,4 +1,4 @@
-"""Snapshots of tables: the files of one version of a Delta or Iceberg table, and what its log states about them."""
+"""Snapshots of tables: the files of one version of a Delta or Iceberg table, and their metadata in the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLASSES = (("deltalake", "DeltaTable"), ("pyiceberg", "Table"))
 
 @dataclass(frozen=True, eq=False)
 class TableSnapshot:
-    """One version of a table: its schema, its files, and the facts in its log.
+    """One version of a table: its schema, its files, and the files' metadata in the log.
 
     ``schema`` has all columns. ``constants`` has those that have one value per file, and ``values`` contains these
     values by file name and column.

@@ -153,7 +153,7 @@ class _Stream:
 
     @contextmanager
     def raise_recorded_error(self) -> Iterator[None]:
-        """Context manager that raises the recorded error of the batches in place of GDAL's error."""
+        """Context manager that replaces GDAL's error with the recorded error of the batches."""
         try:
             yield
         except (RuntimeError, ParquetError, ValueError) as error:
@@ -238,7 +238,7 @@ def _storable_type(type: pa.DataType) -> pa.DataType:
 def _storable_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, geometry: str, top_code: float, driver: str
 ) -> Iterator[pa.RecordBatch]:
-    """Convert batches to types that GDAL supports. The rows of geometry errors count from the first batch."""
+    """Convert batches to types that GDAL supports. Errors of geometries number the rows from the first batch."""
     row = 0
     for batch in batches:
         try:

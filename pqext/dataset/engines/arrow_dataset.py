@@ -288,7 +288,7 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
 
 
 def _conjunct_ranges(items: Items) -> list[range]:
-    """Return the range of ``items`` of each conjunct, at any depth of nested conjunctions."""
+    """Return one range of ``items`` per conjunct. Nested conjunctions are flattened."""
     results: list[range] = []
     opened: list[bool] = []
     at = 0

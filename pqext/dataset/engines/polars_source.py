@@ -112,7 +112,7 @@ def _conjuncts(tree: Any) -> Iterator[Any]:
 
 
 def _condition(tree: Any, schema: pl.Schema) -> Expression:
-    """Translate a polars condition to an equivalent one: true, false and null on the same rows."""
+    """Translate a polars condition to a pqext condition that is true, false and null for the same rows."""
     match tree:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
             return all_of([_condition(left, schema), _condition(right, schema)])

@@ -30,7 +30,7 @@ _UNCHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def number_type(type: pa.DataType) -> pa.DataType | None:
-    """Return the type in which numbers of ``type`` are computed; None if ``type`` is not numeric."""
+    """Return the type that arithmetic on numbers of ``type`` uses; None if ``type`` is not numeric."""
     types = pa.types
     if types.is_uint64(type):
         return pa.decimal128(20, 0)
@@ -137,7 +137,7 @@ def _digits(type: pa.DataType) -> tuple[int, int]:
 
 
 def _widen_decimal(type: pa.DataType, result: pa.DataType) -> pa.DataType:
-    """Return a decimal type with the precision and scale of ``type`` and the bit width of ``result``."""
+    """Return the decimal type with the precision and scale of ``type`` and the bit width of ``result``."""
     precision, scale = _digits(type)
     return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
 

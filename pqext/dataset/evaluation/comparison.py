@@ -63,7 +63,7 @@ def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.Bo
 def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     """Return two boolean arrays: whether the left value is less, and whether the values are equal.
 
-    Rows in which a value is null are null in both arrays.
+    If either value of a row is null, both results are null.
     """
     types = pa.types
     if types.is_temporal(left.type):
@@ -194,7 +194,7 @@ def comparison_type(type: pa.DataType, text: str) -> ValueType:
 
 
 def extreme(array: pa.Array, side: str) -> pa.Array:
-    """Return an array with one value: the minimum of ``array`` if ``side`` is ``min``, otherwise its maximum.
+    """Return an array of one value: the minimum of ``array`` if ``side`` is ``min``, otherwise the maximum.
 
     For a dictionary array, the returned array has the type of the values. Nulls and NaN are ignored; the result is
     null if no other values remain.

@@ -85,7 +85,7 @@ def evaluate(
 ) -> pa.BooleanArray:
     """Evaluate ``expression`` on each row of ``data``: true, false or null.
 
-    A filter selects the rows for which the result is true. ``computed_values`` maps the keys of operands to arrays that
+    A filter selects the rows where the result is true. ``computed_values`` maps the keys of operands to arrays that
     have already been computed. ``prepared_operands`` caches the hash tables of long IN lists across batches.
 
     Raises:
@@ -206,7 +206,7 @@ class _Evaluator(Visitor[pa.Array]):
         return resolve_type(array, crs, edges)
 
     def _validity(self, operand: Operand) -> pa.Array:
-        """Return for each row whether the operand is not null. In dictionary arrays, entries can be null too."""
+        """Return, for each row, whether the operand is not null. The entries of a dictionary array can also be null."""
         result = self._dictionary_entries(operand)
         if result is None:
             return pc.is_valid(self.value(operand))

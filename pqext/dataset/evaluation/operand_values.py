@@ -172,7 +172,7 @@ def to_shredded(array: pa.Array) -> pa.StructArray:
 
 
 def _number_types(operand: Arithmetic, operand_type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
-    """Return the types to which the operands of an operation are converted."""
+    """Return the types that the operands of an operation are converted to."""
     results: list[pa.DataType | None] = []
     for entry in operand.operands:
         if isinstance(entry, Constant):
@@ -201,7 +201,7 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
 
 
 def _castable_type(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type to which values of ``type`` are converted before a cast.
+    """Return the Arrow type that values of ``type`` are converted to before a cast.
 
     It is the nearest type that a shredded VARIANT can store; ``type`` itself if it is the target type or null. Raises
     ``TypeError`` for types that cannot be cast.
@@ -275,7 +275,7 @@ def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def geometry_type(operand: Operand, column_type: Callable[[Column], GeospatialType]) -> GeospatialType:
-    """Return the CRS and edges of geometries: of a column, or computed from columns."""
+    """Return the CRS and edges of geometries, either of a column or computed from columns."""
     if not isinstance(operand, SpatialValue):
         return column_type(operand_column(operand))
     source = geometry_type(operand.operands[0], column_type)

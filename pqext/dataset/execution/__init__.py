@@ -1,1 +1,1 @@
-"""Run plans: stage by stage within a row group, ahead of the consumer, and with metrics."""
+"""Run the plans of a scan: decode row groups in stages and in parallel, and collect metrics."""

@@ -122,7 +122,7 @@ class Run:
         self._done = _sum(self._done, source.usage, previous_counts)
 
     def count_usages(self, usages: Iterable[Usage]) -> None:
-        """Count the usage of sources other than the scanned files, each as an opened file."""
+        """Add the usage of sources other than the scanned files. Each source counts as an opened file."""
         for usage in usages:
             self._files += 1
             self._done = _sum(self._done, usage, _NOTHING)

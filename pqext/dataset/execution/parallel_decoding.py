@@ -70,11 +70,11 @@ class _RowGroupDecoder:
 
     @property
     def needs_memory(self) -> bool:
-        """Whether the share of memory was insufficient, so that :meth:`finish` must decode the remaining batches."""
+        """Whether the run needs more than its share of memory, so that :meth:`finish` must decode the rest."""
         return not self._shares
 
     def finish(self) -> Iterator[Part]:
-        """Yield the remaining batches, using all of the memory."""
+        """Yield the remaining batches, using the complete memory limit instead of one share."""
         passed = self._rows
         for batch, arrays in self._run(1):
             skipped = min(passed, batch.num_rows)
@@ -117,7 +117,7 @@ def decode_in_parallel(runs: Iterable[Run], threads: int, max_active_runs: int) 
 def has_min_bytes(
     plans: Iterator[RowGroupPlan], file: ParquetFile, min_bytes: int
 ) -> tuple[bool, Iterator[RowGroupPlan]]:
-    """Return whether ``plans`` read about ``min_bytes`` stored bytes or more, and an iterator of all plans.
+    """Return whether ``plans`` read at least about ``min_bytes`` stored bytes, and an iterator over the same plans.
 
     Plans are consumed until their bytes suffice, so that the last row groups are planned while the first are decoded.
     """

@@ -50,7 +50,7 @@ def select_flagged(
 
 
 def select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
-    """Select the rows of a batch for which ``mask`` is true, and drop ``dropped_columns``."""
+    """Select the rows of a batch where ``mask`` is true, and drop ``dropped_columns``."""
     names = [name for name in batch.schema.names if name not in dropped_columns]
     if not names:
         return without_columns(mask.true_count)

@@ -93,7 +93,7 @@ def iter_matching_batches(
 
 @dataclass(slots=True)
 class AdaptiveStatistics:
-    """Results of the row groups read so far, which determine how the next row groups are read."""
+    """Statistics of the row groups read so far, used to choose how the next row groups are read."""
 
     pays: bool | None = None
     """Whether stages are worth their overhead; ``None`` until a row group was read."""
@@ -145,7 +145,7 @@ def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
 
 
 def _drop_rows(parts: Iterable[Part], rows: int) -> Iterator[Part]:
-    """Yield the batches without the first ``rows`` rows of all batches together."""
+    """Skip the first ``rows`` rows of a stream of batches, and yield the rest."""
     for batch, arrays in parts:
         if rows < batch.num_rows:
             yield batch.slice(rows), [array.slice(rows) for array in arrays]
@@ -234,7 +234,7 @@ class _GroupRun:
         self._deleted = file.deleted_rows.get(plan.index)
 
     def parts(self) -> Iterator[Part]:
-        """Yield the matching rows, in stages if these are worth their overhead."""
+        """Yield the matching rows. Read the row group in stages if that is worth the overhead."""
         stages = self._plan.stages
         # If corrupt rows are skipped, row numbers are unknown.
         if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
@@ -248,7 +248,7 @@ class _GroupRun:
         return self.run_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 
     def _is_staging_worthwhile(self, stages: Sequence[Stage]) -> bool:
-        """Return whether stages are worth their overhead, by adaptive statistics or, at first, by column statistics."""
+        """Return whether stages are worth their overhead, by adaptive or, if unknown, by column statistics."""
         if self._statistics.pays is not None:
             return self._statistics.pays
         condition = merge_stages(stages).filter
@@ -296,7 +296,7 @@ class _GroupRun:
     def _without_deleted(
         self, rows: NDArray[np.int64], columns: pa.RecordBatch | None
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None]:
-        """Exclude the rows that a table has deleted from ``rows`` and from the ``columns`` read for them."""
+        """Remove the rows that a table has deleted from ``rows`` and from their ``columns``."""
         if self._deleted is None:
             return rows, columns
         flags = np.isin(rows, self._deleted, assume_unique=True, invert=True)
@@ -305,7 +305,7 @@ class _GroupRun:
     def _apply_stages(
         self, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
-        """Apply the further stages to ``remaining_rows``, the rows that passed the first stage.
+        """Apply the stages after the first to ``remaining_rows``, the rows that match the filter of the first stage.
 
         ``columns`` contains the columns read for these rows so far. Return the rows that remain, the columns read for
         them, and the last stage, which reads the other columns.
@@ -337,7 +337,7 @@ class _GroupRun:
     def _yield_columns(
         self, last: Stage, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None
     ) -> Iterator[Part]:
-        """Yield ``remaining_rows`` with ``columns``, which have been read, and the columns of the last stage."""
+        """Yield ``remaining_rows`` with the ``columns`` read so far and the columns of the last stage."""
         if last.columns or last.leaves:
             yield from self._run_last_stage(last, self._rows_to_decode(remaining_rows), remaining_rows, columns)
             return
@@ -350,7 +350,7 @@ class _GroupRun:
         self, stage: Stage, rows: Rows, remaining_rows: NDArray[np.int64] | None = None,
         columns: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Read the last stage for ``remaining_rows``, add their ``columns``, and yield the rows that match it."""
+        """Read the last stage for ``remaining_rows``, and yield the rows that match, with their ``columns``."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):

@@ -103,7 +103,7 @@ class TopRows:
             self._select()
 
     def is_below(self, key: float) -> bool:
-        """Return whether all rows that the limit requires have been added, with first keys below ``key``."""
+        """Return whether enough rows for the limit have been added, all with first keys below ``key``."""
         if self._rows is None or self._count < self._rows:
             return False
         self._select()
@@ -128,7 +128,7 @@ class TopRows:
         return self._admitted[is_tie_admitted]
 
     def _admitted_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
-        """Return whether each row may be among the first by its first key; None if this is unknown."""
+        """Return, for each row, whether its first key allows it among the first rows; None if this is unknown."""
         if self._limit is None or not self._limit[0].is_valid or pa.types.is_floating(keys.type):
             return None
         limit, last = self._limit

@@ -1,8 +1,8 @@
 """Conditions of expressions: an immutable tree of comparisons and predicates, joined by And, Or and Not.
 
 Conditions apply to operands; see :mod:`pqext.dataset.expressions.operands`. They follow SQL's three-valued logic: a
-comparison with null is null, ``not null`` is null, and a filter selects the rows for which the expression is true.
-Floating-point numbers have a total order in which NaN is equal to itself and greater than all other values, so ``~(x >
+comparison with null is null, ``not null`` is null, and a filter selects the rows where the expression is true.
+Floating-point numbers have a total order, where NaN is equal to itself and greater than all other values, so ``~(x >
 5)`` and ``x <= 5`` are equivalent. Strings and binary values compare by their unsigned bytes, and numbers by their
 exact value regardless of type.
 """

@@ -38,7 +38,7 @@ _LONGEST = 40
 
 
 class Notation(Enum):
-    """Notation in which an expression was written. Its error messages use the same notation."""
+    """Notation of an expression, as its author wrote it. Its error messages use the same notation."""
 
     SQL = "sql"
     PYTHON = "python"
@@ -197,7 +197,7 @@ def _variant_hint(name: str, notation: Notation, path: Sequence[str]) -> str:
 
 
 def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
-    """Return the error for ``column``, a field that a computed column with ``value`` does not have."""
+    """Return the error for ``column``, a missing field of a computed column with ``value``."""
     name, place = escape_text(column.path[0]), column.place or ""
     if is_variant:
         hint = _variant_hint(name, notation(column), column.path[1:])

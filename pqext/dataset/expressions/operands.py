@@ -424,7 +424,7 @@ def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
 
 
 def bases(operand: Operand) -> list[Base]:
-    """Return the columns and VARIANT fields from which an operand is computed, in order."""
+    """Return the columns and VARIANT fields that an operand is computed from, in order."""
     match operand:
         case Column() | VariantField():
             return [operand]
@@ -436,7 +436,7 @@ def bases(operand: Operand) -> list[Base]:
 
 
 def operand_column(operand: Operand) -> Column:
-    """Return the column from which an operand is read."""
+    """Return the column that an operand is read from."""
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 

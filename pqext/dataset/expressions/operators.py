@@ -1,4 +1,4 @@
-"""Operators of operands: comparisons and predicates return conditions, arithmetic returns values."""
+"""Operators of columns and values: comparisons and predicates return conditions, arithmetic returns values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ArithmeticOperators(Generic[Number]):
 
 
 class Predicates(Operand):
-    """Operand whose comparisons and predicates create conditions."""
+    """Comparisons and predicates of an operand. They return conditions."""
 
     __slots__ = ()
     __array_ufunc__ = None  # so that a numpy scalar on the left side leaves the comparison to this class
@@ -192,7 +192,7 @@ class Predicates(Operand):
 
 
 def as_condition(value: object) -> Expression:
-    """Return a condition unchanged. A boolean column becomes the condition that it is true."""
+    """Return a condition unchanged, and a boolean column as the condition that it is true."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, Predicates):

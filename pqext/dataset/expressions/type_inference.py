@@ -20,7 +20,7 @@ _EXACT_INTEGERS = 1 << 53
 
 
 def infer_type(literal: Any) -> str | None:
-    """Return the type to which a VARIANT is cast for comparison with a literal; None if the literal determines none.
+    """Return the type that a VARIANT is cast to for comparison with a literal; None if the literal is ambiguous.
 
     It is ``double`` for floats and for integers that a double represents exactly.
 

@@ -51,7 +51,7 @@ class TableView(Protocol):
         """Name of the table, for messages."""
 
     def restrict(self, names: Collection[str]) -> TableView:
-        """Return the view of the files with these names only."""
+        """Return the part of the view for the files called ``names``."""
 
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of the open ``file`` of a source, and exclude its deleted rows from scans."""
@@ -156,7 +156,7 @@ class FileSet(PickledByFields):
     def _open_local(
         self, positions: Sequence[int]
     ) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """Yield local files, opened ahead of the consumer. Threads read the footers of several files per call.
+        """Open local files ahead of the consumer and yield them. Threads read the footers of several files per call.
 
         The iteration stops before the first file that would exceed the system's limit of open files.
         """

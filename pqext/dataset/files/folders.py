@@ -164,7 +164,7 @@ class Journal:
         return Journal(new, old)
 
     def replaced_paths(self, target: str) -> list[str]:
-        """Return the paths of the replaced files below ``target``, whether they still exist or not.
+        """Return the paths of the replaced files below ``target``, including files that no longer exist.
 
         Raises ``CorruptFileError`` if one of them has been written again since, because it is unknown whether it
         belongs to the dataset.
@@ -245,7 +245,7 @@ def may_contain_matches(folders: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 class _Folder:
-    """Entries of one folder by path, with the files that unfinished saves in the folder add and replace."""
+    """Entries of one folder by path, and the files that its unfinished saves add and replace."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -402,7 +402,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal happened since ``previous_walk``. Files that others add are ignored."""
+        """Return whether no save or removal happened since ``previous_walk``, ignoring files added by other programs."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

@@ -85,7 +85,7 @@ def parse_integer(number: Any) -> int:
 
 @dataclass(frozen=True)
 class SinkLog:
-    """The committed files listed in the log at ``path``, by the components of their paths when they were written."""
+    """Committed files that the log at ``path`` lists, by the components of their original paths."""
 
     path: str
     files: tuple[Parts, ...]

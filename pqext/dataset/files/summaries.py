@@ -24,7 +24,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import join_path
 
 _WORTH_BYTES = 16 << 10
-"""Maximum size of a summary file, per file of the scan, for which reading it costs less than reading the footers."""
+"""Maximum size of a summary file, per file of the scan. Reading the footers costs less than a larger summary."""
 _NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary records them"
 
 
@@ -98,7 +98,7 @@ class Summaries(PickledByFields):
         return result
 
     def usage_lines(self) -> list[str]:
-        """Return one line per summary file, which describes its use for the files that were opened last."""
+        """Return one line per summary file that describes its use for the most recently opened files."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {with_noun(changed, 'file')} changed since" if changed else ""

@@ -326,7 +326,7 @@ def _parse_spatial_argument(tree: Any, depth: int) -> Any:
 
 
 def _pop_timezone(tree: dict[str, Any]) -> str | None:
-    """Remove the timezone from the object of a cast and return it; None if the object has no timezone."""
+    """Remove the timezone from the object of a cast, and return the timezone; None if it is missing."""
     if "timezone" not in tree:
         return None
     name = _check_text(tree.pop("timezone"))
@@ -335,7 +335,7 @@ def _pop_timezone(tree: dict[str, Any]) -> str | None:
 
 
 def _pop_column(tree: dict[str, Any]) -> Column:
-    """Remove the column from the object of an operand and return it."""
+    """Remove the column from the object of an operand, and return the column."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):

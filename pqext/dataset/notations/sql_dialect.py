@@ -1,4 +1,4 @@
-"""SQL dialect of filters: how sqlglot splits the text into tokens and parses it, and the functions of the dialect.
+"""SQL dialect of filters for sqlglot: its tokens, syntax and functions.
 
 Both kinds of quotes around names are accepted, and numbers can have Spark's suffixes: ``1L`` and ``1.5BD``. A function
 is only a name with arguments, so sqlglot cannot rewrite one function as another.

@@ -101,7 +101,7 @@ def excerpt(text: str, offset: int) -> str:
 
 @contextmanager
 def list_sql_types() -> Iterator[None]:
-    """Context manager that makes errors about unknown types list SQL types, not types of the variant encoding."""
+    """Context manager that makes errors about unknown types list SQL types instead of types of the encoding."""
     try:
         yield
     except ValueError as error:
@@ -273,7 +273,7 @@ def convert_interval(node: exp.Interval) -> timedelta | pa.Scalar:
 
 
 def restore_interval(node: Any, tokens: Sequence[Token]) -> Any:
-    """Return sqlglot's node of an interval with the complete text of ``tokens``, because sqlglot may drop the end."""
+    """Return sqlglot's node of an interval with the complete text of ``tokens``, whose end sqlglot may drop."""
     texts = [token for token in tokens if token.token_type == TokenType.STRING]
     if not isinstance(node, exp.Interval) or len(texts) != 1:
         return node

@@ -1,4 +1,4 @@
-"""Error messages for invalid SQL conditions: which syntax was expected, and at which position."""
+"""Error messages for invalid SQL conditions, with the expected syntax and the position of the error."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Plan which byte ranges of a file are read, in which stages, and record why the rest is skipped."""
+"""Plan the byte ranges to read from a file and the stages that read them. Record the reason for each skipped part."""

@@ -21,7 +21,7 @@ from pqext.dataset.pruning.row_groups import rows_that_may_match
 
 
 def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
-    """Return the rows of ``group`` for which ``condition`` is proved to be true."""
+    """Return the rows of ``group`` where ``condition`` is proved to be true."""
     return [] if group.num_rows <= 0 else _certain_rows(push_down_not(condition), group)
 
 
@@ -48,7 +48,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def can_be_certain(file: ParquetFile) -> bool:
-    """Return whether statistics may replace values: they are trusted, and no option requires all data to be read."""
+    """Return whether statistics may replace values: they are trusted, and no option requires reading all data."""
     options = file.options
     return options.may_skip_values and options.trust_statistics
 
@@ -56,7 +56,7 @@ def can_be_certain(file: ParquetFile) -> bool:
 def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """Split plans into plans whose rows are all certain to match, and plans that must be read.
+    """Split plans into plans whose rows all match for certain, and plans that must be read.
 
     If not ``is_exact``, the ``condition`` may be true for rows that do not match, so no plan is certain.
     """

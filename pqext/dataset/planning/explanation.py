@@ -45,7 +45,7 @@ def format_summary(tasks: Sequence[Task]) -> str:
 
 
 def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
-    """Count skipped files, row groups, rows, pages and bytes by the evidence for skipping them."""
+    """Count the skipped files, row groups, rows, pages and bytes for each type of evidence."""
     result: dict[str, dict[str, int]] = {}
 
     def add(evidence: str, **numbers: int) -> None:
@@ -81,7 +81,7 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
 def format_plan(
     tasks: Sequence[Task], messages: Iterable[str] = (), max_entries: int | None = SHOWN, *, is_limited: bool = False
 ) -> list[str]:
-    """Return lines with the amount of data read, ``messages``, the data skipped by each evidence, and the files.
+    """Return lines with the amount of data to read, ``messages``, the skipped data by evidence, and the files.
 
     A plan with a limit (``is_limited``) reads at most this amount.
     """
@@ -94,7 +94,7 @@ def format_plan(
 
 
 def format_explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
-    """Return lines that describe which data of each file is read, in which stages, and why other data is skipped.
+    """Return lines that describe the data read from each file, its stages, and the reasons for skipping other data.
 
     At most ``max_entries`` files, and row groups of each file, are listed. The remaining files are summarised together,
     and the remaining row groups are counted. There are no lines if ``max_entries`` is 0.

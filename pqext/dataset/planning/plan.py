@@ -1,4 +1,4 @@
-"""Plans: the row groups, rows and byte ranges that a query reads, in which stages, and why the others are skipped.
+"""Plans of a query: the row groups, rows and byte ranges to read, their stages, and the reasons for skipping the rest.
 
 A plan is immutable data. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it is sent as
 JSON to the process that executes it (:mod:`pqext.dataset.execution.stages`), where :func:`check_plans` checks that it
@@ -34,7 +34,7 @@ class Stage:
     columns: tuple[str, ...] | None
     """Columns requested from the reader: names and dotted paths, all columns if None."""
     filter: Expression | None = None
-    """Condition evaluated on these columns; only rows for which it is true reach the next stage."""
+    """Condition evaluated on these columns. Only matching rows reach the next stage."""
     kept: tuple[str, ...] = ()
     """Top-level columns that are read in this stage, not the last one, and are part of the result."""
     leaves: tuple[tuple[str, int], ...] = ()
@@ -76,7 +76,7 @@ class RowGroupPlan:
 
     @property
     def rows_read(self) -> int:
-        """Number of rows read, not counting other rows of pages that are only partly needed."""
+        """Number of selected rows, without other rows on the same pages."""
         if self.prune_reason is not None:
             return 0
         return self.num_rows if self.rows is None else sum(map(len, self.rows))
@@ -102,7 +102,7 @@ class Task:
     prune_reason: str | None = None
     """The proof that no row can match, if the file is skipped by its path; its row groups are not planned then."""
     footer_crc: int | None = None
-    """CRC-32 of the footer from which the plan was made, used to detect replaced files."""
+    """CRC-32 of the footer that the plan is based on, used to detect replaced files."""
     is_outline: bool = False
     """Whether only the footer was evaluated. Before reading, page indexes and Bloom filters must be evaluated,
     and stages must be planned."""
@@ -121,7 +121,7 @@ class Task:
 
     @property
     def bytes_kept(self) -> int:
-        """Stored bytes of needed columns that are read, of complete row groups or, with page indexes, of pages."""
+        """Stored bytes of needed columns after pruning: of pages if page indexes are used, otherwise of row groups."""
         return sum(plan.bytes_read for plan in self.row_groups)
 
     @property

@@ -29,11 +29,11 @@ from pqext.dataset.pruning.row_groups import Proof, candidate_rows, prove_no_mat
 
 _REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10
-"""Stored bytes of the columns outside the filter for which a separate stage outweighs its overhead."""
+"""Minimum stored bytes of the columns outside the filter that make a separate stage worth its overhead."""
 
 
 class FilePlanner:
-    """Planner of a query on one file: it selects the rows for which ``filter`` is true, and their ``columns``.
+    """Planner of a query on one file that selects the ``columns`` of the rows that match ``filter``.
 
     ``columns`` are names and dotted paths, all columns if None. ``computed_columns`` are computed from columns.
     """
@@ -367,7 +367,7 @@ class FilePlanner:
 
 @dataclass
 class RowTarget:
-    """Number of ``rows`` still needed in addition to the rows that planned row groups are certain to return."""
+    """Number of ``rows`` needed in addition to those that planned row groups return for certain."""
 
     rows: int
 

@@ -163,7 +163,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 def input_columns(
     value: Value, partition_names: Collection[str], prefix: str
 ) -> tuple[list[str], list[ComputedColumn], Value]:
-    """Split the columns from which a value is computed into partition columns and columns of the files.
+    """Split the columns that a value is computed from into partition columns and columns of the files.
 
     Returns the names of the partition columns, the columns of the files under names that begin with ``prefix``, and
     the value as computed from these columns.

@@ -155,7 +155,7 @@ def _nested_fields(field: pa.Field) -> list[pa.Field]:
 
 
 def _map_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Apply ``change`` to the fields of a nested type. The result has the layout of :func:`plain_layout`."""
+    """Apply ``change`` to the fields of a nested type, and return the type in the layout of :func:`plain_layout`."""
     types: Any = pa.types
     type_ = storage_type(type_)
     if types.is_dictionary(type_):

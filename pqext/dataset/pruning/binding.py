@@ -63,7 +63,7 @@ Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf of the expression on ``node``: no row matches unless all predicates in ``questions`` may match."""
+    """Leaf of the expression on ``node``. No row matches unless all predicates in ``questions`` may match."""
 
     expression: Expression
     node: SchemaNode
@@ -101,7 +101,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ComputedLeaf:
-    """A leaf of the expression on a computed operand: no row matches unless the operand's bounds allow ``question``.
+    """Leaf of the expression on a computed operand. No row matches unless the operand's bounds allow ``question``.
 
     The question is a predicate on the operand's values, or a comparison operator with another operand.
     """
@@ -110,11 +110,11 @@ class ComputedLeaf:
     operand: Operand
     question: core.Predicate | tuple[core.Operator, Operand]
     nodes: Mapping[tuple[Any, ...], SchemaNode | None]
-    """The columns from which it is computed, by key; None for nested columns, whose bounds are unknown."""
+    """The columns that the operand is computed from, by key; None for nested columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, get_bounds: Callable[[SchemaNode], core.Bounds]) -> bool:
-        """Return whether a row may match, for the bounds of columns that ``get_bounds`` returns.
+        """Return whether a row may match. ``get_bounds`` returns the bounds of a column.
 
         ``False`` is definitive.
         """
@@ -264,7 +264,7 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
 
 
 def _geometry_base(leaf: Spatial) -> Base:
-    """Return the first column from which the geometries are computed. Its statistics are used for pruning."""
+    """Return the first column that the geometries are computed from. Its statistics are used for pruning."""
     return bases(leaf.operand)[0]
 
 

@@ -114,7 +114,7 @@ def _predicate_may_match(node: SchemaNode, row_group: RowGroupFacts, question: Q
 
 
 def _null_test_may_match(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
-    """Return whether a null test on a group may match. A group is null where all its leaves are null."""
+    """Return whether a null test on a group may match. A group is null if all its leaves are null."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:
             continue  # an element of a list is not a row

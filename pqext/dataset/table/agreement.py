@@ -24,7 +24,7 @@ _UNION = '; schema="union", on the command line --union, reads files whose schem
 
 
 class Agreement(SchemaStrategy):
-    """Schema strategy in which the first opened file determines the schema of the result.
+    """Schema strategy that uses the schema of the first opened file for the result.
 
     Types that Parquet does not distinguish follow the first file, if they represent the same values.
     """
@@ -41,7 +41,7 @@ class Agreement(SchemaStrategy):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The schema of the first file, None before it was opened."""
+        """Schema of the first file; None before the file is opened."""
         return self._schema
 
     def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
@@ -84,7 +84,7 @@ class Agreement(SchemaStrategy):
         self._suited = file.schema
 
     def _check_geometries(self, file: ParquetFile) -> None:
-        """Raise ``SchemaMismatchError`` if coordinates that are compared or computed differ in CRS or edges."""
+        """Raise ``SchemaMismatchError`` if geometries in conditions or computed values differ in CRS or edges."""
         root = file.schema.root
         for name in self.table_request.compared_tops:
             node = root.child(name)

@@ -127,7 +127,7 @@ def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
 
 
 def check_geometry_types(schema: pa.Schema, file_schema: pa.Schema, path: str | None) -> None:
-    """Raise ``ValueError`` if a geometry column has another CRS or other edges in ``schema`` than in ``file_schema``.
+    """Raise ``ValueError`` if the CRS or edges of a geometry column differ between ``schema`` and ``file_schema``.
 
     Columns and nested fields are compared only if they have a geometry type in both schemas. ``path`` is the path of
     the file.

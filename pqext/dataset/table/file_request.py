@@ -65,7 +65,7 @@ class TableRequest:
 
     @property
     def tops(self) -> frozenset[str] | None:
-        """Possible names of the top-level columns that the result or the filter needs; None for all."""
+        """Possible names of the top-level columns that the result or the filter needs; None for all columns."""
         if self.columns is None:
             return None
         requested = paths(self.filter) if self.filter is not None else ()
@@ -79,7 +79,7 @@ class TableRequest:
 
     @cached_property
     def compared_tops(self) -> tuple[str, ...]:
-        """Names of the top-level columns whose values conditions and computed columns use as they are stored.
+        """Names of the top-level columns whose stored values conditions and computed columns use.
 
         Conditions that test for nulls do not use values, and coordinates may be transformed to another CRS first.
         """
@@ -89,7 +89,7 @@ class TableRequest:
         return tuple(dict.fromkeys(operand_column(base).path[0] for each in values for base in _stored_bases(each)))
 
     def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
-        """Return the columns to read from a file; None for all."""
+        """Return the columns to read from a file; None for all columns."""
         columns: Sequence[str] | None = self.columns
         if self.partitions:
             names = set(self.partitions.schema.names)
@@ -147,13 +147,13 @@ class FileRequest:
     computed: tuple[ComputedColumn, ...]
     """VARIANT values to read."""
     filter: Expression | None
-    """Condition on the file's own columns; only rows for which it is true are in the result."""
+    """Condition on the file's own columns; only matching rows are in the result."""
     schema: pa.Schema
     """The schema of the result."""
     prune_reason: str | None = None
     """Reason why no row of the file can match, if its schema proves it."""
     is_exact: bool = True
-    """Whether all rows for which ``filter`` is true are in the result; otherwise :meth:`result_batch` drops some."""
+    """Whether all rows that match ``filter`` are in the result; otherwise :meth:`result_batch` drops some rows."""
 
     def result_batch(
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
@@ -204,7 +204,7 @@ class SchemaStrategy(ABC):
 
 
 def _stored_bases(operand: Operand) -> list[Base]:
-    """Return the bases of an operand whose coordinates are not transformed to another CRS."""
+    """Return the base columns of an operand that it uses without a transformation to another CRS."""
     if isinstance(operand, SpatialValue) and operand.function == "st_transform":
         return []
     if isinstance(operand, SpatialValue | Arithmetic):
@@ -218,7 +218,7 @@ def _tests_null(leaf: Expression) -> bool:
 
 
 def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """Return the type at a path of struct fields; None if there is no such field, or if it has the null type.
+    """Return the type at a path of struct fields; None if the field does not exist or has the null type.
 
     Raises ``ValueError`` if several fields have the same name.
     """

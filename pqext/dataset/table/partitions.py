@@ -56,7 +56,7 @@ _OTHERS = "*"
 
 @dataclass(frozen=True, slots=True)
 class RemainingFilter:
-    """The part of a filter that remains for one file. If there is a ``prune_reason``, no row of the file can match."""
+    """Part of a filter that remains for one file. If it has a ``prune_reason``, no row of the file can match."""
 
     filter: Expression | None
     prune_reason: str | None = None
@@ -164,7 +164,7 @@ class Partitions:
         return replace(self, schema=schema, paths=paths, rows=rows)
 
     def missing_columns(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
-        """Return, by source, the partition columns that its folders lack but the folders of other sources have."""
+        """Return, for each source, the partition columns that only the folders of other sources have."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
         if not names or self.stated is not None:
@@ -213,7 +213,7 @@ class Partitions:
         return schema
 
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
-        """Return the partition columns for ``length`` rows of a source; row ``row`` of ``values`` has their values."""
+        """Return the partition columns for ``length`` rows of a source, with the values in ``row`` of ``values``."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
@@ -234,7 +234,7 @@ def partitions_of(
     sources: Sequence[Any], files: Sequence[Any], partitioning: Partitioning = "hive", *,
     types: PartitionTypes | None = None,
 ) -> Partitions:
-    """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; possibly none.
+    """Infer the partition columns, if any, from the folders between the root of ``sources`` and their ``files``.
 
     The sources must be located (:func:`pqext.dataset.files.sources.locate_sources`).
 

@@ -50,7 +50,7 @@ def uses_only(operand: Operand, names: Collection[str]) -> bool:
 
 
 def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
-    """Replace values computed only from ``row`` with constants. Return None if the operand is null."""
+    """Replace values that depend only on ``row`` with constants. Return None if the operand is null."""
     if uses_only(operand, row.schema.names):
         (result,) = value_of(operand, row)
         return Constant(result) if result.is_valid else None

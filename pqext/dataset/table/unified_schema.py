@@ -64,7 +64,7 @@ class Unifier:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns in the order in which they first appear; all are nullable."""
+        """Columns in the order of their first appearance. All columns are nullable."""
         return pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
 
     def add(self, schema: pa.Schema, path: str) -> None:

@@ -52,7 +52,7 @@ _MAYBE = object()
 
 
 def empty_file(schema: pa.Schema) -> ParquetFile:
-    """Return a file with ``schema`` and without rows, in which names are resolved as in any other file."""
+    """Return a file with ``schema`` and without rows. Its names are resolved like those of any other file."""
     from pqext.core.write.writer import write_table
 
     sink = io.BytesIO()
@@ -245,7 +245,7 @@ class ConformedRequest(FileRequest):
 
     @cached_property
     def without_columns(self) -> ConformedRequest:
-        """Request for the same rows of the file, with only the columns that ``exact`` compares."""
+        """Request for the same rows of the file, with only the columns that ``exact`` uses."""
         compared = set() if self.exact is None else set(columns(self.exact))
         names = tuple(name for name in self.columns or () if name in compared)
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())

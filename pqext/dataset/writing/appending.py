@@ -134,7 +134,7 @@ def inherit_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
 
 
 def inherit_geometry(location: Any, schema: pa.Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the writer's option ``geometry``, completed with the geometry columns of an existing file.
+    """Return the writer's option ``geometry``, with the geometry columns of an existing file added.
 
     Columns of plain WKB have the type and the CRS of the file's column, and geometries the covering column if the file
     has one. ``options`` take precedence. They are returned unchanged if the file cannot be read.

@@ -82,7 +82,7 @@ def commit(
     target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None,
     is_done: Callable[[], bool] | None = None, check: Callable[[], None] | None = None,
 ) -> None:
-    """Add a job's files ``names`` to ``target``; when overwriting, replace all files that readers see.
+    """Add a job's files ``names`` to ``target``. An overwrite replaces all visible files.
 
     With ``folders``, paths of partitions below ``target``, only files in these partitions are replaced. Nothing happens
     if ``is_done`` returns true under the lock, because another job has done the same. ``check`` is also called under
@@ -164,7 +164,7 @@ def _check_partitions(target: Path, names: Iterable[str]) -> None:
 
 
 def replaceable_files(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
-    """Return the files that overwriting ``target`` removes: all files that readers see, by path, with their location.
+    """Return the files that an overwrite of ``target`` removes: the locations of all visible files, by path.
 
     With ``folders``, return only files in these partitions, however their names are escaped.
 
@@ -190,7 +190,7 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
 
 
 def names_in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Return the ``names`` that are below ``folders``, however the names are escaped."""
+    """Return the ``names`` that are below ``folders``, regardless of their escapes."""
     replaced = {_split_folder(folder) for folder in folders}
     results = []
     for name in names:

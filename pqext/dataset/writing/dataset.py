@@ -78,7 +78,7 @@ def write_dataset(
             (``shredding={}`` writes them unshredded), WKB without a type has its geometry type and CRS, and geometries
             have its covering column.
         partition_overwrite: Partitions that ``mode="overwrite"`` replaces: ``"static"`` replaces all, ``"dynamic"``
-            only those for which ``data`` has rows.
+            only partitions with rows in ``data``.
         max_records_per_file: Number of rows after which another file is started.
         target_file_bytes: Approximate size in bytes after which another file is started.
         storage_options: Credentials and other settings of the store that a URL names.

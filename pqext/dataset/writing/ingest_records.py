@@ -1,4 +1,4 @@
-"""Records of the input files from which the rows of a folder come, and of the last batch of each stream."""
+"""Records of the input files that were ingested into a folder, and of the last batch of each stream."""
 
 from __future__ import annotations
 

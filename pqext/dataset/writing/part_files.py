@@ -210,7 +210,7 @@ class _PartFile:
             self._flush()
 
     def is_full(self, size: int) -> bool:
-        """Return whether the file has about ``size`` bytes. May end a row group to determine its encoded size."""
+        """Return whether the file has about ``size`` bytes. This may end a row group to determine its encoded size."""
         written = self._writer.bytes_written
         waiting = self._given if not written else self.held * written / max(1, self._given - self.held)
         if written + waiting >= size and self.held:
@@ -266,7 +266,7 @@ def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> di
 def _children(
     prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
 ) -> list[tuple[str, pa.Field, pa.Field]]:
-    """Return the path of each field, the field and its stored field, in reverse order."""
+    """Return a tuple of path, field and stored field for each child, in reverse order."""
     both = zip(fields, stored_fields, strict=True)
     return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
@@ -288,7 +288,7 @@ def escape(text: str) -> str:
 
 
 def null_folder(columns: Sequence[str]) -> str:
-    """Return the path, ending in ``/``, of the folder in which all ``columns`` are null; empty without columns."""
+    """Return the path, ending in ``/``, of the folder for nulls in all ``columns``; empty without columns."""
     return "".join(f"{escape(name)}={NULL}/" for name in columns)
 
 
@@ -321,7 +321,7 @@ def _can_name_folder(type: pa.DataType) -> bool:
 
 
 def split_by_folder(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the path of each folder, ending in ``/``, with its rows in order, without ``columns``."""
+    """Yield each folder's path, ending in ``/``, and its rows, in order and without ``columns``."""
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
         result = pc.dictionary_encode(batch.column(name), null_encoding="encode")
@@ -338,7 +338,7 @@ def split_by_folder(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[t
 
 
 def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return ``rows`` of a batch; also supports column types for which Arrow's take is not implemented."""
+    """Return ``rows`` of a batch. Types that Arrow's ``take`` does not support are supported too."""
     return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 

@@ -35,7 +35,7 @@ class StagingArea(Protocol):
         """Delete the unfinished file of the sink ``dest``. Never raises, so that the original error is not hidden."""
 
     def discard(self, name: str, token: Token) -> None:
-        """Delete the file for which :meth:`finish` returned ``token``. Never raises."""
+        """Delete the file that ``token`` from :meth:`finish` identifies. Never raises."""
 
     def fail(self) -> None:
         """Record for the other tasks that the job has failed."""

@@ -282,7 +282,7 @@ class StoreTarget:
         return (*names, *records)
 
     def _finish_committed_job(self) -> tuple[str, ...]:
-        """Finish the committed job, if there is one, and return its identifier."""
+        """Finish the committed job, if any, and return its identifier."""
         try:
             data, version = self._bucket.get(self._inside + JOURNAL)
         except FileNotFoundError:
@@ -331,7 +331,7 @@ class StoreTarget:
         return self._get_or_none(JOURNAL)[0] == journal_data
 
     def _replace(self, name: str, data: bytes, version: str | None) -> None:
-        """Replace a small file, unless another process has changed it, which has then ended the job."""
+        """Replace a small file. If another process has changed it, that process has ended the job."""
         with suppress(FileExistsError, FileNotFoundError):
             self._bucket.replace(self._inside + name, data, version)
 

@@ -33,7 +33,7 @@ class Target(Protocol):
         """Finish committed jobs that were killed, and remove files of uncommitted jobs older than ``older_than``."""
 
     def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
-        """Return the jobs' records of ingested files by file name, without those in ``exclude``."""
+        """Return the jobs' records of ingested files by file name, except the files in ``exclude``."""
 
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` if the folder is at or within a Delta, Iceberg or Hudi table."""
