@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option that the help lists under the heading ``panel``."""
+    """Option that the help lists under the heading ``panel``."""
 
     def __init__(self, *args: Any, panel: str = OPTIONS, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -31,7 +31,7 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help lists options by panel and ends with the exit codes. Errors suggest the correct option."""
+    """Command with options grouped by panel and exit codes in its help. Errors suggest the correct option."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("epilog", EXIT_CODES)
@@ -63,7 +63,7 @@ class Command(click.Command):
 
 
 class LazyCommand(NamedTuple):
-    """A command that is not imported yet: its module, its attribute there, and the help panel that lists it."""
+    """Command that is not imported yet: its module, its name in the module, and the help panel that lists it."""
 
     panel: str
     module: str

@@ -290,7 +290,7 @@ def _write_rows(
 
 @contextmanager
 def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
-    """Context manager that adds advice on ``--on-error``, and on CSV if JSON ``is_assumed``, to parse errors."""
+    """Context manager that adds advice to parse errors: on ``--on-error``, and on CSV if JSON ``is_assumed``."""
     from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:

@@ -103,7 +103,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ExistingColumns:
-    """Columns of an existing file: shredding of VARIANTs, types of geometries and types of plain columns, by name."""
+    """Columns of an existing file by name: the shredding of VARIANTs, and the types of geometries and plain columns."""
 
     shredding: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     geometries: Mapping[str, GeospatialType] = field(default_factory=dict)
@@ -111,12 +111,12 @@ class ExistingColumns:
 
     @property
     def variant(self) -> str | None:
-        """Name of the only VARIANT column; None if there is none or several."""
+        """Name of the only VARIANT column; None if the file has no VARIANT column or several."""
         return next(iter(self.shredding)) if len(self.shredding) == 1 else None
 
     @property
     def geometry(self) -> GeospatialType | None:
-        """Common type of all geometry columns; None if there are none or their types differ."""
+        """Common type of all geometry columns; None without geometry columns or if their types differ."""
         types = set(self.geometries.values())
         return types.pop() if len(types) == 1 else None
 

@@ -62,7 +62,7 @@ class CsvOptions:
 
 
 class TypeTooNarrowError(Exception):
-    """Raised if a value does not fit the inferred type of its column; ``types`` maps the column to a type that fits."""
+    """A value does not fit the inferred type of its column. ``types`` maps the column to a type that fits."""
 
     def __init__(self, reason: str, types: Mapping[str, pa.DataType]) -> None:
         super().__init__(reason)
@@ -330,7 +330,7 @@ class _CsvInput:
         self, read: Callable[[], T], source: Source, get_names: Callable[[], Sequence[str]] = tuple,
         delimiter: str | None = None,
     ) -> T:
-        """Return the result of ``read``, and convert pyarrow's errors to errors with the source, row and column.
+        """Call ``read`` and return its result. Errors of pyarrow become errors with the source, row and column.
 
         An overflow of an inferred type raises :exc:`TypeTooNarrowError`.
         """
@@ -404,5 +404,5 @@ def _delimiter_hint(names: Sequence[str], delimiter: str) -> str:
 
 
 def quote_delimiter(delimiter: str) -> str:
-    """Return a delimiter as it is written on the command line."""
+    """Return a delimiter in the notation of the command line."""
     return "'{}'".format({"\t": r"\t"}.get(delimiter, delimiter))

@@ -1,4 +1,4 @@
-"""Errors of the command line: one line each, with options in place of Python arguments."""
+"""Errors of the command line: one line each, with option names instead of Python arguments."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ FORMATS = ("json", "csv", "geojson", "vector", "parquet")
 
 @dataclass
 class Losses:
-    """Number of values that could not be read, with the first messages about them, and notes."""
+    """Counter of values that could not be read, with the first error messages and notes."""
 
     count: int = 0
     messages: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Stream:
-    """Record batches with the same schema, which can be read once."""
+    """Stream of record batches with the same schema that can be read once."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -101,7 +101,7 @@ def read_json_documents(
 
 
 def read_vector_layers(sources: Sequence[Source], layer: str | None) -> Stream:
-    """Read one layer from each of several GDAL files. All layers must have the same columns and CRS."""
+    """Read one layer of each file through GDAL. All layers must have the same columns and CRS."""
     from pqext.geo.vector_files import open_file
 
     paths = [source for source in sources if isinstance(source, str) and "://" not in source]

@@ -58,7 +58,7 @@ class Storage:
         ]
 
     def options(self) -> dict[str, Any]:
-        """Return the options by name. Raises ``ValueError`` if one is not ``KEY=VALUE``."""
+        """Return the options by name. Raises ``ValueError`` if an option is not ``KEY=VALUE``."""
         options: dict[str, Any] = {"anonymous": True} if self.anonymous else {}
         for text in self.settings:
             key, equals, value = text.partition("=")
@@ -113,7 +113,7 @@ def hide_temporary_path(text: str) -> str:
 
 
 def display_path(path: str | None) -> str | None:
-    """Return ``path`` for a report, with "standard input" in place of its temporary file."""
+    """Return ``path`` for a report, or "standard input" for its temporary file."""
     return None if path is None else hide_temporary_path(path)
 
 

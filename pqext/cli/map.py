@@ -106,7 +106,7 @@ def _build_map(
     shapes: list[Shapes | None] = []
 
     def files() -> Generator[ParquetFile, None, None]:
-        """Yield the files; each is closed before the next one is opened."""
+        """Yield the files. Each file is closed before the next file is opened."""
         for path in paths:
             with ParquetFile(path, reading.options, limits=reading.limits) as file:
                 node = geometry_leaf(file, column)

@@ -117,7 +117,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Pla
 
 
 def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
-    """Print texts. Escapes control characters on a terminal, and JSON to ASCII if the output is not UTF-8."""
+    """Print texts. Escapes control characters on a terminal, and all but ASCII in JSON if the output is not UTF-8."""
     out = sys.stdout
     is_terminal, buffer = out.isatty(), getattr(out, "buffer", None)
     is_utf8 = (out.encoding or "").lower().startswith("utf")

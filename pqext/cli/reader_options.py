@@ -78,7 +78,7 @@ reading_options = option_group(
     ),
     option(
         "--legacy-timezone", metavar="ZONE", panel=READING,
-        help="Time zone in which Spark 2 wrote the files, for timestamps before 1900; the files do not record it.",
+        help="Time zone of Spark 2 when it wrote the files, for timestamps before 1900; the files do not record it.",
     ),
     flag(
         "--strict", panel=READING,

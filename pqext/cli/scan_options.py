@@ -86,7 +86,7 @@ class ScanOptions:
 
 
 def find_table(locations: Sequence[Place]) -> str | None:
-    """Return the name of the table if it is the only location; None for files.
+    """Return the name of the table if a table is the only location; None for files.
 
     Raises ``ValueError`` if there are further locations.
     """

@@ -75,7 +75,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
 
 
 def _print_table(table: str, format: str, storage: Storage) -> None:
-    """Print the columns of a table, which its log states."""
+    """Print the columns of a table from its log."""
     from pqext.dataset.reading import scan
     from pqext.tables.conversion import type_name
 
@@ -143,7 +143,7 @@ def _shredding(node: SchemaNode) -> ShreddingSchema | None:
 
 
 def _type_name(node: SchemaNode) -> str:
-    """Return the logical type of a node, its physical type if it has none, or "group"."""
+    """Return the logical type of a node, or else its physical type, or "group" for a group."""
     from pqext.inspection.values import logical_type
 
     logical = logical_type(node.logical_type)
@@ -201,7 +201,7 @@ def _print_tree(file: ParquetFile, sources: str, files: int, partitions: Partiti
 
 
 def _add_partition(tree: Tree, field: pa.Field, max_fields: int) -> int:
-    """Add a partition column to the tree unless ``max_fields`` is 0. Return how many more fields may be added."""
+    """Add a partition column to the tree unless ``max_fields`` is 0. Return the number of fields that may follow."""
     from rich.text import Text
 
     if max_fields:
@@ -212,7 +212,7 @@ def _add_partition(tree: Tree, field: pa.Field, max_fields: int) -> int:
 
 
 def _add_node(tree: Tree, node: SchemaNode, max_fields: int) -> int:
-    """Add up to ``max_fields`` of ``node`` and its descendants to the tree. Return how many more may be added."""
+    """Add up to ``max_fields`` of ``node`` and its descendants to the tree. Return the number that may follow."""
     from rich.text import Text
 
     from pqext.variant.shredding.schema import Untyped
@@ -249,7 +249,7 @@ def _not_null(field: pa.Field) -> str:
 
 
 def ddl_type(field: pa.Field, exact: bool = False) -> str:
-    """Return the type of a column as Spark DDL. If Spark lacks the type, return one that can represent all its values.
+    """Return the type of a column as Spark DDL. For a type that Spark lacks, return a type for all of its values.
 
     With ``exact``, types that Spark lacks keep their unit, width and sign.
     """

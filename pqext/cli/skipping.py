@@ -204,7 +204,7 @@ def compact(store: str, sources: tuple[str, ...], keys: str | None, storage: Sto
 def check(
     sources: tuple[str, ...], store: str | None, keys: str | None, reading: ReaderOptions, storage: Storage
 ) -> None:
-    """Check that a store covers the current version of every file of a table; if not, the exit status is 1.
+    """Check that a store covers the current version of every file of a table. The exit status is 1 if it does not.
 
     Example: pqext skipping check logs
     """

@@ -60,7 +60,7 @@ class Age(click.ParamType):  # type: ignore[type-arg]
 
 _older_than = option(
     "--older-than", type=Age(), metavar="AGE", default="7d",
-    help="Age from which files without references are leftovers; it must exceed the duration of the longest writer.",
+    help="Minimum age of leftovers, the files without references; it must exceed the duration of the longest write.",
 )
 
 
@@ -102,7 +102,7 @@ def describe(table: str, older_than: timedelta, as_json: bool, storage: Storage)
 @scan_options
 @select_option
 @option("--partition-by", metavar="a,b...", help="Partition columns of a new table.")
-@option("--sort-by", metavar="a,b...", help="Columns by which the rows are sorted.")
+@option("--sort-by", metavar="a,b...", help="Columns to sort the rows by.")
 @_file_size
 @option("--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, help=_shredding_help)
 @_allow
@@ -222,7 +222,7 @@ def reshred(
 @flag("--remove", help="Remove the leftovers; by default they are only listed.")
 @storage_options
 def clean(table: str, older_than: timedelta, remove: bool, storage: Storage) -> None:
-    """List or remove leftovers: data files of killed writers, to which no version of the table refers.
+    """List or remove leftovers: data files of killed writers that no version of the table refers to.
 
     Example: pqext tables clean delta:lake/events --older-than 2d --remove
     """
@@ -241,7 +241,7 @@ def _split(text: str | None) -> tuple[str, ...]:
 
 
 def _parse_shredding(texts: tuple[str, ...], schema: pa.Schema) -> dict[str, Any]:
-    """Return the shredding schemas by column; a schema without a column applies to all VARIANT columns."""
+    """Return a mapping from columns to shredding schemas. A schema without a column applies to all VARIANT columns."""
     from pqext.variant.shredding.schema import Untyped
     from pqext.variant.types import is_marked
 

@@ -74,7 +74,7 @@ def verify(
 
 
 def _use_option_names(report: Report) -> Report:
-    """Return a report in which options replace Python arguments, and "standard input" its temporary path."""
+    """Return the report with option names instead of Python arguments, and "standard input" for its temporary path."""
     unchecked = tuple(replace(item, reason=replace_arguments(item.reason)) for item in report.unchecked)
     return replace(report, unchecked=unchecked, path=display_path(report.path))
 

@@ -67,7 +67,7 @@ class GeospatialHandler(OrdersRows):
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def type_warning(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return the reason that a column's CRS is unknown. None if it is known or a code, or its edges are unknown."""
+        """Return the reason that a column's CRS is unknown; None if it is known or a code, or the edges are unknown."""
         try:
             return crs_.doubt(_type_of_node(node).crs, options.properties)
         except GeometryError:
@@ -81,7 +81,7 @@ class GeospatialHandler(OrdersRows):
         return geoparquet_types.to_wkb(node, storage, encoding)
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return False: the type of a column is chosen without reading its data."""
+        """Return False, because the type of a column is chosen without reading its data."""
         return False
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
@@ -163,7 +163,7 @@ class GeospatialHandler(OrdersRows):
         return plain.cast(storage.field.type)
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the covering column that option ``covering`` requests, or None. GeoParquet 1.1 has one by default.
+        """Return the covering column that option ``covering`` requests, or None. GeoParquet 1.1 implies one by default.
 
         If the metadata of ``schema`` already names a covering, the covering is computed again.
         """
@@ -387,7 +387,7 @@ def _check_same_type(
 def _type_to_write(
     field: pa.Field, path: str, option: Mapping[str, Any], properties: Mapping[str, str]
 ) -> GeospatialType:
-    """Return the type with which to write a field, from the option or the field's metadata.
+    """Return the type to write for a field, from the option or the field's metadata.
 
     Raises:
         GeometryError: If the CRS of the option is unknown.

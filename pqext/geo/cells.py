@@ -31,7 +31,7 @@ _BASE_32 = np.frombuffer(b"0123456789bcdefghjkmnpqrstuvwxyz", np.uint8)
 
 
 def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None) -> pa.Array:
-    """Return the grid cell of each geometry: the cell that contains a point or the centre of a geometry's box.
+    """Return the grid cell of each geometry: the cell that contains the point, or the centre of the geometry's box.
 
     Args:
         array: WKB in a geographic CRS; other CRSs are transformed with :func:`transform` first.
@@ -154,7 +154,7 @@ def _installation_advice(package: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Assignment:
-    """Resolutions of a grid, and the function that maps longitudes, latitudes and a resolution to cell names."""
+    """Resolutions of a grid, and its function from longitudes, latitudes and a resolution to cell names."""
 
     resolutions: tuple[int, int]
     names: Callable[[_Doubles, _Doubles, int], list[str]]

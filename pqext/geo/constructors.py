@@ -107,7 +107,7 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: A
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """Parse GeoJSON geometries or features, as strings in an Arrow array or a list, into ISO WKB in OGC:CRS84.
+    """Parse GeoJSON geometries or features in an Arrow array or a list of strings into ISO WKB in OGC:CRS84.
 
     Null, the text ``null`` and a feature whose geometry is null become null. A geometry is XYZ if any of its positions
     has three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define

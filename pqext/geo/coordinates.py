@@ -1,4 +1,4 @@
-"""Rules of coordinates: ranges of longitudes and latitudes, and the orientation of the rings of polygons.
+"""Rules for coordinates: ranges of longitudes and latitudes, and the orientation of polygon rings.
 
 Coordinates that exceed the range by at most :data:`pqext.geo.crs.SLACK` are treated as rounding errors. Outer rings are
 counterclockwise for readers that place the interior of a GEOGRAPHY polygon to the left of its rings, such as S2. Spec:

@@ -54,7 +54,7 @@ _DEEPEST = 32
 
 
 def normalize(crs: Any) -> str | None:
-    """Return the string that represents ``crs`` in files; None for the default CRS, which should be left unset.
+    """Return the string that represents ``crs`` in files; None for the default CRS, which files omit.
 
     ``crs`` is None, a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
     only repeats the definition of its own identifier becomes ``authority:code``, which more readers support.
@@ -123,7 +123,7 @@ def storage_crs(crs: str | None) -> str | None:
 
 
 def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the reason that a file's CRS is unknown, for a warning. Returns None if it is known.
+    """Return the reason that a file's CRS is unknown, for a warning; None if the CRS is known.
 
     Identifiers such as ``EPSG:4326`` are not looked up, because that would load pyproj.
     """

@@ -1,4 +1,4 @@
-"""Geometries for formats that cannot store empty parts and NaN: without empty parts, and with finite coordinates."""
+"""Adapt geometries to formats that cannot store empty parts or NaN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pqext.geo.wkb import as_columns, build, from_shapely, summaries, without_em
 
 
 def finite_geometries(array: pa.Array, *, omit_z: bool) -> pa.Array:
-    """Return ISO WKB with null for empty points, and without empty holes and empty parts of collections.
+    """Return ISO WKB without empty holes and empty parts of collections. Empty points become null.
 
     Args:
         array: Geometries as ISO WKB, ``binary`` or ``large_binary``.

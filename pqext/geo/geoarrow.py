@@ -118,7 +118,7 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
 
 
 def _from_boxes(array: pa.Array) -> pa.Array:
-    """Convert boxes to polygons; a box with ``xmin > xmax`` to the two that the antimeridian divides."""
+    """Convert boxes to polygons. A box with ``xmin > xmax`` becomes two polygons, divided by the antimeridian."""
     import shapely
 
     names = ("xmin", "ymin", "xmax", "ymax")

@@ -117,7 +117,7 @@ def filter_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
     *, is_subset: bool = False,
 ) -> str | None:
-    """Return the metadata of the columns that ``find`` returns, without facts about their rows.
+    """Return the metadata of the columns that ``find`` returns, without boxes and other facts about their rows.
 
     Boxes and geometry types are removed, and coverings and orientations too unless ``is_subset``. CRS and edges come
     from the types of the columns. Returns None if no column remains. Text that is not GeoParquet JSON is returned
@@ -302,7 +302,7 @@ def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
 
 
 def _widen_box(box: BoundingBox) -> BoundingBox | None:
-    """Widen a box by one unit of its last decimal, or of the fourth decimal, to which sfarrow rounds boxes.
+    """Widen a box by one unit of its last decimal, or of the fourth decimal, because sfarrow rounds to that decimal.
 
     Return None if a box that wraps then covers all longitudes.
     """

@@ -142,7 +142,7 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
 
 
 def type_text(text: str) -> str:
-    """Return GeoParquet metadata with only what determines the types of columns: encodings, CRSs and edges.
+    """Return GeoParquet metadata reduced to the facts that determine column types: encodings, CRSs and edges.
 
     Text that is not GeoParquet JSON is returned unchanged.
     """

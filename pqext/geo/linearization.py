@@ -184,7 +184,7 @@ def _encode_line(coordinates: _Coordinates) -> bytes:
 
 
 def _join_lines(lines: list[_Coordinates], width: int) -> _Coordinates:
-    """Concatenate lines, each of which begins where the preceding line ends."""
+    """Concatenate lines. Each line begins at the end of the preceding line."""
     members = [line[1:] if number else line for number, line in enumerate(lines) if len(line)]
     return np.concatenate(members) if members else np.empty((0, width))
 

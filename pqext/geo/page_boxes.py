@@ -204,7 +204,7 @@ def _geography_boxes(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
-    """Return for each page whether it may contain a row that satisfies ``predicate``; False if all rows are null."""
+    """Return, for each page, whether a row may satisfy ``predicate``; False if all rows are null."""
     result = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
     result[boxes.unknown] = True
     result[boxes.nulls] = False
@@ -274,7 +274,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
 
 
 def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
-    """Return whether page boxes extend beyond ``box``, the box in the chunk's statistics, judging by their frame.
+    """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics.
 
     X is not compared if ``box`` wraps or the frame is the circle of longitudes. Returns False if page boxes are
     missing, corrupt or of another version.
@@ -306,7 +306,7 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
 
 
 def read(chunk: LeafFacts) -> PageBoxes | None:
-    """Read the boxes of a chunk's pages, one per page of its offset index; None if there are none or they are ignored.
+    """Read the boxes of a chunk's pages, one per page of its offset index; None if they are missing or ignored.
 
     Corrupt boxes raise an error if reading is strict, and are otherwise ignored with a ``DamagedIndexWarning``. Boxes
     of other versions are ignored without a warning.

@@ -250,7 +250,7 @@ def describe(
 
 
 def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
-    """Return the box without the widest gap in x, if that is clearly smaller.
+    """Return the box that excludes the widest gap in x, if it is clearly smaller.
 
     Chunks from all parts of the array are added alternately, because a missing gap then shows early.
     """
@@ -267,7 +267,7 @@ def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
-    """Return whether the planar box is also the box on the globe: for points away from poles and the antimeridian."""
+    """Return whether the planar box is the box on the globe: for points away from poles and the antimeridian."""
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
     return points and not touches
 
@@ -303,7 +303,7 @@ def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
 
 
 def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) -> GeospatialStatistics:
-    """Merge the statistics of several column chunks. Facts that are unknown for one chunk are unknown for the result.
+    """Merge the statistics of several column chunks. A value that one chunk does not state is unknown in the result.
 
     In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest gap in X that no
     chunk's box covers.

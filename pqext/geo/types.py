@@ -183,7 +183,7 @@ class _WkbArray(pa.ExtensionArray):  # type: ignore[misc]
 
 
 class _WkbType(pa.ExtensionType):  # type: ignore[misc]
-    """Extension type ``geoarrow.wkb`` that is not registered with Arrow, where a name can be registered only once."""
+    """Extension type ``geoarrow.wkb``. It is not registered with Arrow, because a name can be registered only once."""
 
     def __init__(self, storage: pa.DataType, metadata: str) -> None:
         self._metadata = metadata

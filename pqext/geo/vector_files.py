@@ -276,7 +276,7 @@ def _as_type(column: pa.Array, field: pa.Field, source: str, mixed_columns: set[
 
 @contextmanager
 def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
-    """In the block, convert GDAL's errors to errors of this package, with the path."""
+    """Context manager that converts GDAL's errors to errors of this package, with the path."""
     errors = pyogrio.errors
     try:
         yield
@@ -300,7 +300,7 @@ def check_path(path: str) -> str:
     """Return a local path. Raises ValueError if pyogrio would interpret it as a different file."""
     is_local = not path.startswith("/vsi") and "://" not in path
     if is_local and ("!" in path or ";" in os.path.basename(path)):
-        raise ValueError(f"{path}: GDAL paths must not contain '!', nor file names ';': rename the file or folder")
+        raise ValueError(f"{path}: GDAL does not support '!' in paths or ';' in file names; rename the file or folder")
     return path
 
 

@@ -58,7 +58,7 @@ UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
 def merge_summaries(parts: Iterable[ColumnSummary]) -> ColumnSummary:
-    """Merge the summaries of several runs of rows. Facts that are unknown for one run are unknown for the result."""
+    """Merge the summaries of several runs of rows. A value that is unknown for one run is unknown in the result."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
     low, high = _extreme([part.minimum for part in filled], min), _extreme([part.maximum for part in filled], max)

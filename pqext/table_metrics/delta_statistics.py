@@ -123,7 +123,7 @@ class DeltaStatistics:
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """Return the JSON for ``stats`` of an ``add`` action. Decimals retain all their digits."""
+        """Return the JSON text of the field ``stats`` of an ``add`` action. Decimals retain all their digits."""
         return dumps(self.to_dict())
 
     def add_action(

@@ -27,7 +27,7 @@ def open_file(
     source: Any, limits: Limits | None, decryption: FileDecryption | None, filesystem: Any,
     storage_options: Mapping[str, Any] | None,
 ) -> ParquetFile:
-    """Open the file. Columns that only GeoParquet metadata describes as geometries are binary.
+    """Open the file. A column is binary, not a geometry, if only GeoParquet metadata describes it as a geometry.
 
     Raises ``CorruptFileError`` if rows are missing, and the errors of :func:`pqext.open`.
     """

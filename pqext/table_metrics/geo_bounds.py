@@ -39,7 +39,7 @@ def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | Non
 
 
 def merge_footer_boxes(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
-    """Return the union of the boxes of all column chunks; None if there is no valid box, or if a chunk has none.
+    """Return the union of the boxes of all column chunks; None if the union or the box of a chunk is not valid.
 
     Z or M is omitted if a chunk may have geometries with this dimension but its box has no range for it.
     """

@@ -64,7 +64,7 @@ class _Field:
 
 
 def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
-    """Return the primitive and variant columns of ``file`` by ascending id; with ``schema`` only those in the table.
+    """Return the primitive and variant columns of ``file`` by ascending id; with ``schema``, only columns of the table.
 
     ``schema`` is a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` and ``ValueError`` for other values, and
     ``CorruptFileError`` if two columns of the file have the same id.

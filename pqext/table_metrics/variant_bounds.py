@@ -65,7 +65,7 @@ class TypedPath:
 
 
 def find_typed_paths(node: SchemaNode) -> list[TypedPath]:
-    """Return the paths at which a variant column is shredded as a primitive type, except within arrays.
+    """Return the paths of a variant column that are shredded as a primitive type, except within arrays.
 
     Raises ``VariantError`` with the column for an invalid variant group.
     """

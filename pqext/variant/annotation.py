@@ -49,7 +49,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class VariantStorage(Storage):
-    """Storage of a VARIANT column: its shredding schema, and how values are coerced to this schema."""
+    """Storage of a VARIANT column: its shredding schema, and the coercion of values to this schema."""
 
     coerce: Coerce
 
@@ -58,7 +58,7 @@ class VariantHandler:
     """Handler of the VARIANT annotation; see ``pqext.core.schema.annotations.AnnotationHandler``."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """Return the variant field with its extension metadata, or, with ``options.shredded``, the storage struct.
+        """Return the variant field with its extension metadata or, with ``options.shredded``, the storage struct.
 
         The fields of the storage struct also have extension metadata. Raises ``VariantError`` if the group violates the
         layout of Variant Shredding.
@@ -76,7 +76,7 @@ class VariantHandler:
         return storage.with_type(pa.struct(children))
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Return unshredded variants, or, with ``options.shredded``, the columns as stored.
+        """Return unshredded variants or, with ``options.shredded``, the stored columns.
 
         With ``options.strict``, ``VariantError`` is raised in both cases if columns of a row contradict each other, or
         a metadata dictionary is flagged as sorted but is not.
@@ -95,7 +95,7 @@ class VariantHandler:
         return _restore_field_metadata(storage, field.type)
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
-        """Return the storage struct requested by option ``shredding``, or otherwise the array's current shredding."""
+        """Return the storage struct that option ``shredding`` requests, by default with the shredding of the array."""
         type = _require_variant_type(field, path, options)
         chosen = _select_shredding(path, options)
         try:
@@ -215,7 +215,7 @@ _EXTENSION_KEYS = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
 def _reads_shredded(type: pa.DataType, options: ReadOptions) -> bool:
-    """Return whether the options request the columns as stored, and the column is shredded."""
+    """Return whether the column is shredded and the options request its stored columns."""
     return options.shredded and is_shredded_type(type)
 
 

@@ -1,4 +1,4 @@
-"""Variant value as two byte strings, value and metadata: access to the dictionary of field names, and iteration."""
+"""Variant value as two byte strings, value and metadata, with access to field names and traversal of nested values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert array arguments to Arrow, from pandas, polars, lists and the C data interface, and replace view layouts."""
+"""Convert array arguments (pandas, polars, lists, C data interface) to Arrow, and replace view layouts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def as_variants(values: Any) -> VariantLike:
 
 
 def replace_views(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` with large layouts instead of views, and with decimal128 as the values of decimal dictionaries.
+    """Return ``type`` with large layouts instead of views, and with decimal128 for the values of decimal dictionaries.
     """
     types = pa.types
     if type in _LARGE:

@@ -108,7 +108,7 @@ def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | 
 def apply_action(
     array: VariantLike, action: int, path: str | Sequence[str | int], value: Any, *, strict: bool = False
 ) -> pa.StructArray | pa.ChunkedArray:
-    """Apply an edit, a member of ``Action``, to each variant. The other arguments are as for :func:`set`."""
+    """Apply an edit, a member of ``Action``, to each variant. For the other arguments, see :func:`set`."""
     steps = as_path(path, from_end=True)
     encoded = [step.encode("utf-8", "surrogatepass") if isinstance(step, str) else step for step in steps]
     array = as_variants(array)
@@ -134,7 +134,7 @@ def apply_action(
 
 
 def _edit_rows(variants: VariantInput, arguments: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
-    """Edit the rows from ``start`` on. Raises ``VariantError`` if ``strict_path`` is passed and cannot be followed."""
+    """Edit the rows from ``start`` on. Raises ``VariantError`` if a variant has no value at ``strict_path``."""
     written = edit(variants, start, *arguments)
     unfollowed, row = written[7]
     if strict_path is not None and unfollowed:
@@ -147,7 +147,7 @@ def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
 
 
 def _to_variants(value: Any) -> tuple[VariantLike, bool]:
-    """Convert an argument to variants. Returns them, and whether they are a single value for all rows."""
+    """Convert an argument to variants. Returns the variants, and whether the argument is one value for all rows."""
     from pqext.variant.conversion.arrow import from_arrow
     from pqext.variant.conversion.objects import from_python
 

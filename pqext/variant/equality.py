@@ -1,4 +1,4 @@
-"""Equality of variants by equivalence class: comparison, hashes and a canonical form of columns."""
+"""Compare variants by equivalence class, and compute hashes and the canonical form of columns."""
 
 from __future__ import annotations
 

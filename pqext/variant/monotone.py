@@ -164,7 +164,7 @@ def _reject_literal(literal: Value) -> bool:
 
 
 def _is_small(literal: Any) -> bool:
-    """Return whether no other integer is rounded to the same double."""
+    """Return whether the nearest double of an integer differs from the nearest doubles of all other integers."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 

@@ -165,7 +165,7 @@ class _Evidence:
         return residual.all_null or only_nulls
 
     def may_be_null(self, bounds: Bounds) -> bool:
-        """Return whether the cast value can be null in a row of a typed column with these bounds."""
+        """Return whether the cast value can be null in a row if the typed column has these bounds."""
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
@@ -234,7 +234,7 @@ def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _Bounded
 
 
 def _narrow_bounds(page: Bounds, chunk: Bounds) -> Bounds:
-    """Return the bounds of a page. Facts that the page index does not state are taken from the chunk."""
+    """Return the bounds of a page. Values that the page index does not state come from the chunk."""
     if page.all_null:
         return page
     if page.null_count is None and chunk.all_null:

@@ -1,4 +1,4 @@
-"""Rewrite files with VARIANT columns shredded differently or not at all, one row group in memory at a time."""
+"""Rewrite files with a different shredding of VARIANT columns or without shredding, one row group at a time."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _read_options(
 
 
 def _writer_options(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the caller set: keywords, and fields of ``options`` that are not at their default."""
+    """Return the options that the caller set: keywords, and fields of ``options`` that differ from their defaults."""
     if options is None:
         return dict(keywords)
     if not isinstance(options, WriteOptions):
@@ -434,7 +434,7 @@ class _Reshredder:
 
 
 def _find_unreadable(array: pa.StructArray) -> pa.Table:
-    """Return the faults that make a value unreadable; reading repairs other faults."""
+    """Return the faults that make a value unreadable. Other faults are repaired by reading."""
     faults = find_faults(array)
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
 

@@ -1,4 +1,4 @@
-"""Time zones for casts: offsets for the kernels, and the effect of transitions on ranges of time.
+"""Time zones for casts: offsets for the kernels, and bounds of shifted times across transitions.
 
 A local time that a transition skips or repeats has the offset before the transition, as in Java and Spark.
 """
@@ -44,7 +44,7 @@ class Shift:
     """Seconds added before the first change, and from each change on."""
 
     def minimum_result(self, nanoseconds: int) -> int:
-        """Return the earliest shifted time of all times at or after ``nanoseconds``."""
+        """Return the earliest of the shifted times of all times at or after ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + min(self.added) * _SECOND
@@ -52,7 +52,7 @@ class Shift:
         return min(nanoseconds + self.added[place] * _SECOND, self._minimum_results[place] * _SECOND)
 
     def maximum_result(self, nanoseconds: int) -> int:
-        """Return the latest shifted time of all times at or before ``nanoseconds``."""
+        """Return the latest of the shifted times of all times at or before ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + max(self.added) * _SECOND
@@ -61,7 +61,7 @@ class Shift:
 
     @cached_property
     def _minimum_results(self) -> list[int]:
-        """For each change, the earliest shifted time, in seconds, of all times at or after it."""
+        """For each change, the earliest of the shifted times, in seconds, of all times at or after it."""
         least = [_HORIZON * 2]
         for change, added in zip(reversed(self.changes), reversed(self.added), strict=False):
             least.append(min(least[-1], change + added))

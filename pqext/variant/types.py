@@ -173,5 +173,5 @@ def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None =
 
 
 def match_chunking(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Return ``chunks`` as a chunked array if ``array`` is chunked; otherwise return the only chunk."""
+    """Return ``chunks`` as a chunked array if ``array`` is chunked, otherwise the only chunk."""
     return pa.chunked_array(chunks, type=type) if isinstance(array, pa.ChunkedArray) else chunks[0]

@@ -367,7 +367,7 @@ class WriteOptions:
 
     @property
     def sort_keys(self) -> tuple[SortKey, ...]:
-        """Columns by which the rows are sorted."""
+        """Columns that the rows are sorted by."""
         return sort_keys(self.sorting)
 
     def extension_of(self, path: str) -> bytes | None:

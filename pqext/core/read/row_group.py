@@ -378,7 +378,7 @@ class RowGroup:
 
     @property
     def sorting(self) -> Sequence[structures.SortingColumn]:
-        """Columns by which the rows are declared to be sorted."""
+        """Columns that the rows are sorted by, as the file declares."""
         return self.metadata.sorting_columns or ()
 
     def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:

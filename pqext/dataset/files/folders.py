@@ -402,7 +402,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal happened since ``previous_walk``, ignoring files added by other programs."""
+        """Return whether no save or removal happened since ``previous_walk``. Files that others add are ignored."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

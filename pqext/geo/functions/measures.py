@@ -113,7 +113,7 @@ def azimuth(array: GeometryArray, other: Any, edges: Edges | None = None, crs: A
 
 
 def x(array: GeometryArray) -> GeometryArray:
-    """Return the X of points in units of the coordinates, as doubles; null for null, empty and other geometries.
+    """Return the X coordinate of each point as a double; null for null, empty and other geometries.
 
     Example:
         >>> from pqext import geo
@@ -129,12 +129,12 @@ def y(array: GeometryArray) -> GeometryArray:
 
 
 def z(array: GeometryArray) -> GeometryArray:
-    """Return the Z of points, null without Z; see :func:`x`."""
+    """Return the Z coordinate of each point, null if the point has no Z; see :func:`x`."""
     return evaluate("st_z", array)
 
 
 def m(array: GeometryArray) -> GeometryArray:
-    """Return the M of points, null without M; see :func:`x`."""
+    """Return the M value of each point, null if the point has no M; see :func:`x`."""
     return evaluate("st_m", array)
 
 

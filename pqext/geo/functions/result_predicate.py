@@ -38,7 +38,7 @@ class ResultPredicate(SpatialPredicate):
         return self if has_heights else replace(self, has_heights=False)
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """Evaluate the predicate on the box around geometries of a column of ``type``."""
+        """Evaluate the predicate on a box around geometries of a column of ``type``."""
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
         return Answer(int(self.answers(xmin, xmax, ymin, ymax, type)[0]))
 

@@ -134,7 +134,7 @@ def geometry_type(column: GeometryColumn) -> NDArray[np.str_]:
 
 
 def num_points(column: GeometryColumn) -> NDArray[np.int64]:
-    """Return the number of vertices of each geometry. The repeated end of a ring counts."""
+    """Return the number of vertices of each geometry, including the repeated last vertex of a ring."""
     import shapely
 
     counts: NDArray[np.int64] = shapely.get_num_coordinates(column.shapes()).astype(np.int64)
@@ -167,7 +167,7 @@ def union(column: GeometryColumn, other: GeometryColumn) -> Any:
 
 
 def intersection(column: GeometryColumn, other: GeometryColumn) -> Any:
-    """Return the points that the geometries of each row share."""
+    """Return the intersection of the two geometries of each row."""
     return _equalize_dimensions(shapely_function("intersection")(column, other))
 
 
@@ -305,7 +305,7 @@ def _apply_by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> 
 
 
 def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any, has_heights: bool = True) -> Sides:
-    """Return the boxes of the arguments. Results such as centroids lie within them."""
+    """Return the boxes of the arguments unchanged, for functions whose results lie within them, such as centroids."""
     return _widen(sides, 0.0)
 
 

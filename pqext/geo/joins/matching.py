@@ -143,7 +143,7 @@ class Matcher:
         return shapes
 
     def _unrolled_shapes(self) -> tuple[Any, Sides]:
-        """Return the prepared unrolled shapes of the right side, and the longitude of the centre of each.
+        """Return the prepared unrolled shapes of the right side and the longitudes of their centres.
 
         The centre is NaN if a shape cannot be compared with points unrolled around it: near a pole, or wider than half
         a turn.
@@ -213,7 +213,7 @@ class Matcher:
         return left_rows[held], right_rows[held]
 
     def _match_on_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
-        """Evaluate candidate pairs on the globe: points together, other geometries once per row of the right side."""
+        """Evaluate candidate pairs on the globe: all points in one call, other geometries in a call per right row."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 
         order = np.argsort(right_rows, kind="stable")
@@ -346,7 +346,7 @@ class Nearest:
         return self.tree.geometries
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows, NDArray[np.float64]]:
-        """Return the row numbers of both sides and the distances: the ``k`` nearest for each left row, nearest first.
+        """Return left rows, right rows and distances: the ``k`` nearest right rows of each left row, nearest first.
 
         Of equally distant rows of the right side, earlier rows come first.
         """

@@ -34,7 +34,7 @@ neighbors relative to the mean distance."""
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Row group or page. If ``box`` is None, queries always read the part unless it has no coordinates."""
+    """Row group or page. If ``box`` is None, every query reads the part, unless the part has no coordinates."""
 
     row_group: int
     rows: int
@@ -259,7 +259,7 @@ def _clip(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Maps boxes and queries to the unit square, which represents the extent eastward from its xmin."""
+    """Transformation of boxes and queries to the unit square, which represents the extent eastward from its xmin."""
 
     extent: BoundingBox | None
 
@@ -302,7 +302,7 @@ class _Frame:
 
 
 def hit_probabilities(boxes: _Doubles, width: float, height: float) -> _Doubles:
-    """Return the probability that a query touches each box, for queries distributed evenly over the unit square."""
+    """Return, for each box, the probability that a query touches it, for queries spread evenly over the square."""
     x = _share(boxes[0], boxes[1], width)
     wraps = boxes[0] > boxes[1]
     if wraps.any():

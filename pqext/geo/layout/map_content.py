@@ -1,4 +1,4 @@
-"""Contents of a geometry column that a map draws: its CRS, boxes and, if they are few, its geometries."""
+"""Content of a map of a geometry column: the CRS, the boxes and, if there are few, the geometries."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_shapes(file: ParquetFile, node: SchemaNode, vertices: int) -> Shapes | 
 
 
 def join_shapes(shapes: Sequence[Shapes | None]) -> Shapes | None:
-    """Concatenate geometries. Returns None if any item is None, or if there are none."""
+    """Concatenate geometries. Returns None if any item is None, or if there are no items."""
     known = [part for part in shapes if part is not None]
     if not known or len(known) < len(shapes):
         return None

@@ -41,7 +41,7 @@ def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
 
 
 def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
-    """Return the position of each point in Z-order (Morton order) within ``bounds``, with interleaved bits of y and x.
+    """Return the position of each point in Z-order (Morton order) within ``bounds``, interleaving the bits of y and x.
 
     Arguments and errors as in :func:`hilbert_index`.
     """
@@ -183,7 +183,7 @@ def split_rows(
 
 
 def _typical_size(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
-    """Return the median width and height of boxes around ``limit`` blocks each; 1 if there are none, or only points."""
+    """Return the median width and height of boxes around ``limit`` blocks each; 1 without boxes that have an extent."""
     firsts = np.arange(0, blocks.shape[1], limit)
     sides = []
     for low, high in ((0, 1), (2, 3)):
@@ -211,7 +211,7 @@ class OrdersRows:
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the row order of a row group (None unless ``sort``) and the position of the first row of each page.
+        """Return the row order of a row group (None without ``sort``) and the position of the first row of each page.
 
         Pages have at most :data:`PAGE_ROWS` rows.
         """

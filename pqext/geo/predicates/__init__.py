@@ -1,1 +1,1 @@
-"""Spatial predicates, evaluated exactly on rows, and as no, yes or maybe on boxes."""
+"""Spatial predicates: an exact evaluation on rows, and an evaluation on boxes with the results no, yes and maybe."""

@@ -76,7 +76,7 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Region with which :class:`Boxes` are compared: the query box, or a box around the query. Bounds may be infinite.
+    """Query box, or box around the query geometry, that :class:`Boxes` are compared with. Bounds may be infinite.
 
     If ``wraps``, the region contains x >= xmin and x <= xmax. If ``globe``, longitudes are angles and a pole is one
     point.
@@ -198,7 +198,7 @@ class BoxTest:
         return result
 
     def _proofs(self, boxes: Boxes) -> tuple[Flags, Flags]:
-        """Return masks of the boxes in which no geometry satisfies the operation, and in which every geometry does."""
+        """Return two masks: boxes where no geometry satisfies the operation, and boxes where every geometry does."""
         never = np.zeros(len(boxes.xmin), dtype=np.bool_)
         outer, inner, operation = self.outer, self.inner, self.operation
         if outer is None:  # only empty geometries equal an empty one

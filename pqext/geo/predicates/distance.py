@@ -1,4 +1,4 @@
-"""Distances on the ellipsoid, and boxes around everything within a distance.
+"""Distances on the ellipsoid, and boxes that contain all points within a distance.
 
 The distance between points is the geodesic distance, accurate to nanometres. For lines and polygons, the two nearest
 points are searched in space, along chords of at most :data:`LONGEST`, and the geodesic between them is measured. The
@@ -31,7 +31,7 @@ _Doubles = NDArray[np.float64]
 
 
 def widen(region: Region, distance: float, geod: Geod) -> Region:
-    """Return a region of the globe that contains everything within ``distance`` metres of ``region``, with a margin.
+    """Return a region of the globe that contains all points within ``distance`` metres of ``region``, with a margin.
 
     A path on the ellipsoid is at least as long as its component along meridians, whose radius of curvature is at least
     the lesser of b²/a and a²/b. This bounds the latitudes that the path can reach. Of these latitudes, a degree of

@@ -60,7 +60,7 @@ class Border:
         shapely.prepare(self._shape)
 
     def is_near(self, x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> NDArray[np.bool_]:
-        """Return a mask of the edges that may meet the border, or may lie on another side of it than their chords.
+        """Return a mask of the edges that may meet the border or may not lie on the same side of it as their chords.
 
         Edges wider than ``_NARROW`` degrees are always near.
         """
@@ -176,7 +176,7 @@ def _expand_poles(chains: Chains) -> Chains:
 def _find_edges_to_halve(
     chains: Chains, candidates: _Numbers, geod: Geod | None, tolerance: float, border: Border | None
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Find the edges to halve, among the edges that end at ``candidates``. Returns their ends and their midpoints."""
+    """Find the edges to halve among the edges that end at ``candidates``. Returns their end vertices and midpoints."""
     x, y, number = chains.unrolled_longitudes, chains.y, chains.number
     x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
@@ -202,7 +202,7 @@ def _find_edges_to_halve(
 
 
 def _are_straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
-    """Return which edges are too short, and too far from the poles, to deviate from the chord by ``tolerance``.
+    """Return a mask of the edges that are too short, and too far from the poles, to deviate by ``tolerance``.
 
     Along an edge, latitude bends by the square of the difference in longitude times sin y cos y. Longitude, in arc,
     bends by the product of both differences times 2 sin y. The midpoint deviates by an eighth of that; twice as much

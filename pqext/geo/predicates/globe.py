@@ -178,7 +178,7 @@ def _unrolled_query(predicate: SpatialQuestion, type: GeospatialType) -> Any:
 def _unroll_rows(
     operation: Operation, rows: _Shapes, query: Any, geod: Geod | None, border: Border | None = None
 ) -> _Shapes:
-    """Unroll rows around the centre of the query. Edges are followed precisely only where they come near its border."""
+    """Unroll rows around the centre of the query. Edges are followed precisely only near the border of the query."""
     import shapely
 
     west, _, east, _ = shapely.bounds(query).tolist()
@@ -249,7 +249,7 @@ def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flag
 
 
 def meet(rows: _Shapes, query: Any) -> _Flags:
-    """Return a mask of the rows that intersect the query, both unrolled, in any number of turns around the globe."""
+    """Return a mask of the unrolled rows that intersect the unrolled query, shifted by any number of full turns."""
     import shapely
 
     sides, around = shapely.bounds(rows), shapely.bounds(query)

@@ -124,7 +124,7 @@ def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doub
 
 
 def _has_no_location(shapes: _Shapes) -> NDArray[np.bool_]:
-    """Return which geometries are missing or have coordinates out of range."""
+    """Return a mask of the geometries that are missing or have coordinates out of range."""
     import shapely
 
     xmin, ymin, xmax, ymax = shapely.bounds(shapes).T

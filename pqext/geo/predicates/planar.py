@@ -1,4 +1,4 @@
-"""Exact predicates in the plane: edges are straight lines, whatever the CRS.
+"""Exact predicates in the plane. Edges are straight lines, regardless of the CRS.
 
 A query box that wraps has two parts: one from its xmin eastward, and one up to its xmax. A predicate is evaluated once
 per distinct geometry if rows repeat a few geometries, because a few bytes of a file can encode one large geometry in
@@ -175,7 +175,7 @@ def evaluate(
 
 
 def _is_near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
-    """Evaluate ``dwithin``.
+    """Return whether each row lies within ``distance`` of the query.
 
     GEOS misses lines and rings of zero length in rows and in prepared queries; they are evaluated again, unprepared.
     """
@@ -204,7 +204,7 @@ def _call(function: Any, *arguments: Any) -> NDArray[np.bool_]:
 
 
 def widen(region: Region, distance: float) -> Region:
-    """Return a region that contains everything within ``distance`` of ``region``, with a margin."""
+    """Return a region that contains all points within ``distance`` of ``region``, with a margin."""
     margin = distance * (1 + 1e-12)
 
     def move_outward(bound: float, shift: float) -> float:

@@ -1,4 +1,4 @@
-"""Spatial predicates, evaluated exactly on rows, and as no, yes or maybe on boxes.
+"""Spatial predicates: an exact evaluation on rows, and an evaluation on boxes with the results no, yes and maybe.
 
 A kernel compares each row with boxes around and in the query; shapely decides the rest. All predicates ignore Z and M.
 A row without X or Y, such as an empty geometry, intersects nothing. The result is null for null, and for a GEOGRAPHY
@@ -91,7 +91,7 @@ class SpatialPredicate(SpatialQuestion):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.bool_]:
-        """Return for each box whether a geometry in it can satisfy the predicate. Arguments as in :meth:`answers`."""
+        """Return a mask of the boxes that may contain a match. For the arguments, see :meth:`answers`."""
         result: NDArray[np.bool_] = self.answers(xmin, xmax, ymin, ymax, type) != Answer.NO
         return result
 
@@ -145,7 +145,7 @@ class SpatialPredicate(SpatialQuestion):
 
 
 class HalfPlane(SpatialPredicate):
-    """Intersection with a box that bounds only X or only Y.
+    """Predicate ``intersects`` with a box that bounds only X or only Y.
 
     A geometry that has only this coordinate may also satisfy the predicate.
     """
@@ -232,7 +232,7 @@ def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs:
 
 
 def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row overlaps ``query``: same dimension, partial intersection. See :func:`intersects`."""
+    """Return whether each row and ``query`` overlap partially, in the same dimension. See :func:`intersects`."""
     return SpatialPredicate("overlaps", query).evaluate(array, edges, crs)
 
 

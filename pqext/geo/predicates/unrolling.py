@@ -266,7 +266,7 @@ def _repeat_area(area: Any) -> list[Any]:
 
 
 def _interior(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
-    """Return the smaller side of a ring; its left side if the ring divides the globe in half.
+    """Return the smaller of the two areas that a ring divides the globe into; the left area if they are equal.
 
     Sides that contain a pole are repeated across :data:`WINDOW`.
     """

@@ -49,7 +49,7 @@ _INT64 = 1 << 63
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """Convert GeoJSON geometries or features, as text in an Arrow array or a list, to ISO WKB in a ``binary`` array.
+    """Convert GeoJSON geometries or features in an Arrow array or a list of text to ISO WKB in a ``binary`` array.
 
     Null, the text ``null`` and a feature without geometry become null. A geometry is XYZ if any of its positions has
     three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define are
@@ -69,7 +69,7 @@ def _to_buffers(column: WkbColumn) -> tuple[pa.Buffer | None, Any, Any]:
 
 
 def bitmap(flags: Any) -> pa.Buffer | None:
-    """Return a validity bitmap from one byte per row, or None if all are set."""
+    """Return a validity bitmap from one byte per row; None if all bytes are set."""
     valid = np.frombuffer(flags, np.uint8)
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 

@@ -1,4 +1,4 @@
-"""Times in ISO 8601 among the text columns of a table: dates, timestamps in UTC and timestamps without a zone."""
+"""Detect text columns that contain ISO 8601 dates, timestamps in UTC or timestamps without a zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGER_FRACTIONS = {"s": r"\.\d", "ms": r"\.\d{4}", "us": r"\.\d{7}"}
 
 
 def infer_times(table: pa.Table) -> pa.Table:
-    """Return a table whose strings are dates or timestamps if all values of a column, or of a nested field, are.
+    """Convert string columns and nested string fields to dates or timestamps if all their values have this format.
 
     Dates become ``date32``. Timestamps, and dates mixed with timestamps, become timestamps: in UTC if all have an
     offset from UTC, without a zone if none has. Their unit suits the longest fraction of a second. Other columns

@@ -139,12 +139,12 @@ class Group:
 
     @property
     def value(self) -> pa.Array | None:
-        """Column of encoded values; None if the group has none."""
+        """Column of encoded values; None if the group has no such column."""
         return child(self.array, "value")
 
     @property
     def typed_value(self) -> pa.Array | None:
-        """Column of typed values; None if the group has none."""
+        """Column of typed values; None if the group has no such column."""
         return child(self.array, "typed_value")
 
     def masked_typed_value(self) -> pa.Array:
@@ -210,7 +210,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, pa
 
 @contextmanager
 def shift_error_rows(group: Group, task: CastTask) -> Iterator[None]:
-    """In the block, convert the row number of a ``VariantError`` from a row of ``group`` to a row of the task."""
+    """Context manager that converts the row number in a ``VariantError`` from ``group`` to the task."""
     try:
         yield
     except VariantError as error:
@@ -304,7 +304,7 @@ def _build_list(group: Group, typed_value: pa.Array, target: pa.DataType, task: 
 
 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
-    """Return the elements of all lists that are not null, the offsets (int32) of the lists, and each element's list.
+    """Return the elements of all non-null lists, the int32 offsets of the lists, and the list number of each element.
 
     Raises ``LimitError`` if 32-bit offsets do not suffice.
     """
@@ -321,7 +321,7 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
 
 
 def reconstruct_group(group: Group, first_row: int = 0) -> Group:
-    """Return the group with its values reconstructed from all columns: unshredded variants with their own metadata."""
+    """Return the group as unshredded variants, reconstructed from all columns. Each row has its own metadata."""
     metadata = group.metadata
     if group.rows is not None:
         metadata = take_within_limit(to_metadata_child(metadata), group.rows)
@@ -340,7 +340,7 @@ def _schema_of(type: pa.DataType) -> ShreddingSchema:
 
 
 def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
-    """Follow a path through typed objects and arrays. Returns the last group on the path, and the remaining path.
+    """Follow a path through typed objects and arrays. Returns the last group on the path and the rest of the path.
 
     A group is null in rows where the ``typed_value`` of an ancestor is null. The field is missing in these rows,
     because every object or array has a ``typed_value`` (Variant Shredding, "Objects", "Arrays").

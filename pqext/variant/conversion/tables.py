@@ -177,7 +177,7 @@ def _split_chunk(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_ro
 
 @dataclass(frozen=True, slots=True)
 class _ExtractedColumn:
-    """Column extracted from a group, and the residual of the group in ``rest``.
+    """Column extracted from a group. ``rest`` is the residual of the group.
 
     ``has_rest`` flags rows with a residual, and ``has_typed_rest`` rows with a residual within ``typed_value``.
     """

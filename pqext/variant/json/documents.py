@@ -111,7 +111,7 @@ def read_lines(
 
 
 def _find_first_line(file: IO[bytes], start: int, stop: int | None, chunk_bytes: int) -> tuple[int, bytes] | None:
-    """Find the first line that begins from ``start`` to ``stop``.
+    """Find the first line that begins at or after ``start`` and before ``stop``.
 
     Returns its offset and the text read from there, or None.
     """
@@ -156,7 +156,7 @@ def count_newlines(file: IO[bytes], size: int) -> int:
 
 
 class Splitter:
-    """Finds the ends of JSON documents in text that arrives in chunks, by brackets and commas outside of strings.
+    """Splitter of text that arrives in chunks. JSON documents end at brackets and commas outside strings.
 
     With ``base`` 0, documents are consecutive objects or arrays. With ``base`` 1, they are the elements of one array,
     whose opening bracket was removed.
@@ -171,7 +171,7 @@ class Splitter:
         self._escaped = False
 
     def find_ends(self, text: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Return the offsets in ``text`` at which documents end; a comma belongs to the preceding document."""
+        """Return the end offsets of the documents in ``text``. A comma belongs to the preceding document."""
         ends = [self._find_slice_ends(text[start : start + _SLICE]) + start for start in range(0, len(text), _SLICE)]
         return np.concatenate(ends) if ends else np.empty(0, np.int64)
 
@@ -291,7 +291,7 @@ def _document_error(
 
 
 def _blank_commas(text: bytes, stops: NDArray[np.int64], layout: Form) -> bytes:
-    """Return the text with spaces in place of the commas between elements and the closing bracket of an array."""
+    """Replace the commas between the elements of an array, and its closing bracket, with spaces."""
     if layout != "array":
         return text
     data = np.frombuffer(text, np.uint8).copy()

@@ -50,7 +50,7 @@ class LineFault:
 
 
 def reason(code: int, name: bytes | None) -> str:
-    """Return the reason for a fault that the parser reports with ``code``, as text. ``name`` is the name of a field."""
+    """Return text for a fault ``code`` of the parser. ``name`` is the name of the field with the fault."""
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
@@ -87,7 +87,7 @@ def line_error(
 
 
 def line_fault(fault: Found, preceding_lines: int = 0) -> LineFault:
-    """Convert a fault in a line to a :class:`LineFault`. Arguments are as for :func:`line_error`."""
+    """Convert a fault in a line to a :class:`LineFault`. For the arguments, see :func:`line_error`."""
     line, offset, code, name = fault
     return LineFault(preceding_lines + line, offset, reason(code, name))
 

@@ -60,7 +60,7 @@ def to_json(
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """Return each value as JSON text like :func:`to_json`, but formatted as in columns of the value's own type.
+    """Return each value as JSON text like :func:`to_json`, but in the format of a column of the value's type.
 
     UTC is ``+00``, and decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or
     infinite becomes ``nan``, ``inf`` or ``-inf``, which are not JSON.

@@ -1,4 +1,4 @@
-"""Shredding of VARIANT columns: choices in options, on the command line and in Spark, and the schemas of files."""
+"""Shredding of VARIANT columns: the choice in options, and the schemas of files."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def format_residual(shares: Mapping[str, float]) -> str:
 
 
 def warn_about_residual(shares: Mapping[str, float]) -> None:
-    """Warn about paths most of whose values are in the residual, because their typed columns do not fit the values."""
+    """Warn about paths with most values in the residual, because their typed columns do not fit the values."""
     shares = {path: share for path, share in shares.items() if share > _HIGH_SHARE}
     if shares:
         warn(
@@ -208,7 +208,7 @@ def warn_about_residual(shares: Mapping[str, float]) -> None:
 
 
 def inexact_paths(choice: Shredding) -> list[str]:
-    """Return the names of the FLOAT and DOUBLE columns that store no exact numbers, like those of JSON text."""
+    """Return the names of the FLOAT and DOUBLE columns, which cannot store exact numbers such as those of JSON text."""
     if choice.schema is None or choice.coerce == "json":
         return []
     nodes = walk(choice.schema)

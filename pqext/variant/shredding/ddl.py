@@ -116,7 +116,7 @@ class _Parser:
             raise self.error(self.next.position, f"unexpected {_describe_token(self.next)}")
 
     def at_field_list(self) -> bool:
-        """Return whether the next tokens start a list of fields, not a type."""
+        """Return whether the next tokens start a list of fields instead of a type."""
         if self.next.kind == "quoted":
             return True
         return self.following.kind != "end" and self.following.text not in ("<", "(")

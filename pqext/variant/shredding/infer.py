@@ -87,7 +87,7 @@ def infer_schema(
 
 
 def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
-    """Sample values and count them by path. Returns the statistics of each path, parents first."""
+    """Sample values and count them for each path. Returns the statistics of the paths, parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))

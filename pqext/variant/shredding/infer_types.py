@@ -205,7 +205,7 @@ def _describe_residual(residual: int, values: int) -> str:
 def _mixed_schema(
     sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
-    """Choose the schema for values of several equivalence classes. Returns it with the extended summary.
+    """Choose the schema for values of several equivalence classes. Returns the schema and the extended summary.
 
     The schema is None if the most frequent class, ``group``, determines it.
     """

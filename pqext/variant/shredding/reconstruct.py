@@ -86,7 +86,7 @@ def build(
 
 
 def open_columns(group: pa.StructArray, compiled_schema: CompiledSchema) -> Sources:
-    """Return the columns of a ``group``, opened for the kernels, for each node of the plan."""
+    """Open the columns of a ``group`` for the kernels, and return the columns of each node of the plan."""
     walked = zip(compiled_schema.nodes, _list_columns(group, compiled_schema), strict=True)
     return Sources([_kernel_inputs(node, columns) for node, columns in walked])
 
