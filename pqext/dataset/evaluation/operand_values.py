@@ -40,7 +40,6 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import ValueType
 from pqext.dataset.expressions.spatial_functions import spatial_function
-from pqext.geo.functions.table import ARROW_TYPES
 from pqext.geo.types import GeospatialType
 from pqext.variant.access.targets import target_type
 from pqext.variant.timezones import DEFAULT
@@ -69,7 +68,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
         case SpatialValue():
             for base in bases(operand):
                 column_type(base)
-            return ARROW_TYPES[spatial_function(operand.function).result]
+            return spatial_function(operand.function).arrow_type
         case Arithmetic():
             types = _number_types(operand, lambda item: type_of(item, column_type))
             try:

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 Result: TypeAlias = Literal["double", "int64", "bool", "string", "geometry"]
 Argument: TypeAlias = "GeometryColumn | np.ndarray[Any, np.dtype[np.float64]] | float | int | bool | str"
 
-ARROW_TYPES: dict[Result, pa.DataType] = {
+_ARROW_TYPES: dict[Result, pa.DataType] = {
     "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string(), "geometry": pa.binary(),
 }  # fmt: skip
-"""Arrow types of results; a geometry is WKB."""
 MOST_SEGMENTS = 1000
 """Maximum number of segments of a quarter of a circle."""
 
@@ -124,7 +123,12 @@ class GeometryFunction:
             return made if isinstance(made, pa.Array) else made.cast(pa.large_binary()).combine_chunks()
         if self.result == "double":
             missing = missing | np.isnan(values)
-        return pa.array(values, ARROW_TYPES[self.result], mask=missing)
+        return pa.array(values, self.arrow_type, mask=missing)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of the results; a geometry is WKB."""
+        return _ARROW_TYPES[self.result]
 
     def result_type(self, type: GeospatialType, arguments: Sequence[Any]) -> GeospatialType:
         """Return the CRS and edges of geometries that the function returns for geometries of ``type``."""
@@ -283,7 +287,7 @@ def evaluate(
         start += len(chunk)
     is_large = any(pa.types.is_large_binary(part.type) for part in parts)
     parts = [part.cast(pa.large_binary()) for part in parts] if is_large else parts
-    result = like_input(array, parts, parts[0].type if parts else ARROW_TYPES[function.result])
+    result = like_input(array, parts, parts[0].type if parts else function.arrow_type)
     is_marked = function.result == "geometry" and array_type(array.type) is not None
     return mark_array(result, type) if is_marked else result
 
