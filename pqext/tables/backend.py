@@ -173,16 +173,23 @@ class TableWriter(Protocol):
 
     def commit(
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
-        data_change: bool,
+        data_change: bool, order: str | None = None,
     ) -> int:
         """Commit added and removed files in one version, and return its number.
 
         ``removed`` contains the paths of the files to remove, or is a function that returns them and is called for
         each version to which the commit is applied. Commits that remove files, or may, apply to the version whose
-        files were selected; other commits also apply to later versions.
+        files were selected; other commits also apply to later versions. ``order`` identifies the order of the rows
+        in the added files, and is recorded.
 
         Raises ``TableConflictError`` if another writer has removed one of these files, or changed the definition of
         the table since ``layout`` was made, and ``CommitStateUnknownError`` if the commit may have succeeded.
+        """
+
+    def clusterings(self) -> Mapping[str, tuple[Any, str]]:
+        """Return a commit and the order that it records, by the paths of the files that it adds.
+
+        Files of commits without an order are missing.
         """
 
     def is_committed(self, paths: Sequence[str]) -> bool:

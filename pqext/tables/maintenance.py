@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.progress import Progress, Steps
-from pqext.core.base.suggestions import join_names, unknown_column_message
+from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
-from pqext.dataset.expressions import col
-from pqext.dataset.notations.column_text import column_from_text, dotted_names
 from pqext.dataset.reading import scan
-from pqext.dataset.scan import Scan
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.dataset.writing.appending import inherit_shredding
-from pqext.geo.box import BoundingBox
-from pqext.geo.types import type_of
-from pqext.tables.arguments import check_arguments, column_names
+from pqext.tables.arguments import check_arguments
 from pqext.tables.backend import TARGET_FILE_BYTES, FileLayout, TableFile, TableWriter, partition_key
-from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
 from pqext.tables.data_files import NewFiles, new_files
 from pqext.tables.read_shares import column_shares, format_shares, key_share
 from pqext.tables.selection import select_files
+from pqext.tables.sort_keys import SortKeys, key_items
 from pqext.tables.writing import open_writer
 from pqext.variant.types import is_marked
 
@@ -53,6 +47,9 @@ class TableRewrite:
     ``read_before`` and ``read_after`` are the shares of the table's files that a lookup of one value reads, estimated
     from the statistics in the log: by the first key of ``recluster``, otherwise by each column. Keys without statistics
     are missing. ``read_after`` is also None if the table cannot be loaded after the commit.
+
+    ``clustered`` is the number of selected files that ``recluster`` does not rewrite, because an earlier call has
+    written them in the same order and their partitions have not changed since.
     """
 
     table: str
@@ -65,14 +62,17 @@ class TableRewrite:
     skipped: int = 0
     read_before: Mapping[str, float] = field(default_factory=dict)
     read_after: Mapping[str, float] | None = None
+    clustered: int = 0
 
     def __str__(self) -> str:
         after = "" if self.bytes_after is None else f" ({self.bytes_after:,} bytes)"
         verb = "would become" if self.bytes_after is None else "became"
         skipped = f"; {with_noun(self.skipped, 'file')} with deletion vectors skipped" if self.skipped else ""
+        clustered = f"; {with_noun(self.clustered, 'file')} already in this order" if self.clustered else ""
         shares = f"; files that a lookup reads: {self._shares()}" if self.read_before else ""
         before = f"{with_noun(self.files_before, 'file')} ({self.bytes_before:,} bytes)"
-        return f"{self.table} version {self.version}: {before} {verb} {self.files_after:,}{after}{skipped}{shares}"
+        result = f"{before} {verb} {self.files_after:,}{after}{skipped}{clustered}{shares}"
+        return f"{self.table} version {self.version}: {result}"
 
     def _shares(self) -> str:
         after = self.read_after
@@ -127,7 +127,7 @@ def compact(
 
 def recluster(
     table: Any,
-    by: str | Sequence[str],
+    by: Any,
     *,
     filter: Any = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
@@ -139,13 +139,15 @@ def recluster(
 ) -> TableRewrite:
     """Sort the rows of each partition, so that filters on the columns ``by`` skip more files, in one commit.
 
-    Rows that exceed the memory are sorted in a temporary folder. The other arguments, the result and the errors are
-    those of :func:`compact`.
+    Rows that exceed the memory are sorted in a temporary folder. Partitions without changes since an earlier call with
+    the same keys and options are not rewritten. The commits record these; computed keys and tables whose schema has
+    changed are sorted again. The other arguments, the result and the errors are those of :func:`compact`.
 
     Args:
         table: As in :func:`compact`.
-        by: A geometry column, whose rows are placed along the Hilbert curve; or columns and values within VARIANT
-            columns, such as ``"event:$.user.id::bigint"``, by which rows are sorted.
+        by: A geometry column, whose rows are placed along the Hilbert curve; or one or several columns and values by
+            which rows are sorted: names, expressions such as ``col("event").variant("$.user.id", "int64")``, or their
+            text, ``"event:$.user.id::bigint"``.
         filter: As in :func:`compact`.
         target_file_bytes: Approximate size of the new files in bytes.
         dry_run: As in :func:`compact`.
@@ -156,23 +158,35 @@ def recluster(
 
     Raises:
         ValueError: If a column of ``by`` does not exist, or all are partition columns.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import tables
+        >>> commits = [tables.append("delta:numbers", pyarrow.table({"n": [7, start]})) for start in (3, 9)]
+        >>> tables.recluster("delta:numbers", pqext.col("n")).files_before
+        2
+        >>> pqext.scan("delta:numbers").to_table()["n"].to_pylist()
+        [3, 7, 7, 9]
+        >>> again = tables.recluster("delta:numbers", "n")
+        >>> again.files_before, again.clustered
+        (0, 1)
     """
     chosen = from_keywords(WriteOptions, keywords, "by", *_ARGUMENTS, base=options)
     check_arguments(target_file_bytes=target_file_bytes, dry_run=dry_run, progress=progress)
-    names = column_names("by", by)
+    items = key_items(by)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
-    partition_columns = rewrite.writer.partitions.names
-    if names and all(name in partition_columns for name in names):
+    keys = rewrite.keys = SortKeys.of(items, rewrite.snapshot.schema)
+    if keys.columns.issubset(rewrite.writer.partitions.names):
         raise ValueError(
-            f"by contains only partition columns ({join_names(names)}), which have a single value in each file; add "
-            "another column"
+            f"by contains only partition columns ({join_names(sorted(keys.columns))}), which have a single value in "
+            "each file; add another column"
         )
-    keys = _Keys.of(names, rewrite.snapshot.schema)
-    rewrite.key = names[0], keys.columns[0] if keys.columns else keys.geometry
+    rewrite.order = keys.describe(rewrite.snapshot.schema, target_file_bytes, chosen)
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
         partitions.setdefault(_partition(file), []).append(file)
-    groups = [_Group(files, target_file_bytes, keys) for files in partitions.values()]
+    unsorted = rewrite.skip_clustered(partitions.values())
+    groups = [_Group(files, target_file_bytes, keys) for files in unsorted]
     return rewrite.run(groups, dry_run, inherits=not chosen.shredding)
 
 
@@ -237,73 +251,12 @@ def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
 
 
 @dataclass(frozen=True)
-class _Keys:
-    """Columns by which rows are sorted, or a geometry column."""
-
-    columns: tuple[Any, ...]
-    geometry: str | None
-    planar: bool = True
-
-    @staticmethod
-    def of(by: tuple[str, ...], schema: pa.Schema) -> _Keys:
-        if not by:
-            raise ValueError("by must name at least one column")
-        index = schema.get_field_index(by[0])
-        type = type_of(schema.field(index)) if index >= 0 else None
-        if type is not None:
-            if len(by) > 1:
-                raise ValueError("rows are placed by one geometry column, without further columns in by")
-            return _Keys((), by[0], type.planar)
-        names = dotted_names(schema)
-        for text in by:
-            if text.isidentifier() and text not in names:
-                raise ValueError(f"by: {unknown_column_message(text, schema.names)}")
-        return _Keys(tuple(column_from_text(text, lambda: names) for text in by), None)
-
-    def sorted(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """Return a context with the rows of a scan in the order of the keys."""
-        if self.geometry is None:
-            return sorted_batches(self._with_values(rows), len(self.columns))
-        bounds = self._bounds(rows)
-        return sorted_batches(self._with_positions(rows, bounds), 1)
-
-    def _with_values(self, rows: Scan) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a scan with the values of the keys as further columns."""
-        names = rows.schema.names
-        keys = [
-            (column, column) if isinstance(column, str) and column in names else (f"\0value{position}", column)
-            for position, column in enumerate(self.columns)
-        ]
-        values = [(name, col(key) if isinstance(key, str) else key) for name, key in keys if name not in names]
-        for batch in rows.select(*names, *values).to_batches():
-            columns = [batch.column(batch.schema.get_field_index(name)) for name, _ in keys]
-            yield add_keys(batch.select(range(len(names))), columns)
-
-    def _bounds(self, rows: Scan) -> BoundingBox:
-        """Return the box of the centres of all geometries."""
-        low, high = np.full(2, np.inf), np.full(2, -np.inf)
-        for batch in rows.select(self.geometry).to_batches():
-            points = np.stack(centres(batch.column(0), self.planar))
-            known = points[:, ~np.isnan(points[0])]
-            if known.shape[1]:
-                low, high = np.minimum(low, known.min(axis=1)), np.maximum(high, known.max(axis=1))
-        if not np.isfinite(low).all():
-            low, high = np.zeros(2), np.ones(2)
-        return BoundingBox(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
-
-    def _with_positions(self, rows: Scan, bounds: BoundingBox) -> Iterator[pa.RecordBatch]:
-        for batch in rows.to_batches():
-            geometries = batch.column(batch.schema.get_field_index(self.geometry))
-            yield add_keys(batch, [hilbert_keys(geometries, bounds, self.planar)])
-
-
-@dataclass(frozen=True)
 class _Group:
     """Files that are rewritten together, the size of new files, and the order of their rows."""
 
     files: Sequence[TableFile]
     target_file_bytes: int | None
-    keys: _Keys | None = None
+    keys: SortKeys | None = None
 
 
 class _Rewrite:
@@ -316,11 +269,13 @@ class _Rewrite:
         writer.check(removes_rows=False)
         self.writer = writer
         self.allow_undeclared_shredding = False
-        self.key: tuple[str, Any] | None = None
-        """Name and column, or value within a VARIANT column, of the key by which rows are sorted."""
+        self.keys: SortKeys | None = None
+        self.order: str | None = None
+        """Text that identifies the order of the new files; None if it is not recorded."""
         self._options = options
         self._progress = progress
         self._skipped = 0
+        self._clustered = 0
 
     def select(self, filter: Any) -> list[TableFile]:
         """Return the files in the partitions that ``filter`` selects, without files that have deletion vectors."""
@@ -328,6 +283,23 @@ class _Rewrite:
         files = [file for file in selected if not file.has_deleted_rows]
         self._skipped = len(selected) - len(files)
         return files
+
+    def skip_clustered(self, partitions: Iterable[list[TableFile]]) -> list[list[TableFile]]:
+        """Return the files of the ``partitions`` that are not the files of one commit in the requested order."""
+        recorded = {} if self.order is None else self.writer.clusterings()
+        remaining = []
+        for files in partitions:
+            commits = {recorded.get(file.path) for file in files}
+            commit = commits.pop()
+            if commits or commit is None or commit[1] != self.order or not self._has_current_partitions(files):
+                remaining.append(files)
+            else:
+                self._clustered += len(files)
+        return remaining
+
+    def _has_current_partitions(self, files: Iterable[TableFile]) -> bool:
+        """Return whether all files have the current partition columns, so that no partition has other new files."""
+        return all(file.partition.keys() == {*self.writer.partitions.names} for file in files)
 
     def layout(self, options: WriteOptions, inherited: Mapping[str, Any] | None = None) -> FileLayout:
         """Return the layout of new files; ``inherited`` is the shredding of the files that they replace."""
@@ -348,30 +320,31 @@ class _Rewrite:
             expected = sum(_expected_files(group) for group in groups)
             return TableRewrite(
                 self.writer.name, version, len(files), expected, size, None if files else 0, total, self._skipped,
-                self._shares(self.snapshot),
+                self._shares(self.snapshot), clustered=self._clustered,
             )
         self.writer.check_removal(files)
         steps = Steps(self._progress, total)
         with new_files(self.writer) as new:
             rows = sum(self._rewrite(group, new, steps, inherits) for group in groups)
             removed = [file.path for file in files]
-            version = self.writer.commit(self.layout(self._options), new.files, removed, data_change=False)
+            order = self.order if self._has_current_partitions(files) else None
+            layout = self.layout(self._options)
+            version = self.writer.commit(layout, new.files, removed, data_change=False, order=order)
         new_size = sum(each.file.bytes for each in new.files)
         read_after = None
         with suppress(Exception):  # an exception would report a committed rewrite as failed
             read_after = self._shares(self.writer.snapshot())
         return TableRewrite(
             self.writer.name, version, len(files), len(new.files), size, new_size, rows, self._skipped,
-            self._shares(self.snapshot), read_after,
+            self._shares(self.snapshot), read_after, self._clustered,
         )
 
     def _shares(self, snapshot: TableSnapshot) -> dict[str, float]:
         """Return the shares of files that lookups read, by the key if there is one, otherwise by column."""
-        if self.key is None:
+        if self.keys is None:
             return column_shares(snapshot)
-        name, key = self.key
-        share = key_share(snapshot, key)
-        return {} if share is None else {name: share}
+        share = key_share(snapshot, self.keys.values[0])
+        return {} if share is None else {self.keys.name: share}
 
     def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:
         """Rewrite a group of files and return the number of its rows."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pqext.core.format.predicate import Bounds
-from pqext.dataset.expressions import Operand, VariantField, bases
+from pqext.dataset.expressions import Column, Operand, VariantField, bases
 from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.tables.log_statistics import UNKNOWN, LogStatistics
 from pqext.variant.access.path import parse
@@ -23,11 +23,11 @@ def column_shares(snapshot: TableSnapshot) -> dict[str, float]:
     VARIANT columns are not estimated.
     """
     columns = [field.name for field in snapshot.schema if not is_marked(field)][:_COLUMNS]
-    shares = {name: key_share(snapshot, name) for name in columns}
+    shares = {name: key_share(snapshot, Column((name,))) for name in columns}
     return {name: share for name, share in shares.items() if share is not None}
 
 
-def key_share(snapshot: TableSnapshot, key: str | Operand) -> float | None:
+def key_share(snapshot: TableSnapshot, key: Operand) -> float | None:
     """Return the share of files that a lookup by a column, or by a value within a VARIANT column, reads.
 
     None if it is unknown, because no file has bounds of the values.
@@ -36,8 +36,8 @@ def key_share(snapshot: TableSnapshot, key: str | Operand) -> float | None:
     if not isinstance(statistics, LogStatistics) or not snapshot.files:
         return None
     files = statistics.files_of(snapshot.files)
-    if isinstance(key, str):
-        return read_share([UNKNOWN if file is None else file.bounds((key,)) for file in files])
+    if isinstance(key, Column):
+        return read_share([UNKNOWN if file is None else file.bounds(key.path) for file in files])
     fields = [base for base in bases(key) if isinstance(base, VariantField)]
     if len(fields) != 1 or not all(isinstance(step, str) for step in parse(fields[0].path)):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pqext.tables.backend import NewFile
 
 COVERED = "pqext.covered"
 """Key in statistics for the geometry columns whose boxes pqext computed. Other writers may copy or omit boxes."""
+CLUSTERED = "pqext.clustered"
+"""Key in statistics for an id of the commit that sorted the rows of the file, and for their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,15 @@ def describe_file(
     return NewFile(file, entry, tuple(values))
 
 
-def add_action(entry: AddEntry, data_change: bool) -> Any:
-    """Return the ``AddAction`` of an entry for ``deltalake``."""
+def add_action(entry: AddEntry, data_change: bool, clustering: tuple[str, str] | None = None) -> Any:
+    """Return the ``AddAction`` of an entry for ``deltalake``, whose statistics record a commit id and an order."""
     from deltalake.transaction import AddAction
 
     now = int(time.time() * 1000)
-    return AddAction(entry.path, entry.size, {**entry.partition_values}, now, data_change, entry.statistics)
+    statistics = entry.statistics
+    if clustering is not None:  # extended as text, because parsed decimals would lose digits
+        statistics = f"{statistics[:-1]}, {json.dumps(CLUSTERED)}: {json.dumps(clustering)}}}"
+    return AddAction(entry.path, entry.size, {**entry.partition_values}, now, data_change, statistics)
 
 
 def _folder_values(name: str, count: int) -> list[str | None]:
@@ -67,3 +73,11 @@ def partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
         name: None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in values.items()
     }
+
+
+def clustering_of(statistics: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the commit id and the order that the statistics of a file record; None if they record none."""
+    match statistics.get(CLUSTERED):
+        case [str(commit), str(order)]:
+            return commit, order
+    return None

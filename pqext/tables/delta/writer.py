@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -46,7 +47,8 @@ from pqext.tables.delta.loading import (
     options_of,
     table_error,
 )
-from pqext.tables.delta.log_entries import add_action, describe_file, partition_texts
+from pqext.tables.delta.log_entries import add_action, clustering_of, describe_file, partition_texts
+from pqext.tables.delta.log_statistics import VariantTexts
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, covering_columns
 from pqext.tables.delta.snapshot import open_delta
@@ -264,9 +266,10 @@ class DeltaWriter:
 
     def commit(
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
-        data_change: bool,
+        data_change: bool, order: str | None = None,
     ) -> int:
-        adds = [add_action(new.entry, data_change) for new in added]
+        clustering = None if order is None else (uuid.uuid4().hex, order)
+        adds = [add_action(new.entry, data_change, clustering) for new in added]
         if layout.new_schema is not None:
             return self._create(layout.new_schema, adds, layout.partition_by)
         for attempt in range(_ATTEMPTS):
@@ -398,6 +401,11 @@ class DeltaWriter:
         if self._source is not None:
             with suppress(Exception):
                 self._source.update_incremental()
+
+    def clusterings(self) -> Mapping[str, tuple[Any, str]]:
+        texts = VariantTexts(self._current.table_uri, self._current.version(), self._storage_options)
+        found = {unquote(path): clustering_of(statistics) for path, statistics in texts.by_path.items()}
+        return {path: clustering for path, clustering in found.items() if clustering is not None}
 
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:

@@ -58,11 +58,12 @@ class _SnapshotTable(Table):
 
 
 def commit_files(
-    table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str, secrets: Any
+    table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str, secrets: Any,
+    summary: dict[str, str],
 ) -> None:
     """Add and remove files in one snapshot that follows the loaded one, and load it.
 
-    Messages do not contain the strings in ``secrets``.
+    ``summary`` has further properties of the snapshot. Messages do not contain the strings in ``secrets``.
 
     Raises:
         CommitFailure: If another writer was faster.
@@ -78,7 +79,7 @@ def commit_files(
     target = _SnapshotTable(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
     try:
         transaction = target.transaction()
-        update = transaction.update_snapshot()
+        update = transaction.update_snapshot(summary)
         with update.overwrite() if removed else update.fast_append() as snapshot:
             target.snapshot_id = snapshot.snapshot_id
             for file in added:

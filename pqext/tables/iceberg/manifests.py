@@ -41,6 +41,8 @@ class TableFile:
 
     file: DataFile
     sequence_number: int
+    snapshot_id: int | None
+    """Id of the snapshot that added the file."""
 
     @property
     def path(self) -> str:
@@ -99,7 +101,8 @@ def read_files(
         for entry in _read(lambda manifest=manifest: list(_entries(manifest, io)), manifest.manifest_path, name):
             if only_added and entry.snapshot_id not in (None, snapshot.snapshot_id):
                 continue
-            file = TableFile(entry.data_file, entry.sequence_number or 0)
+            added_by = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+            file = TableFile(entry.data_file, entry.sequence_number or 0, added_by)
             _check(file, name)
             (data if file.file.content == DataFileContent.DATA else deletes).append(file)
     return data, deletes

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pqext.tables.iceberg.partition_values import PartitionColumn
 
 _ATTEMPTS = 50
+_ORDER = "pqext.clustered"
+"""Property in the summary of a snapshot for the order of the rows in the files that it adds."""
 _MAX_VERSION = 2
 """Last format version that pyiceberg writes."""
 
@@ -205,12 +207,13 @@ class IcebergWriter:
 
     def commit(
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
-        data_change: bool,
+        data_change: bool, order: str | None = None,
     ) -> int:
         from pqext.tables.iceberg.commits import CommitFailure, commit_files, refresh
 
         self._check_definition(layout)
         entries = [self._data_file(new) for new in added]
+        summary = {} if order is None else {_ORDER: order}
         for attempt in range(_ATTEMPTS):
             paths = list(removed() if callable(removed) else removed)
             files = {file.path: file for file in self._manifest_files()} if paths else {}
@@ -218,7 +221,8 @@ class IcebergWriter:
                 check_unchanged(paths, {file.path: file for file in self.files()}, self.name)
             self.is_committing = True
             try:
-                commit_files(self._table, entries, [files[path].file for path in paths], self.name, self._secrets)
+                removed_files = [files[path].file for path in paths]
+                commit_files(self._table, entries, removed_files, self.name, self._secrets, summary)
             except CommitFailure as error:
                 self.is_committing = False
                 refresh(self._table, self.name, self._secrets)
@@ -258,6 +262,14 @@ class IcebergWriter:
         for snapshot in self._table.metadata.snapshots:
             data, deletes = read_files(snapshot, self._table.io, self.name)
             yield from (file.path for file in (*data, *deletes))
+
+    def clusterings(self) -> Mapping[str, tuple[Any, str]]:
+        summaries = {snapshot.snapshot_id: snapshot.summary for snapshot in self._table.snapshots()}
+        orders = {
+            id: summary.additional_properties.get(_ORDER) for id, summary in summaries.items() if summary is not None
+        }
+        recorded = ((file, orders.get(file.snapshot_id or 0)) for file in self._manifest_files())
+        return {file.path: (file.snapshot_id, order) for file, order in recorded if order is not None}
 
     def is_committed(self, paths: Sequence[str]) -> bool:
         from pqext.tables.iceberg.commits import refresh
