@@ -320,7 +320,7 @@ def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Sour
 def _destination(dest: Place, force: bool) -> Any:
     """Return ``dest``, or the binary stream if it is standard output.
 
-    Raises ``ValueError`` if an existing file must not be overwritten, or if the extension is that of another format. A
+    Raises ``ValueError`` if an existing file must not be overwritten, or if the extension belongs to another format. A
     file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
     become OUT.
     """

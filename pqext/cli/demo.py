@@ -193,7 +193,7 @@ class Narrator:
         self.console.print()
 
     def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
-        """Print whether the results of other readers agree with those of pqext, for each reader and file."""
+        """Print, for each other reader and file, whether its results agree with the results of pqext."""
         from rich.table import Table
         from rich.text import Text
 

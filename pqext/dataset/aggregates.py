@@ -64,7 +64,7 @@ class Aggregates:
 
         Raises:
             ValueError: If the column does not exist.
-            TypeError: If the column's values have no order, as those of lists and geometries.
+            TypeError: If the column's values have no order, for example lists and geometries.
 
         Example:
             >>> import pqext, pyarrow

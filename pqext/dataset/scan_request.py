@@ -36,8 +36,8 @@ class ScanRequest:
     filter: Expression | None
     partitions: Partitions = NO_PARTITIONS
     rule: SchemaRule = None
-    """The columns of the result: the first file's, with which all others must agree, ``"union"`` for the columns of all
-    files by name, or a schema to cast to."""
+    """The columns of the result: None for the columns of the first file, which all files must have, ``"union"``
+    for the columns of all files by name, or a schema to cast to."""
     order: tuple[OrderKey, ...] = ()
     """The sort keys. Without any, rows keep the order of files and of rows within them."""
     offset: int = 0

@@ -88,7 +88,7 @@ def join(
             the rows of the left with or without a match, once each and without columns of the right.
         suffix: Added to names of the right side that the left side has too.
         edges: Edges of the geometries of both sides, such as ``"planar"`` or ``"spherical"``, to join GEOMETRY with
-            GEOGRAPHY; by default those of the columns. Boxes do not prune a file whose column has other edges.
+            GEOGRAPHY; by default the edges of the columns. Boxes do not prune a file whose column has other edges.
 
     Returns:
         The matching pairs in the order of the left side, without duplicates. Null and empty geometries match nothing.

@@ -137,7 +137,7 @@ class SpatialMethods:
 def _geometry_column(scan: Query, name: str | None) -> Column:
     """Return the column ``name``; by default the only geometry column of the result, or else of the files.
 
-    Geometry columns that earlier selections have computed precede those of the files. Raises ``ValueError`` unless
+    Geometry columns computed by earlier selections precede geometry columns of the files. Raises ``ValueError`` unless
     there is exactly one.
     """
     if name is not None:

@@ -164,7 +164,7 @@ class _Stream:
 
 @contextmanager
 def _replace_at_end(target: str, append: bool) -> Iterator[str]:
-    """Context manager for a path in a new folder. Its files replace those of ``target`` on exit unless an error occurs.
+    """Context manager for a path in a new folder. On exit without an error, its files replace the files of ``target``.
 
     Some formats, such as shapefiles, consist of several files. With ``append`` and in GDAL's virtual file systems, the
     path is ``target``.

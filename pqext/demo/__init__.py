@@ -1,1 +1,1 @@
-"""Demo job from end to end: convert JSON lines to shredded Parquet on Spark, query it, and compare other readers."""
+"""Complete demo job: convert JSON lines to shredded Parquet on Spark, query the files, and compare other readers."""

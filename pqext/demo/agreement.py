@@ -1,4 +1,4 @@
-"""Compare other readers with pqext: all values, and whether they need row groups that pqext skips."""
+"""Compare other readers with pqext: the values that they read, and the row groups that they need for queries."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def describe_difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> 
 def _spark_count(
     spark: SparkSession, path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None
 ) -> int:
-    """Count the rows of a file that match ``box`` and ``lower_limit``, read with Spark's own Parquet reader.
+    """Count the rows of a file that match ``box`` and ``lower_limit`` with Spark's own Parquet reader.
 
     ``lower_limit`` is a path in the VARIANT column and the minimum of its value.
     """
@@ -158,7 +158,7 @@ def _spark_count(
 
 
 def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None) -> int:
-    """Count the rows of a file that match ``box`` and ``lower_limit``, read with DuckDB; see :func:`_spark_count`."""
+    """Count the rows of a file that match ``box`` and ``lower_limit`` with DuckDB; see :func:`_spark_count`."""
     import duckdb
 
     from pqext.variant.access.path import parse
@@ -210,7 +210,7 @@ class File(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Another reader: functions that return all rows of a file, and the number of matches of a query.
+    """Reader to compare: functions that return all rows of a file, and the number of matches of a query.
 
     ``distinguishes_nulls`` is true if the reader distinguishes a VARIANT that is JSON null from a null.
     """
@@ -282,9 +282,9 @@ def _compare_reader(
 
 
 def _query_pruned_copies(reader: Reader, file: File, questions: list[tuple[DemoQuery, Question]], scratch: Path) -> str:
-    """Run each query on a copy of the file in which the row groups that pqext skips are overwritten.
+    """Run each query on a copy of the file. In the copy, the row groups that pqext skips are overwritten.
 
-    Return a description of the queries for which the reader still returns the correct number of rows.
+    Return a description of the queries that still return the correct number of rows.
     """
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
@@ -302,7 +302,7 @@ def _query_pruned_copies(reader: Reader, file: File, questions: list[tuple[DemoQ
 
 
 def _describe_needs(sufficient_counts: dict[str, int], extra_counts: dict[str, int], total: int) -> str:
-    """Describe for which queries a reader needs only the row groups that pqext reads.
+    """List the queries that a reader answers from only the row groups that pqext reads.
 
     Both mappings contain the number of row groups that pqext reads for each query, by the query's title.
     """

@@ -112,7 +112,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
 
 
 def _active_session() -> SparkSession | None:
-    """Return the active Spark session of this process, which must not be stopped; None if there is none."""
+    """Return the active Spark session of this process, which must not be stopped; None without a session."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession
@@ -171,7 +171,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
 
 
 def _delete_earlier_files(folder: Path) -> None:
-    """Delete the files that an earlier run of the job with another schema has written to ``folder``, and no others."""
+    """Delete only the files in ``folder`` that an earlier run of the job wrote with another schema."""
     written = [*folder.glob("part-*.parquet"), folder / "_SUCCESS"] if (folder / "_SUCCESS").is_file() else []
     for path in written:
         path.unlink()
@@ -198,7 +198,7 @@ def _describe_lost_lines(events: DataFrame) -> list[str]:
 
 
 def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
-    """Return the bounding box of all points, for the space-filling curve. Raises ``ValueError`` if there are none."""
+    """Return the bounding box of all points, for the space-filling curve. Raises ``ValueError`` without points."""
     from pyspark.sql import functions as F
 
     x, y = _coordinates(source)[:2]

@@ -1,4 +1,4 @@
-"""Queries of the demo: by a box, by a number in the VARIANT, and by both. Both can be derived from the data."""
+"""Queries of the demo: by a box, by a number in the VARIANT, and by both. The defaults are derived from the data."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _format_value(value: object) -> str:
 
 
 def measure_reading(folder: Path, file: FilePicture, question: DemoQuery, metrics: Path) -> Reading:
-    """Return the row groups and bytes that Spark's tasks read for a query of a folder with a single file.
+    """Return the row groups and bytes that Spark's tasks read for a query on a folder with a single file.
 
     Raises ``RuntimeError`` if the number of row groups differs from the plan.
     """
@@ -223,7 +223,7 @@ def _is_number(leaf: SchemaNode) -> bool:
 
 
 def choose_threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
-    """Return the path of the number that most rows have, and the value that two percent of these numbers reach.
+    """Return the path of the most frequent number, and the minimum of the two percent greatest values at this path.
 
     ``excluded_fields`` are ignored paths, such as the coordinates. Return None if there are no other numbers.
     """

@@ -233,7 +233,7 @@ def _find_numbers(values: pa.Array, path: str) -> np.ndarray:
 
 
 def _advice(path: str, examples: list[Any]) -> str:
-    """Describe the value at the path or suggest a similar path, and list the paths of numbers."""
+    """Describe the value at a path, or suggest a similar path. List the paths of numbers."""
     if examples and not any(isinstance(example, dict | list) for example in examples):
         return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
     values = [value for element in examples if (value := _value_at(element, parse(path))) is not None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pqext.core.format import metadata
 
 WORTH_WRAPPING = 0.1
-"""Minimum reduction in width, in degrees, for which a box wraps; some readers do not support boxes that wrap."""
+"""Minimum reduction in width, in degrees, that makes a box wrap; some readers do not support boxes that wrap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
         grid: ``"quadkey"`` (resolutions 1 to 29), ``"geohash"`` (1 to 12), ``"h3"`` (0 to 15), ``"s2"`` (0 to 30) or
             ``"a5"`` (0 to 30). The last three need the library ``h3``, ``s2cell`` or ``pya5``.
         resolution: The zoom level of quadkeys, the length of geohashes, the resolution or level of other grids.
-        crs: The CRS; by default that of the array, or OGC:CRS84.
+        crs: The CRS; by default the CRS of the array, or OGC:CRS84.
 
     Returns:
         An array of strings: quadkeys, geohashes, H3 indexes and A5 cells in hexadecimal, S2 tokens. Null for null and

@@ -232,7 +232,7 @@ def _merge_types(lists: Sequence[Any]) -> list[str]:
 
 
 def primary_column(text: str) -> str | None:
-    """Return the name of the primary column in ``text``; None if there is none or the text is invalid."""
+    """Return the name of the primary column in ``text``; None if the name is missing or the text is invalid."""
     try:
         parse_metadata(text)
     except GeometryError:
@@ -332,7 +332,7 @@ def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
 
 
 def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
-    """Return the field that the schema's metadata names as the covering of ``column``; None if there is none.
+    """Return the field that the schema's metadata names as the covering of ``column``; None without a covering.
 
     A column of a different type is an unrelated column with the same name.
     """

@@ -72,7 +72,7 @@ def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
     """Return a table of the first fault of every invalid row: ``row``, ``offset``, ``rule`` and ``message``.
 
     ``offset`` is the byte offset in the row's value and ``rule`` is the id of the violated rule; both can be null. The
-    table has at most ``limit`` rows. The checks are those of :func:`validate`. Raises ``ValueError`` if ``limit`` is
+    table has at most ``limit`` rows. For the checks, see :func:`validate`. Raises ``ValueError`` if ``limit`` is
     negative, and ``TypeError`` if the array is not binary.
 
     >>> find_faults(pa.array([bytes.fromhex("02"), None, b""])).column_names

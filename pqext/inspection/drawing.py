@@ -120,7 +120,7 @@ def column_starts(parts: list[Part]) -> tuple[int, ...]:
 
 
 def _end_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the table rows for the parts after the data. Consecutive indexes or filters of a row group share a row.
+    """Return the table rows for the parts after the data. Consecutive indexes or filters of a row group share one row.
 
     Only the ``MAX_ROWS`` largest rows of row groups are included.
     """
@@ -145,7 +145,7 @@ def _name_run(run: list[Part], names: list[str]) -> str:
 def _append_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
     tuple[str, ...], ...
 ]:
-    """Append a row with the number of omitted rows, if there are any."""
+    """Append a row with the number of omitted rows if rows were omitted."""
     if other_count <= 0:
         return tuple(rows)
     return (*rows, (f"and {with_noun(other_count, f'other {noun}')}", *[""] * (width - 1)))

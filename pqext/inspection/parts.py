@@ -193,7 +193,7 @@ class _Finder:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _filter_bytes(self, offset: int) -> int | None:
-        """Return the size of a Bloom filter whose length is not in the footer; None if it cannot be read."""
+        """Return the size of a Bloom filter from its header, if the footer lacks the size; None if unreadable."""
         if not 0 <= offset < self.size:
             return 1  # reported as lying outside the file
         try:
@@ -274,7 +274,7 @@ def _split_metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
 
 
 def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
-    """Return the size of a copy of the metadata of ``chunk`` at the start of ``body``; 0 if there is none."""
+    """Return the size of a copy of the metadata of ``chunk`` at the start of ``body``; 0 without a copy."""
     path = chunk.metadata.path_in_schema
     with suppress(ParquetError):
         result, length = decode(ColumnMetaData, body, limits=limits)
@@ -288,7 +288,7 @@ def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
 
 
 def _identify_checkpoint(source: Source, part: Part) -> Part:
-    """Return the part with kind ``checkpoint`` if it ends with the UUID of checkpoints, otherwise unchanged."""
+    """Return the part, with kind ``checkpoint`` if it ends with the UUID of checkpoints."""
     ending = CHECKPOINT.bytes
     if part.kind != "other" or part.length <= len(ending):
         return part

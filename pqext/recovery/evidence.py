@@ -106,7 +106,7 @@ def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> 
 
 
 def _choose_distances(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
-    """Collect the row groups of a footer at the distances that agree best with the pages."""
+    """Collect the row groups of a footer, shifted by the distances that agree best with the pages."""
     distances = _possible_distances(footer)
     if max(distances) == 0:
         return _evidence_at_distances(source, footer, distances, limits)
@@ -202,7 +202,7 @@ def _resolve_locations(
 
 
 def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
-    """Count the rows of row groups in which a page header starts one of the first ``_FIRST`` chunks."""
+    """Count the rows of row groups with a page header at the start of one of the first ``_FIRST`` chunks."""
     distances = _possible_distances(footer)
     return sum(
         max(group.num_rows, 0)
@@ -212,7 +212,7 @@ def count_likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -
 
 
 def _possible_distances(footer: FooterCandidate) -> list[int]:
-    """Return the distances by which chunks may have moved from their offsets in the footer."""
+    """Return the possible distances between the chunks and their offsets in the footer."""
     moved = 0 if footer.type == "torn" else footer.offset - structures_end(footer.metadata)
     return [0, moved] if moved else [0]
 
@@ -324,7 +324,7 @@ def _candidate(
 
 
 def end_of_candidates(evidence: Evidence) -> int:
-    """Return the end offset of the last located chunk; the length of the magic number if there is none."""
+    """Return the end offset of the last located chunk; without located chunks, the length of the magic number."""
     return max((end_of(chunk) for group in evidence.candidates.groups for chunk in group.chunks if chunk), default=4)
 
 

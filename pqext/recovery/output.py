@@ -231,7 +231,7 @@ def rewritten_groups(
 ) -> list[tuple[Source, CandidateGroup]]:
     """Return the row groups of the rewritten file ``path``, one for each assessment.
 
-    The list is empty if the schema or the row counts of the rewritten file are not those of the candidates.
+    The list is empty if the rewritten file and the candidates differ in schema or row counts.
     """
     source = PathSource(path)
     footer = read_footer(source, limits).metadata

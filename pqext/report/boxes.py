@@ -84,7 +84,7 @@ class BoxMap:
 
 
 def describe_crs(crs: Any) -> str:
-    """Return the name, identifier and unit of a ``pyproj.CRS``; None is an unknown CRS."""
+    """Return the name, identifier and unit of a ``pyproj.CRS``. None represents an unknown CRS."""
     if crs is None:
         return "an unknown CRS and unit"
     unit = crs.axis_info[0].unit_name if crs.axis_info else "unknown unit"

@@ -36,7 +36,7 @@ _ATTRIBUTES = {
 
 
 def draw(report: DemoReport) -> Markup:
-    """Draw the map with one layer for each query and file; the page's controls show one layer at a time."""
+    """Draw a map with one layer for each query and file. The controls of the page show one layer at a time."""
     import pyproj
 
     groups = [group for picture in report.files for group in picture.row_groups]

@@ -72,7 +72,7 @@ class FilePicture:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Row groups that a query read from a file, and the number of bytes read from its column chunks and footer."""
+    """Row groups of a file that a query read, and the number of bytes read from column chunks and the footer."""
 
     file: str
     row_groups: frozenset[int]

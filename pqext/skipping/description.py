@@ -152,7 +152,7 @@ def list_stores(
 ) -> list[StoreDescription]:
     """Describe the stores directly below the folder ``base``, sorted by location.
 
-    The arguments are those of :func:`describe`. If a store cannot be read, its ``reason`` contains the error. Folders
+    For the arguments, see :func:`describe`. If a store cannot be read, its ``reason`` contains the error. Folders
     with other Parquet files are skipped.
 
     Example:

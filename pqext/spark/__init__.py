@@ -1,4 +1,4 @@
-"""pqext in PySpark: parse JSON into VARIANT, shred by your own schema, and read and write with data source ``pqext``.
+"""PySpark integration: parse JSON into VARIANT, shred by any schema, and read and write with data source ``pqext``.
 
 Start with :func:`local_session`, or call :func:`register` for an existing session. Requires the extra
 ``spark``.

@@ -103,7 +103,7 @@ class TimeZone:
 
     @property
     def _local_transitions(self) -> tuple[int, ...]:
-        """For each transition, the local second from which its offset applies: the end of the skipped or repeated time.
+        """For each transition, the first local second with its offset: the end of the skipped or repeated time.
         """
         return tuple(
             second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)

@@ -177,7 +177,7 @@ def column_paths(compiled_schema: CompiledSchema) -> list[str]:
 def fault_column(path: str, part: int) -> str:
     """Return the column path to report for a fault in part number ``part`` of the group at ``path``.
 
-    For metadata and residuals, the path is that of the group, or the name of the part if the group is the root.
+    For metadata and residuals, this is the path of the group, or the name of the part if the group is the root.
     """
     if PARTS[part] in ("metadata", "residual"):
         return path or PARTS[part]

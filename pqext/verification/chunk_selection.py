@@ -12,7 +12,7 @@ from pqext.core.schema.shape import Shape
 from pqext.verification.report import Fault, Findings
 
 _DENSE = 64
-"""Minimum ratio of values to stored bytes for which a chunk is charged to the budget."""
+"""Minimum ratio of values to stored bytes of a chunk that is charged to the budget."""
 
 
 class ChunkSelection:

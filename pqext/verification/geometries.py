@@ -89,7 +89,7 @@ def _check_type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> Geosp
 
 
 def _geoparquet_metadata(file: ParquetFile) -> str | None:
-    """Return the file's GeoParquet metadata; None if there is none."""
+    """Return the file's GeoParquet metadata; None if missing."""
     return next((pair.value for pair in file.metadata.key_value_metadata or () if pair.key == geoparquet.KEY), None)
 
 

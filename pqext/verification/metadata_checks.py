@@ -85,7 +85,7 @@ def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
 
 
 def check_size(chunk: ColumnMetaData, stored_size: int, tally: EncodingTally) -> Faults:
-    """Yield a fault if the declared uncompressed size is not that of the pages, which store ``stored_size`` bytes."""
+    """Yield a fault if the declared uncompressed size differs from the pages, whose stored size is ``stored_size``."""
     if chunk.total_uncompressed_size != stored_size + tally.gained:
         pages_size = stored_size + tally.gained
         message = f"total_uncompressed_size is {chunk.total_uncompressed_size}, the pages have {pages_size}"

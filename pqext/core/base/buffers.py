@@ -21,7 +21,7 @@ ARRAY_BYTES = 0x7FFFFFFF
 """
 
 _POOLED = 1 << 15
-"""Size from which buffers come from Arrow's memory pool. numpy allocates smaller buffers faster."""
+"""Minimum size of buffers from Arrow's memory pool. numpy allocates smaller buffers faster."""
 
 
 def view(data: Any) -> Bytes:
@@ -37,7 +37,7 @@ def numbers(buffer: Any, dtype: Any, start: int, count: int) -> NDArray[Any]:
 
 
 def size_of(values: pa.Array, count: int) -> int:
-    """Return ``values[:count].nbytes`` of a binary or fixed-width array without nulls, but faster.
+    """Return ``values[:count].nbytes``, but faster. The array is binary or fixed-width and has no nulls.
 
     Validity bitmaps are not counted.
     """
@@ -53,7 +53,7 @@ def size_of(values: pa.Array, count: int) -> int:
 
 
 def trim(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return ``values[:count]``, copied if the view would keep at least twice its memory alive."""
+    """Return ``values[:count]``. It is a copy if a view would keep at least twice its memory alive."""
     return values[:count] if count * 2 > len(values) else values[:count].copy()
 
 

@@ -58,7 +58,7 @@ class ParquetError(ValueError):
         column: str | None = None,
         offset: int | None = None,
     ) -> None:
-        """Set the path, row group, column and offset of the error, except those that are already known."""
+        """Set the path, row group, column and offset of the error, unless they are already known."""
         self.path = self.path if self.path is not None else path
         self.row_group = self.row_group if self.row_group is not None else row_group
         self.column = self.column if self.column is not None else column
@@ -180,7 +180,7 @@ class VariantLimitError(VariantError, LimitError):
 class GeometryError(ParquetError):
     """A geometry's bytes or its coordinate reference system violate a rule.
 
-    The attributes are those of :class:`VariantError`.
+    For the attributes, see :class:`VariantError`.
 
     In addition, ``reason`` is the message without row and rule.
     """
@@ -195,7 +195,7 @@ class GeometryError(ParquetError):
         self.row = row
 
     def shift_row(self, rows: int) -> GeometryError:
-        """Return the error with its row counted from ``rows`` rows earlier."""
+        """Return the error with its row number increased by ``rows``."""
         row = None if self.row is None else self.row + rows
         return GeometryError(self.reason, rule=self.rule, row=row, offset=self.offset)
 

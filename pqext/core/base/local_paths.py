@@ -1,4 +1,4 @@
-"""Local file paths, and the functions that distinguish them from URLs."""
+"""Local file paths: distinguish them from URLs, check them, and expand them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 MAX_LISTED = 30
 MAX_NAME = 200
-"""Maximum number of characters of a name for which similar names are searched."""
+"""Maximum length of a name to search similar names for."""
 
 _ALL_BUT = re.compile(r"\*\s*(?:exclude|except)\s*\(?(?P<names>[^()]*)\)?", re.I)
 _THREADS = "use threads: 1 disables threading, 0 is one thread per processor"
@@ -217,7 +217,7 @@ def join_names(names: Iterable[str], limit: int = MAX_LISTED) -> str:
 
 
 def excerpt(text: str, position: int = 0, limit: int = 300) -> str:
-    """Return ``text``, or ``limit`` characters around ``position`` with ``...`` in place of omitted text."""
+    """Return ``text``, or ``limit`` characters around ``position`` with ``...`` for omitted text."""
     start = max(0, min(position, len(text)) - limit // 2)
     stop = start + limit
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
@@ -250,7 +250,7 @@ def column_list_hint(columns: str) -> str:
 
 
 def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
-    """Return the end of a message about a ``name`` that is not the dotted path of one of ``leaves``.
+    """Return the end of an error message for a ``name`` that is not the dotted path of any of ``leaves``.
 
     It lists the leaves within a group of that name, or otherwise suggests a similar leaf and lists all leaves.
     """
@@ -263,7 +263,7 @@ def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
 
 
 def unknown_column_message(name: str, columns: Iterable[str]) -> str:
-    """Return the message for a ``name`` that is not one of the top-level ``columns``.
+    """Return the error message for a ``name`` that is not among the top-level ``columns``.
 
     It suggests a similar column, or lists all columns.
     """

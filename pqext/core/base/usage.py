@@ -1,4 +1,4 @@
-"""Resources that a call uses: requests, bytes, pages and time, and memory, which is counted before it is allocated.
+"""Resources that a call uses: requests, bytes, pages, time and memory. Memory is counted before it is allocated.
 
 A call (``read``, a batch of ``iter_batches``, a column that ``verify`` checks) has one :class:`Budget`. Each owner of
 decoded bytes has an :class:`Account` in the budget, and resizes the account when the final size is known.
@@ -99,8 +99,7 @@ class Usage:
 
 
 class Budget:
-    """Memory that ``limits`` allow for a call on a file of ``file_bytes`` bytes, or one of ``shares`` equal shares of
-    it.
+    """Memory budget that ``limits`` allow for a call on a file of ``file_bytes`` bytes, divided by ``shares``.
 
     The budget also bounds the total of all reservations, and so the time that a small file can take. ``usage`` counts
     the pages that the call decodes.
@@ -127,7 +126,7 @@ class Budget:
         return self.room // 4 // max(row_bytes, 1)
 
     def add(self, size: int) -> None:
-        """Count ``size`` more bytes, or release bytes if ``size`` is negative.
+        """Count ``size`` additional bytes, or release bytes if ``size`` is negative.
 
         Raises ``MemoryLimitError`` if the limit would be exceeded, or if all bytes ever counted exceed the limit of
         decoded bytes.

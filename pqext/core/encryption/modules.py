@@ -149,7 +149,7 @@ class AesKey:
             )
 
     def _ctr(self, nonce: bytes, data: Bytes | bytes) -> bytes:
-        """Return ``data`` XORed with the key stream of ``nonce``, which both encrypts and decrypts."""
+        """Encrypt or decrypt ``data``: return it XORed with the key stream of ``nonce``."""
         from cryptography.hazmat.primitives.ciphers import Cipher, modes
 
         stream: Any = Cipher(self._aes, modes.CTR(nonce + _FIRST_COUNTER)).encryptor()

@@ -27,7 +27,7 @@ from pqext.core.options.encryption import FileDecryption, KeyRetriever, check_ke
 
 @dataclass(frozen=True, slots=True)
 class ChunkDecryptor:
-    """Decrypts the modules of one column chunk. Several threads can use it."""
+    """Decryptor of the modules of one column chunk. Several threads can use it."""
 
     key: AesKey
     aad: FileAad
@@ -82,7 +82,7 @@ class Algorithm(NamedTuple):
 
 
 class FileDecryptor:
-    """Decrypts one file with the keys of ``decryption``.
+    """Decryptor of one file with the keys of ``decryption``.
 
     ``key_metadata`` is the key metadata of the footer key. ``authentic`` is true after the footer was decrypted or its
     signature was verified.

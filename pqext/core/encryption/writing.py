@@ -33,7 +33,7 @@ FILE_UNIQUE_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class ChunkEncryptor:
-    """Encrypts the modules of one column chunk. Several threads can use it."""
+    """Encryptor of the modules of one column chunk. Several threads can use it."""
 
     key: AesKey
     aad: FileAad
@@ -50,7 +50,7 @@ class ChunkEncryptor:
 
 
 class FileEncryptor:
-    """Encrypts one file with ``schema`` using ``encryption``.
+    """Encryptor of one file with ``schema`` using ``encryption``.
 
     ``sources`` maps the names of derived top-level columns to their source columns. A derived column without a key of
     its own uses the key of its source column.

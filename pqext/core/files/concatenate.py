@@ -185,7 +185,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 
 def _move_offset(offset: int, shift: int, end: int) -> int:
-    """Return ``offset`` moved by ``shift``. An offset that is not positive is unset, and is returned unchanged.
+    """Return ``offset`` increased by ``shift``. An offset that is not positive means unset, and is returned unchanged.
 
     Raises ``CorruptFileError`` if ``offset`` is after ``end``.
     """

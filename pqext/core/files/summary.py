@@ -1,4 +1,4 @@
-"""Write summary files: one footer for the row groups of many files. Its chunks refer to the files by ``file_path``.
+"""Write summary files: one footer for the row groups of many files. Its column chunks name the files in ``file_path``.
 
 ``_metadata`` lists the row groups of all files, ``_common_metadata`` only the schema. Spec: "File format" (columns in
 several files, one metadata file for several) and the format's definition of ``file_path``.

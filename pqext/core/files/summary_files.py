@@ -380,7 +380,7 @@ def footer_crc(file: ParquetFile) -> int:
 
 
 class _RowGroups(Sequence[RowGroup]):
-    """Row groups of one file, taken from the list of all row groups on access."""
+    """Row groups of one file, looked up in the list of all row groups on access."""
 
     __slots__ = ("_all", "_positions", "rows")
 
@@ -393,7 +393,7 @@ class _RowGroups(Sequence[RowGroup]):
         return len(self._positions)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return the index and the position in it of a row group that has not been decoded; None if there is no index.
+        """Return an index with a row group that has not been decoded, and its position there; None without an index.
         """
         return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 

@@ -53,7 +53,7 @@ _LEVEL = 1
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """First bytes of a checkpoint's payload."""
 _MOST_RATIO = 512
-"""Maximum compression ratio of a checkpoint; that of real footers is at most about 40."""
+"""Maximum compression ratio of a checkpoint. The ratio of real footers is at most about 40."""
 _BETWEEN = 64 << 10
 """Maximum gap that writers may leave between the last structure and the footer, for copies of metadata and for filters.
 """
@@ -184,7 +184,7 @@ def _read_checkpoint(source: Source, end: int, limits: Limits) -> tuple[SavedFoo
 
 
 def _footer_before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
-    """Return the footer that precedes an incomplete checkpoint of an interrupted append; None if there is none."""
+    """Return the footer that precedes an incomplete checkpoint of an interrupted append; None if it does not exist."""
     start = max(source.size - _WINDOW, 0)
     data = source.read(start, source.size - start).tobytes()
     at, left = len(data), _LEAST_EFFORT
@@ -213,7 +213,7 @@ def _footer_before_torn_checkpoint(source: Source, limits: Limits) -> SavedFoote
 
 
 def resolve_columns(schema: Schema) -> None:
-    """Resolve all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if one is invalid."""
+    """Resolve all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if a column is invalid."""
     for leaf in schema.leaves:
         _ = leaf.leaf_type
 
@@ -259,7 +259,7 @@ def structures_end(metadata: FileMetaData) -> int:
 
 
 def restore_footer(source: Source, limits: Limits, options: ReadOptions, error: ParquetError) -> Footer | None:
-    """Return the last checkpoint, or the footer that precedes an interrupted append; None if there is neither.
+    """Return the last checkpoint, or the footer that precedes an interrupted append; None if neither exists.
 
     Issues a ``RecoveredFileWarning`` with ``error``, the reason why the file has no valid footer.
     """

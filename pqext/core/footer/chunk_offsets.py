@@ -1,4 +1,4 @@
-"""Detect overlapping column chunks. The footer has a wrong offset or size for one of them (File Layout)."""
+"""Detect overlapping column chunks. The footer states a wrong offset or size for one of them (File Layout)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChunkRanges:
         self._end = end
 
     def overlapping_chunk(self, group: int, leaf: int) -> ChunkPosition | None:
-        """Return a chunk that overlaps the chunk of ``leaf`` in row group ``group``; None if there is none.
+        """Return a chunk that overlaps the chunk of ``leaf`` in row group ``group``; None if no chunk overlaps it.
 
         Also return None if the chunk of ``leaf`` adjoins the preceding or the following chunk, since the other chunk
         then has the wrong offset or size.

@@ -25,13 +25,13 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
-"""How key-value metadata is merged: all pairs, with the value of the first file that has the key; the pairs of the
+"""Policy for merging key-value metadata: all pairs, with the value of the first file that has the key; the pairs of the
 first file; or equal pairs only.
 """
 
 
 class FooterMerge:
-    """Merges the footers of files one after another. ``pairs`` is a policy for merging key-value metadata, or the
+    """Incremental merge of the footers of files. ``pairs`` is a policy for merging key-value metadata, or the
     key-value metadata of the merged footer.
 
     Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
@@ -202,7 +202,7 @@ def _has_values(metadata: FileMetaData) -> bool:
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
-    """Describe how the schema of ``other`` differs. Return None if both are equal apart from the name of the root."""
+    """Describe how the schema of ``other`` differs. Return None if the schemas are equal except for the root's name."""
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None

@@ -64,7 +64,7 @@ _footer_cache: LRU[str, _CachedFooter] = LRU(CACHE.limit)
 def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
     """Decode the footer at the start of ``raw``, from the cache if possible; return the footer and its end offset.
 
-    Arguments and errors are those of :func:`pqext.core.format.thrift.decode`.
+    For the arguments and errors, see :func:`pqext.core.format.thrift.decode`.
     """
     if path is None:  # the cache must not retain a caller's bytes in memory
         return decode(FileMetaData, raw, limits=limits, base=base)

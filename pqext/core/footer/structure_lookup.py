@@ -204,17 +204,17 @@ class IndexedStructs(LazyStructs[_T]):
         return self._index if self._complete_list is not None and not self._decoded else None
 
     def locate_element(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return an index with the element, and its position there; None if it was decoded or cannot be located."""
+        """Return an index with the element, and its position there; None for a decoded or unknown element."""
         return None if self._locate is None or position in self._decoded else self._locate(position)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return ``undecoded_index`` and the position of an element. Return None if there is no such index."""
+        """Return ``undecoded_index`` and the position of an element; None without such an index."""
         result = self.undecoded_index
         return None if result is None else (result, position)
 
 
 def peek(structures: Sequence[_T], position: int) -> _T:
-    """Return the structure at ``position``. A lazy list decodes it without caching it."""
+    """Return the structure at ``position``. A lazy list decodes the structure without caching it."""
     return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]
 
 

@@ -29,7 +29,7 @@ WRITABLE = {
     "lz4_raw": CompressionCodec.LZ4_RAW,
     "zstd": CompressionCodec.ZSTD,
 }
-"""Codecs with which pages can be written.
+"""Codecs for writing pages.
 
 LZO, and the deprecated LZ4 with its ill-defined framing, can only be read.
 """

@@ -93,7 +93,7 @@ class PageType(IntEnum):
 
 
 class BoundaryOrder(IntEnum):
-    """Order in which both the minima and the maxima of a column index are sorted."""
+    """Sort order of both the minima and the maxima of a column index."""
 
     UNORDERED = 0
     ASCENDING = 1

@@ -207,7 +207,7 @@ class AesGcmCtrV1(Struct):
 
 
 class EncryptionAlgorithm(Union):
-    """Algorithm that encrypts modules."""
+    """Encryption algorithm of the file's modules."""
 
     AES_GCM_V1: AesGcmV1 | None = field(1, AesGcmV1, default=None)
     AES_GCM_CTR_V1: AesGcmCtrV1 | None = field(2, AesGcmCtrV1, default=None)
@@ -243,7 +243,7 @@ class KeyValue(Struct):
 
 
 class SortingColumn(Struct):
-    """Column by which rows are sorted. ``column_idx`` is the index of a leaf in the schema."""
+    """Column that rows are sorted by. ``column_idx`` is the index of a leaf in the schema."""
 
     column_idx: int = field(1, "i32")
     descending: bool = field(2, "bool")

@@ -74,7 +74,7 @@ Truth = TypeVar("Truth", bool, NDArray[np.bool_], covariant=True)
 
 
 class Ranges(Protocol[Truth]):
-    """One or several sets of values, each between a minimum and a maximum that exclude nulls and NaN.
+    """One or more sets of values. The minimum and maximum of a set ignore nulls and NaN.
 
     The bounds are inclusive and need not occur as values. The methods return True if a required fact is unknown.
     """
@@ -106,7 +106,7 @@ class Ranges(Protocol[Truth]):
         """
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> Truth:
-        """Return whether one of ``values``, none of which is NaN, may lie between the bounds."""
+        """Return whether any of ``values`` may lie between the bounds. The values contain no NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Bounds:
             return True  # the reader evaluates every row
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> bool:
-        """Return whether one of ``values``, none of which is NaN, may lie between the bounds.
+        """Return whether any of ``values`` may lie between the bounds. The values contain no NaN.
 
         ``ascending`` lists are bisected.
         """
@@ -182,7 +182,7 @@ def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
 
 
 def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Return whether ``operator`` may relate a value within ``left`` to a value within ``right``.
+    """Return whether ``value operator other`` may be true for a value within ``left`` and another within ``right``.
 
     Only False is definitive.
     """

@@ -59,7 +59,7 @@ def read_uleb(data: bytes, position: int) -> tuple[int, int]:
 
 
 class Field(NamedTuple):
-    """Declared field. ``type`` is a scalar's name, an enum or a structure, or for a list the type of its elements."""
+    """Declared field. ``type`` is a scalar's name, an enum or a structure; for a list, the type of its elements."""
 
     id: int
     name: str
@@ -110,7 +110,7 @@ def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class StructMeta(type):
-    """Metaclass that turns the declarations of a class body into slots and into the tables of encoder and decoder."""
+    """Metaclass that converts the field declarations of a class to slots and to tables for encoding and decoding."""
 
     fields: tuple[Field, ...]
     plan: Plan
@@ -164,7 +164,7 @@ class LazyStructs(Sequence[T]):
         return element
 
     def peek(self, position: int) -> T:
-        """Return an element without caching it, for scans over many elements. A cached element is returned itself."""
+        """Return an element without caching it, for scans over many elements. A cached element is not decoded again."""
         element = self._decoded.get(position)
         return self._index.decode(position) if element is None else element
 

@@ -71,7 +71,7 @@ class SplitBlockFilter:
 
     @property
     def bitset(self) -> bytes:
-        """Bitset as it is stored."""
+        """Stored bitset."""
         return self._words.astype("<u4", copy=False).tobytes()
 
     def contains_hash(self, hash_value: int) -> bool:
@@ -79,7 +79,7 @@ class SplitBlockFilter:
         return bool(self.contains_hashes(np.array([hash_value], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
-        """Return 1 for each XXH64 hash with which a value may have been inserted, and otherwise 0.
+        """Return, for each XXH64 hash, 1 if a value with this hash may have been inserted, otherwise 0.
 
         Only 0 is definitive.
         """
@@ -105,7 +105,7 @@ class SplitBlockFilter:
 
 
 class _UnknownRepresentationError(Exception):
-    """The representations with which a value may be stored are unknown, so the filter cannot exclude it."""
+    """The possible stored representations of a value are unknown, so that the filter cannot exclude it."""
 
 
 def plain_representations(leaf: LeafType, value: Value) -> list[bytes] | None:
@@ -226,7 +226,7 @@ def false_positive_rate(bits: float) -> float:
 
 @lru_cache
 def _bits_per_value(fpp: float) -> float:
-    """Return the number of bits per inserted value for which :func:`false_positive_rate` is ``fpp``."""
+    """Return the number of bits per inserted value that results in a :func:`false_positive_rate` of ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -264,7 +264,7 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
 
 
 def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Halve the number of blocks. The returned words equal those of a filter of half the size with the same values."""
+    """Halve the number of blocks. The result equals a filter of half the size that is built from the same values."""
     pairs = words.reshape(-1, 2, 8)
     return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
 

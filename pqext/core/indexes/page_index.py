@@ -47,7 +47,7 @@ def column_index(
     order: BoundOrder, pages: PageExtremes, boundaries: PageBoundaries, definition: _Counts | None,
     repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """Return the serialised column index of the pages in ``boundaries``, with level histograms if there are any.
+    """Return the serialised column index of the pages in ``boundaries``, with their level histograms, if any.
 
     Bounds of byte arrays are truncated to ``bound_bytes``. Return None if the mandatory bounds do not
     exist, because the order is undefined, or because a page contains only NaN and ``order`` defines no bounds for NaN.
@@ -241,7 +241,7 @@ class NumberBounds:
         return cast("NDArray[np.bool_]", COMPARE[operator](end, end.dtype.type(value)))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
-        """Return for each page whether one of ``values``, which must be ascending, lies between its bounds."""
+        """Return, for each page, whether any of the ascending ``values`` lies between its bounds."""
         numbers = np.array(values, self.minimum.dtype)
         return np.searchsorted(numbers, self.maximum, "right") > np.searchsorted(numbers, self.minimum)
 

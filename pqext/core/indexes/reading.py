@@ -46,11 +46,11 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class IndexRecorder:
-    """Switches a thread between reading the indexes of a file and recording their locations, to fetch them together."""
+    """Per-thread switch between reading the indexes of a file and recording their locations, to fetch them together."""
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
-        """Ranges of indexes that this thread requested and does not read; None if the thread reads indexes.
+        """Ranges of the indexes that this thread has requested while recording; None if the thread is not recording.
         """
         owner, ranges = getattr(_local, "record_requests", _NOBODY)
         return ranges if owner is self else None
@@ -106,7 +106,7 @@ class IndexedChunk(Protocol):
 
 
 class IndexReader:
-    """Reads and caches the indexes of one row group's chunks. Several threads can use it."""
+    """Cached reader of the indexes of one row group's chunks. Several threads can use it."""
 
     def __init__(
         self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: FilterCache,
@@ -126,7 +126,7 @@ class IndexReader:
         self._is_ignored = False
 
     def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
-        """Return the chunk's column index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Return the chunk's column index; None if missing. Raises ``CorruptFileError`` if it is corrupt."""
         index: ColumnIndex | None = self._index(chunk, ColumnIndex)
         if index is not None:
             offsets = self.offset_index(chunk)
@@ -135,7 +135,7 @@ class IndexReader:
         return index
 
     def offset_index(self, chunk: IndexedChunk) -> OffsetIndex | None:
-        """Return the chunk's offset index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Return the chunk's offset index; None if missing. Raises ``CorruptFileError`` if it is corrupt."""
         index: OffsetIndex | None = self._index(chunk, OffsetIndex)
         if index is not None:
             with _ChunkErrorContext(chunk):
@@ -145,7 +145,7 @@ class IndexReader:
     def load(
         self, chunks: Iterable[IndexedChunk], index_types: Sequence[_IndexType] = (ColumnIndex, OffsetIndex)
     ) -> None:
-        """Fetch the indexes of ``chunks`` with types in ``index_types`` that were not read yet.
+        """Fetch the indexes of ``chunks`` whose type is in ``index_types``, except indexes that were already read.
 
         Adjacent indexes are fetched in one request.
 

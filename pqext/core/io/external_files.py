@@ -43,7 +43,7 @@ def _map_by_source(
 
 
 class FileResolver:
-    """Resolves the ``file_path`` of column chunks relative to the folder of the file at ``path``.
+    """Resolver of the ``file_path`` of column chunks, relative to the folder of the file at ``path``.
 
     Several threads can share a resolver.
 

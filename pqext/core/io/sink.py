@@ -327,7 +327,7 @@ class _NewFile:
 
 
 class _AppendedFile(_NewFile):
-    """Existing file to which bytes are appended. Its first ``size`` bytes never change."""
+    """Existing file that bytes are appended to. Its first ``size`` bytes never change."""
 
     def __init__(self, path: str, durable: bool) -> None:
         self._given_path, self._durable = path, durable
@@ -400,7 +400,7 @@ def _rename_new(temporary: str, path: str) -> None:
 
 
 def _remove_checksum_file(path: str) -> None:
-    """Remove the hidden checksum file that Hadoop writes, because Hadoop rejects files that do not match it."""
+    """Remove the hidden checksum file of Hadoop. Otherwise Hadoop rejects the new content of the file."""
     folder, name = os.path.split(path)
     with suppress(OSError):
         os.unlink(os.path.join(folder, f".{name}.crc"))
@@ -420,7 +420,7 @@ def _truncate(file: io.FileIO, sizes: list[int], process: int) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Sync the entries of ``folder`` to disk, except on systems that cannot open folders and do not need this."""
+    """Sync the entries of ``folder`` to disk, except on systems that cannot open folders, which need no sync."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -106,7 +106,7 @@ def without_metadata(folder: Location, files: Sequence[Location]) -> Sequence[Lo
 
 
 class TableGuard:
-    """Checks that folders are not within tables, and caches the results."""
+    """Cached checks that folders are not within tables."""
 
     def __init__(self) -> None:
         self._formats: dict[str, str | None] = {}

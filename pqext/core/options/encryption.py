@@ -76,7 +76,7 @@ class FileEncryption:
             with the footer key. The default is ``"listed"`` if ``column_keys`` has entries, otherwise ``"all"``.
         plaintext_footer: Sign the footer instead of encrypting it, so that it can be read without a key.
         algorithm: ``AES_GCM_CTR_V1`` encrypts pages without authenticating them.
-        aad_prefix: Identity of the file, by which readers detect that another file replaced it.
+        aad_prefix: Identity of the file. It lets readers detect that another file has replaced it.
         store_aad_prefix: Store the prefix in the file; otherwise readers must supply it.
     """
 
@@ -174,7 +174,7 @@ def _column_key(path: Any, key: bytes | ColumnKey | None) -> ColumnKey:
 
 
 def key_for(path: str, keys: Mapping[str, Any]) -> Any:
-    """Return the entry of ``keys`` for the leaf at ``path`` or its nearest enclosing group; None if there is none."""
+    """Return the entry of ``keys`` for the leaf at ``path`` or its nearest enclosing group; None if missing."""
     while path not in keys:
         path, dot, _ = path.rpartition(".")
         if not dot:

@@ -132,7 +132,7 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Dotted path of a leaf by which rows are sorted, the direction, and the position of nulls."""
+    """Dotted path of a leaf to sort rows by, the direction, and the position of nulls."""
 
     path: str
     descending: bool = False
@@ -140,7 +140,7 @@ class SortKey:
 
 
 def _parse_sort_key(text: str) -> SortKey:
-    """Parse a sort key from its end, because the path may contain spaces and the words ``desc`` and ``nulls`` too."""
+    """Parse a sort key from its end, because the path may also contain spaces and the words ``desc`` and ``nulls``."""
     path, nulls, direction = text.strip(), "", ""
     parts = path.rsplit(None, 2)
     if len(parts) == 3 and parts[1].lower() == "nulls" and parts[2].lower() in ("first", "last"):

@@ -113,7 +113,7 @@ class ReadOptions:
     ``datetimeRebaseMode``: ``"corrected"`` is the proleptic Gregorian calendar, ``"legacy"`` the legacy calendar, and
     with ``"exception"``, dates before 15 October 1582 and instants before 1900 are an error."""
     int96_rebase_mode: RebaseMode = "corrected"
-    """Calendar of INT96 timestamps in such files, as in Spark's option ``int96RebaseMode``."""
+    """Calendar of INT96 timestamps in these files, as in Spark's option ``int96RebaseMode``."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to. A CRS ``projjson:<property>`` is looked up in them. The file's
     own key-value metadata takes precedence."""
@@ -130,7 +130,7 @@ class ReadOptions:
 
     @property
     def may_skip_values(self) -> bool:
-        """Whether a filter may leave values unread. False if invalid values or corrupt rows must be reported."""
+        """Whether excluded values may stay unread. False if invalid values or corrupt rows must be reported."""
         return not self.strict and not self.skips_corrupt
 
     def report_corrupt(self, error: ParquetError) -> None:
@@ -254,9 +254,9 @@ class WriteOptions:
     """Store the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types without a Parquet equivalent.
     Without it, durations are plain INT64."""
     footer: FooterFormat = "thrift"
-    """Footer format. ``"thrift+index"`` adds a jump table, with which pqext opens a few of very many columns without
+    """Footer format. ``"thrift+index"`` adds a jump table. It lets pqext open a few of very many columns without
     parsing the others (:mod:`pqext.core.footer.jump_table.jump_table`); other readers ignore it.
-    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, with which a file with a corrupt Thrift footer
+    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, so that a file with a corrupt Thrift footer
     can be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
     ``"flatbuffers"`` writes no Thrift footer: only pqext can read the file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
@@ -371,7 +371,7 @@ class WriteOptions:
         return sort_keys(self.sorting)
 
     def extension_of(self, path: str) -> bytes | None:
-        """Return the extension of the chunks of the leaf at dotted ``path``; None if it has none."""
+        """Return the extension of the chunks of the leaf at dotted ``path``; None if missing."""
         payload = self.extensions.get(path) if path != extension_paths.FILE else None
         return None if payload is None else extension_paths.serialise_payload(payload)
 

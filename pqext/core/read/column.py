@@ -62,7 +62,7 @@ def _empty(shape: LeafShape, account: Account) -> LeafColumn:
 
 
 class ColumnReader:
-    """Decodes the pages of one column chunk, one run of rows at a time.
+    """Decoder of the pages of one column chunk, one run of rows at a time.
 
     ``pages`` are the selected pages of the chunk, in a row group of ``rows`` rows. A page table decodes ordinary
     chunks. If it cannot decode a page, decoding continues page by page. At most ``passed_rows`` unselected rows are
@@ -300,7 +300,7 @@ class ColumnReader:
         return result
 
     def _replace_missing_rows(self) -> list[LeafColumn]:
-        """Return placeholders for rows that the chunk lacks: none, so that the column ends early."""
+        """Return placeholders for rows that the chunk lacks. This class returns none, so that the column ends early."""
         return []
 
     def _estimate_entries(self, rows: int) -> int:
@@ -341,7 +341,7 @@ class ColumnReader:
         return self._select_flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
 
     def _select_flagged(self, column: LeafColumn, flags: NDArray[np.bool_]) -> LeafColumn:
-        """Return the rows of ``column`` that are flagged. ``flags`` contains one flag per row."""
+        """Return the rows of ``column`` whose flag in ``flags`` is set."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[flags],
                               select_flagged(column.array, flags))

@@ -1,4 +1,4 @@
-"""Record rows that a reader skips because of corruption, with the errors that explain it.
+"""Record the rows that a reader skips because of corruption, with the error that explains each loss.
 
 The rows of a corrupt page are lost. A corrupt page header loses the remaining rows of its chunk, and corrupt chunk
 metadata loses the row group. Lost rows are omitted from every column, so that the remaining rows stay aligned.
@@ -39,7 +39,7 @@ def format_rows(start: int, stop: int) -> str:
 
 
 def count_lost_rows(damage: Sequence[Damage]) -> int:
-    """Count the rows that all entries of ``damage`` lose together. Each row is counted once.
+    """Count the distinct rows that the entries of ``damage`` lose.
 
     >>> error = ParquetError("damaged")
     >>> count_lost_rows([Damage(0, "a", 9, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 5, 7, error)])

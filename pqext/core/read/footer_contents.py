@@ -59,7 +59,7 @@ def read_metadata(
 ) -> FileMetaData:
     """Return the metadata of a file as stored in its footer. Pages are not read.
 
-    Arguments and errors are those of :func:`read_schema`.
+    For the arguments and errors, see :func:`read_schema`.
 
     Returns:
         The structure ``FileMetaData`` of the format, as ``pqext.open(source).metadata`` has it, complete and

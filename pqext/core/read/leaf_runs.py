@@ -30,7 +30,7 @@ BATCH_ROWS = 65_536
 REPETITIVE_ROWS = 1_048_576
 """Maximum number of rows of a batch of numbers in long runs of one value, whose batches take little time to decode."""
 _ROW_BYTES = 64
-"""Estimate of the memory that such a row takes while it is decoded."""
+"""Estimate of the memory of such a row while it is decoded."""
 BATCH_BYTES = 32 << 20
 LEAST_ROWS = 1024
 """Minimum number of rows read at a time, independently of the sizes in the metadata."""

@@ -64,7 +64,7 @@ class LenientReader(ColumnReader):
 
 
 class _HeaderTotals(NamedTuple):
-    """Number of values in all page headers, and whether values and rows add up to the totals of the chunk.
+    """Number of values in all page headers, and whether the values and rows of the pages match the totals of the chunk.
 
     If they do not, it is unknown which count is wrong.
 

@@ -55,7 +55,7 @@ class ColumnChunk:
 
     @property
     def order(self) -> structures.ColumnOrder | None:
-        """Column order that the file declares; None if it declares none."""
+        """Column order that the file declares; None without a declared order."""
         index = self.node.leaf_start
         return self.orders[index] if self.orders and index < len(self.orders) else None
 
@@ -75,7 +75,7 @@ class ColumnChunk:
 
     @cached_property
     def _encrypted_metadata(self) -> structures.ColumnMetaData | None:
-        """Metadata of an encrypted column. If its key is missing, the part that a plaintext footer contains."""
+        """Metadata of an encrypted column; if its key is missing, only the part in a plaintext footer."""
         assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
@@ -228,12 +228,12 @@ class ColumnChunk:
 
     @property
     def column_index(self) -> structures.ColumnIndex | None:
-        """Column index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Column index; None if missing. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.column_index(self)
 
     @property
     def offset_index(self) -> structures.OffsetIndex | None:
-        """Offset index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Offset index; None if missing. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.offset_index(self)
 
     @property
@@ -267,7 +267,7 @@ class ColumnChunk:
 
     @property
     def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types; None if they were written for a different type from the one that is read."""
+        """Bounding box and geometry types; None if they were written for another type."""
         declared = self.node.declared_type
         if self.node.is_adopted and declared is not None and declared.member != self.node.logical_name:
             return None

@@ -48,7 +48,7 @@ from pqext.core.schema.types.physical_types import canonical_type
 _FEW_ROWS = 1024
 """Minimum number of rows per batch, independently of the sizes in the metadata. Only decoded rows prove a size."""
 _FEWER = 16
-"""Factor by which a batch that exceeds the budget is reduced before it is retried."""
+"""Divisor of the size of a batch that exceeds the budget, before the batch is retried."""
 
 
 _Rows = RowRanges | NDArray[np.int64]
@@ -56,7 +56,7 @@ _Rows = RowRanges | NDArray[np.int64]
 
 
 class RowGroupReader:
-    """Reads the leaves of ``small_leaves`` in one row group, with the types of ``arrow_schema``.
+    """Reader of the leaves of ``small_leaves`` in one row group, with the types of ``arrow_schema``.
 
     Decoded bytes are charged to ``budget`` until a batch is returned, and afterwards to ``output_account`` if it is
     set. Each chunk in ``fetched_chunks`` is decoded in one call. Skipped corruption is added to ``damage``, and
@@ -194,7 +194,7 @@ class RowGroupReader:
                 reader.check_end()
 
     def _record_overlaps(self, losses: Losses) -> bool:
-        """Add all rows to ``losses`` for each chunk that shares bytes with another. Return whether there is one."""
+        """Add all rows to ``losses`` for each chunk that overlaps another chunk. Return whether any chunk overlaps."""
         result = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
@@ -265,7 +265,7 @@ class RowGroupReader:
         return bool(typed)
 
     def _convert_column(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
-        """Convert the column of the rows ``part`` from stored values to values of its type."""
+        """Convert a column of the rows ``part`` from stored values to values of the column's type."""
         shape = self._typed[index]
         is_own = any(index in unannotated_leaves(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")

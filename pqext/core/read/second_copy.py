@@ -1,5 +1,4 @@
-"""Read columns that are stored twice: in a common encoding, and in another encoding for readers that know this
-extension.
+"""Read columns that are stored twice: in a common encoding, and in another one for readers of this extension.
 
 As in the second example of the specification, second copies are written at the start of the row group, and an extension
 of the chunk's ColumnMetaData refers to them. Here this is an entry of an extension container. It contains the

@@ -110,7 +110,7 @@ class SmallLeaves:
     def iter_chunks(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
     ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
-        """Yield row groups, their selected rows, and their small chunks, which are to be decoded in one call each.
+        """Yield row groups, their selected rows, and their small chunks. Each chunk can be decoded in one call.
 
         The chunks are None for row groups that must be read otherwise.
 

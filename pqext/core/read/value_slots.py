@@ -315,7 +315,7 @@ class SlotBuilder:
         self._take(size)
 
     def _look_up(self) -> None:
-        """Switch from indices to values, because not all pages have indices into the same dictionary."""
+        """Switch from indices to values, because the pages do not share a dictionary."""
         if self._indexed is not None and self._builder is not None:
             self._dictionary = self._indexed.entries(self._type)
             self._indexed.look_up(self._builder)

@@ -134,7 +134,7 @@ class DerivedColumnHandler(Protocol):
     """Optional interface of a handler that derives columns, such as bounding boxes, from columns of its type."""
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the column derived from top-level ``field`` of ``schema``; None if there is none."""
+        """Return the column derived from top-level ``field`` of ``schema``; None without a derived column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class KeyValueMetadataHandler(Protocol):
     def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return the part of ``value`` that is valid for a file with other rows; None if no part is.
+        """Return the part of ``value`` that is valid for a file with other rows; None if no part is valid.
 
         ``find`` returns the file's column at a path. With ``is_subset``, the rows of the file are a subset of the rows
         that ``value`` describes.
@@ -235,12 +235,12 @@ class SparkTypeHandler(Protocol):
     """Optional interface of a handler whose columns have a different Arrow type in Spark."""
 
     def spark_type(self, field: pa.Field) -> pa.DataType:
-        """Return the Arrow type to which arrays of ``field`` are cast for Spark."""
+        """Return the Arrow type that arrays of ``field`` are cast to for Spark."""
 
 
 @runtime_checkable
 class RowLayoutHandler(Protocol):
-    """Optional interface of a handler that lets a column determine the order of rows, row groups and pages."""
+    """Optional interface of a handler whose columns determine the order of rows and the boundaries of pages."""
 
     def orders_rows(self, storage: Storage) -> bool:
         """Return whether a column with this storage determines the order of rows."""
@@ -248,7 +248,7 @@ class RowLayoutHandler(Protocol):
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the row numbers in the order in which to write them, and the start of each row group.
+        """Return the row numbers in write order, and the start of each row group.
 
         A row group has at most ``max_count`` rows.
         """
@@ -338,7 +338,7 @@ def register(annotation: Annotation) -> None:
 
 
 def find_by_logical_type(name: str) -> Annotation | None:
-    """Return the annotation of the LogicalType member ``name``; None if there is none."""
+    """Return the annotation of the LogicalType member ``name``; None if it is not registered."""
     return _REGISTRY.get(name)
 
 
@@ -355,12 +355,12 @@ def configured_annotations(options: WriteOptions) -> list[tuple[Annotation, Mapp
 
 
 def find_by_mark(field: pa.Field) -> Annotation | None:
-    """Return the annotation that an Arrow field is marked with; None if there is none."""
+    """Return the annotation that an Arrow field is marked with; None without a mark."""
     return next((a for a in _REGISTRY.values() if a.marks(field)), None)
 
 
 def find_by_property(key: str) -> Annotation | None:
-    """Return the annotation whose columns the key-value metadata ``key`` describes; None if there is none."""
+    """Return the annotation whose columns the key-value metadata ``key`` describes; None for other keys."""
     return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
 
 
@@ -370,7 +370,7 @@ def supports_extension(name: str) -> bool:
 
 
 def annotation_for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
-    """Return the annotation of an Arrow field that is written at dotted ``path``; None if there is none."""
+    """Return the annotation of an Arrow field that is written at dotted ``path``; None for plain fields."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
 
 

@@ -202,7 +202,7 @@ def _check_visible(array: pa.Array) -> None:
 
 
 def _shell(type_: pa.DataType) -> pa.DataType | None:
-    """Return the list type without elements that has the same buffers; None for other types."""
+    """Return the list type with the same buffers but null elements; None for types that are not lists."""
     if pa.types.is_list(type_) or pa.types.is_map(type_):
         return pa.list_(pa.null())
     if pa.types.is_large_list(type_):

@@ -117,7 +117,7 @@ def _type_key(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """Return the logical type of a leaf or, if it has none, its physical Arrow type; the other element is None.
+    """Return a pair of a leaf's logical type and None or, without a logical type, None and its physical Arrow type.
 
     Integers as wide as their physical type have no logical type.
     """
@@ -132,7 +132,7 @@ _WIDTHS: dict[Type | None, int] = {Type.INT32: 32, Type.INT64: 64}
 
 
 def _type_text(shape: Shape) -> str:
-    """Return the type of a column in the form that users know."""
+    """Return the type of a column for messages."""
     try:
         arrow = str(shape.field(ReadOptions()).type)
     except ParquetError:

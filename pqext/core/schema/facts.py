@@ -1,4 +1,4 @@
-"""Interfaces of facts about a file that are known without reading its data.
+"""Interfaces for facts about a file that are known without reading its data.
 
 Planning, pruning and the handlers of annotations use these facts. A :class:`pqext.core.read.reader.ParquetFile`, its
 row groups and column chunks provide them from a Thrift footer. Footers in other formats and data-skipping indexes
@@ -191,7 +191,7 @@ class FileFacts(Protocol):
         """Row groups in file order."""
     @property
     def round_trip_bytes(self) -> int:
-        """Number of bytes that take as long to fetch as another request; 0 if requests cost almost nothing."""
+        """Number of bytes that can be fetched in the time of an additional request; 0 if requests are cheap."""
     def fetch_ahead(self, request: Callable[[], object]) -> None:
         """Fetch together the page indexes and Bloom filters that ``request`` needs.
 

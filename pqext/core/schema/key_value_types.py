@@ -52,7 +52,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
 
 
 def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[str, str], ...]:
-    """Return the keys and values of ``pairs`` with only what determines types, without facts about rows."""
+    """Return the keys and values of ``pairs`` reduced to facts that determine types, without facts about rows."""
     texts = [(pair.key, pair.value or "") for pair in pairs]
     if not (options.geoparquet and any(find_by_property(key) for key, _ in texts)):
         return tuple(texts)
@@ -84,7 +84,7 @@ def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: b
 
 
 def find_handler(key: str) -> KeyValueMetadataHandler | None:
-    """Return the handler whose columns the key-value metadata ``key`` describes; None if there is none."""
+    """Return the handler whose columns the key-value metadata ``key`` describes; None for other keys."""
     annotation = find_by_property(key)
     if annotation is None:
         return None
@@ -117,7 +117,7 @@ def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Sch
 
 
 def _find_column(schema: Schema, name: str) -> SchemaNode | None:
-    """Return the top-level column ``name``; None if there is not exactly one, or if it is repeated."""
+    """Return the top-level column ``name``; None unless the name is unique and the column is not repeated."""
     node = schema.root.child(name)
     if node is None or node.repetition == FieldRepetitionType.REPEATED or not schema.root.is_unique(name):
         return None
@@ -193,7 +193,7 @@ def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> 
 
 
 def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Yield the key-value pairs that are valid for the rows as read: the calendar is omitted if values are converted.
+    """Yield the key-value pairs that are valid for the result. The calendar is omitted if values are converted.
     """
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))

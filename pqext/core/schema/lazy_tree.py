@@ -24,7 +24,7 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 
 _MAX_NAMES_READ = 64
-"""Maximum number of children of which all names are read for one search."""
+"""Maximum number of children whose names are all read for one search."""
 _SOUGHT = 16
 """Maximum number of names that are searched among all children. For more names, an index is built."""
 _REPETITIONS = tuple(FieldRepetitionType)
@@ -207,7 +207,7 @@ class _Nodes(Sequence[SchemaNode]):
 
 
 class Group(_Nodes):
-    """Children of a group, which can be looked up by the leaves below them."""
+    """Children of a group. They can be looked up by the leaves below them."""
 
     __slots__ = ()
 
@@ -246,7 +246,7 @@ class Children(Group):
         return [self._tree.names[at] for at in self._elements]
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
-        """Return the position of the first child called ``name`` (None if there is none), and whether the name is
+        """Return the position of the first child called ``name`` (None if missing), and whether the name is
         unique.
 
         Return None if children are not searched individually, because they are few, some are groups or many names were

@@ -51,7 +51,7 @@ class SchemaNode:
 
     @property
     def path_in_file(self) -> tuple[str, ...]:
-        """Path by which the file's metadata refers to the node."""
+        """Path of the node in the file's metadata."""
         return self.path if self.stored_path is None else self.stored_path
 
     @property
@@ -103,7 +103,7 @@ class SchemaNode:
         return isinstance(name, str) and self.position(name) is not None
 
     def position(self, name: str) -> int | None:
-        """Return the position of the first child called ``name``; None if there is none."""
+        """Return the position of the first child called ``name``; None if missing."""
         result = self._search(name)
         return self._by_name.get(name) if result is None else result[0]
 
@@ -114,7 +114,7 @@ class SchemaNode:
         return match
 
     def child(self, name: str) -> SchemaNode | None:
-        """Return the first child called ``name``; None if there is none."""
+        """Return the first child called ``name``; None if missing."""
         position = self.position(name)
         return None if position is None else self.children[position]
 

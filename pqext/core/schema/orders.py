@@ -28,7 +28,7 @@ _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f
 """Format characters for signed and unsigned numbers in :mod:`struct` and numpy."""
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
-"""Logical types whose values compare like those of their physical type: integers by their sign, times in their unit."""
+"""Logical types whose values compare like the physical type: integers by their sign, times in their unit."""
 
 
 def is_float(leaf: LeafType) -> bool:

@@ -92,7 +92,7 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 
 
 class RowQueue:
-    """Queue of rows, from which callers take the next rows at the front."""
+    """Queue of rows. Callers take the next rows from the front."""
 
     def __init__(self, rows: Sequence[range]) -> None:
         self._rows = deque(item for item in rows if len(item))
@@ -172,7 +172,7 @@ def cover_rows(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 
 def flag_rows(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Return for each row of ``ranges``, in their order, whether it is in the ascending ``rows``."""
+    """Return, for each row of ``ranges`` in order, whether it is in the ascending ``rows``."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)

@@ -100,7 +100,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column. With ``encoded`` they are read as a dictionary array, with ``viewed`` as views.
+    """Shape of one leaf column. ``encoded`` means that values are read as a dictionary array, ``viewed`` as views.
 
     ``element_levels`` contains the minimum definition level of elements of each enclosing list, from the outermost
     list.
@@ -170,7 +170,7 @@ class GroupShape(Shape):
 
 @dataclass(frozen=True)
 class ListShape(Shape):
-    """List or map: a repeated group, and its enclosing group if there is one.
+    """List or map: a repeated group, and its enclosing group, if any.
 
     ``element_level`` is the minimum definition level of an element. ``element_repetition`` is the repetition level of
     all elements after the first.
@@ -215,7 +215,7 @@ def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
 
 
 def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
-    """Yield each column at or below ``top`` for which its handler reports a type warning, with the warning."""
+    """Yield each column at or below ``top`` with a type warning from its handler, and the warning."""
     for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
         handler = None if shape.annotation is None else shape.annotation.load()
         reason = handler.type_warning(shape.node, options) if isinstance(handler, TypeWarningHandler) else None

@@ -83,7 +83,7 @@ _CODES: dict[tuple[Type, str], str] = {
 
 
 def bounds_kernel(order: BoundOrder) -> str | None:
-    """Return the kernel that computes page bounds: a numeric type code or "bytes"; None if there is none."""
+    """Return the kernel that computes page bounds: a numeric type code or "bytes"; None for other types."""
     leaf = order.leaf
     if order.kind != "type":
         return None
@@ -168,7 +168,7 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
 
 
 def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
-    """Convert bits of floats to integers that sort in the total order, or convert them to_floats."""
+    """Convert the bits of floats to integers that sort in the total order, or convert these integers back."""
     flipped: NDArray[Any] = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.array(np.iinfo(bits.dtype).max, bits.dtype))
     return flipped
 
@@ -277,13 +277,13 @@ def is_truncatable(leaf: LeafType) -> bool:
 
 
 def _increment_bytes(head: bytes) -> bytes | None:
-    """Return the smallest byte string above all byte strings with prefix ``head``; None if there is none."""
+    """Return the smallest byte string above all byte strings with prefix ``head``; None if it does not exist."""
     stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 def _increment_text(head: bytes) -> bytes | None:
-    """Return the shortest UTF-8 text above all text with prefix ``head``; None if there is none."""
+    """Return the shortest UTF-8 text above all text with prefix ``head``; None if it does not exist."""
     try:
         characters = head.decode()
     except UnicodeDecodeError:
@@ -316,7 +316,7 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
 
 
 def plausible_null_count(bounds: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
-    """Return ``null_count``; None if it contradicts ``bounds``, because all values would be null."""
+    """Return ``null_count``; None if all values would be null, which contradicts ``bounds``."""
     return None if null_count == num_values and any(bounds) else null_count
 
 

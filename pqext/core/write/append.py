@@ -41,7 +41,7 @@ _NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
 
 
 class AppendedFile:
-    """File at ``path`` to which row groups are appended: its old footer, and the new footer.
+    """File at ``path`` that row groups are appended to, with its old footer and its new footer.
 
     ``requested_options`` are the options that were passed by name; other options are inferred from the file. If
     ``requested_options`` is None, ``options`` are used unchanged.
@@ -156,7 +156,7 @@ class AppendedFile:
             for index in plain:
                 if (about := group.columns[index].meta_data) is not None:
                     about.geospatial_statistics = None
-        # Some readers reject files in which only some row groups have ordinals.
+        # Some readers reject files if only some row groups have ordinals.
         are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
         for at, group in enumerate(groups):
             group.ordinal = at if are_numbered else None
@@ -213,12 +213,12 @@ def _leaves(footer: FileMetaData) -> list[SchemaElement]:
 
 
 def _stored_schema(footer: FileMetaData) -> KeyValue | None:
-    """Return the key-value pair of the stored Arrow schema; None if there is none."""
+    """Return the key-value pair of the stored Arrow schema; None if missing."""
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
 def _describe_type_difference(mine: str | None, theirs: str | None) -> str | None:
-    """Describe the first column with different Arrow types but the same Parquet type; None if there is none."""
+    """Describe the first column with different Arrow types but the same Parquet type; None if all types agree."""
     try:
         pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
     except UnreadableSchemaError:

@@ -185,7 +185,7 @@ def _prepend_levels(levels: bytes, values: Any) -> Bytes:
 class EncodedChunk:
     """Stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk.
 
-    ``second`` is the copy of the chunk in another encoding, if there is one.
+    ``second`` is the copy of the chunk in another encoding, if any.
     """
 
     metadata: ColumnMetaData
@@ -383,7 +383,7 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
 
 
 def record_copy(chunk: EncodedChunk) -> None:
-    """Record the second copy, if there is one, in the extension of a chunk whose own offset is final."""
+    """Record the second copy, if any, in the extension of a chunk whose own offset is final."""
     if chunk.second is None:
         return
     about = shift_offsets(chunk.second.metadata, -chunk.metadata.data_page_offset)

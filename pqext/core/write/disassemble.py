@@ -52,7 +52,7 @@ class DenseColumn:
 
 @dataclass(slots=True)
 class _Entries:
-    """Levels and slots of a column's entries, updated at each level of nesting on the way from the root to a leaf.
+    """Levels and slots of a column's entries, updated at each level of nesting from the root to a leaf.
 
     ``slot`` is the position of each entry in the current array, or -1 if the entry ended at a higher level.
 

@@ -75,7 +75,7 @@ _LONG_VALUE = 64 << 10
 
 @dataclass(slots=True)
 class EncodingChoice:
-    """Encoding of a chunk. With ``keep_dictionary``, values use the dictionary, if there is one, until it is full."""
+    """Encoding of a chunk. With ``keep_dictionary``, values use the dictionary, if any, until it is full."""
 
     encoding: Encoding
     keep_dictionary: bool = True

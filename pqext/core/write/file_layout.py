@@ -63,12 +63,12 @@ class TemplateColumn:
         return self.shape.node
 
     def stored_column(self) -> StoredColumn:
-        """Return the column as it is passed to handlers."""
+        """Return the column in the format that handlers accept."""
         field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
         return StoredColumn(self.node, field, self.properties)
 
     def child(self, name: str) -> TemplateColumn | None:
-        """Return the field ``name`` of a struct; None if there is none."""
+        """Return the field ``name`` of a struct; None if missing."""
         return next((self._child(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[TemplateColumn | None]:

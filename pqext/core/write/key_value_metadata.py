@@ -106,7 +106,7 @@ def _strip_field_metadata(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def iter_dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
-    """Yield the dictionary array of each leaf below a field, in column order; None for a leaf that has none."""
+    """Yield the dictionary array of each leaf below a field, in column order; None for a leaf without a dictionary."""
     if field.annotation is not None:
         yield from (None for _ in _leaves(field))
         return

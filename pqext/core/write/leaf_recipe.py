@@ -99,7 +99,7 @@ _AS_STORED = (
 
 
 def _has_stored_layout(arrow_type: pa.DataType, leaf: LeafType) -> bool:
-    """Return whether arrays of ``arrow_type`` consist of stored values, all of which are valid."""
+    """Return whether arrays of ``arrow_type`` have the stored layout and all their values are valid."""
     if pa.types.is_timestamp(arrow_type):
         shown = leaf.arrow_type()
         return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == arrow_type.unit

@@ -57,7 +57,7 @@ class Target(Protocol):
 class WrittenGroup:
     """Written chunks of a row group, their indexes and, once they are written, the offsets of the indexes.
 
-    A chunk is kept serialised without the locations of its indexes, unless its metadata may still change.
+    A chunk is held in serialised form without the locations of its indexes, unless its metadata may still change.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class WrittenGroup:
         self._columns.append(chunk.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """Complete the row group. Move its chunks to ``group``, unless they are kept serialised."""
+        """Complete the row group. Move its chunks to ``group``, unless they are held in serialised form."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [
@@ -133,7 +133,7 @@ class WrittenGroup:
 
 
 class IndexWriter:
-    """Keeps the indexes of a file until they are written, and then records their locations in the column chunks."""
+    """Buffer of the indexes of a file. After writing the indexes, it records their locations in the column chunks."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._filters_follow_row_groups = options.bloom_filter_place == "row_group"
@@ -252,7 +252,7 @@ class WrittenChunks:
 
 
 def write(row_group: PendingRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
-    """Write the chunks as soon as they are encoded, after their second copies."""
+    """Write all second copies, and then each chunk as soon as it is encoded."""
     encoded = row_group.chunks
     if options.second_encodings:
         encoded = iter(held := list(encoded))

@@ -1,4 +1,4 @@
-"""Order of rows: as the handler of a column requires, and as declared by sort keys, which are checked first.
+"""Order of rows: the order that a column's handler requires, and checks of declared sort keys.
 
 Handlers that implement :class:`pqext.core.schema.annotations.RowLayoutHandler` order rows, and split them into row
 groups and pages. Only one column of a file may order its rows. Sort keys implement ``RowGroup.sorting_columns``. Values
@@ -34,7 +34,7 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Row order of the column at ``path``, which is its top-level position, followed by positions of struct fields."""
+    """Row order of the column at ``path``: a top-level position, followed by positions of struct fields."""
 
     path: tuple[int, ...]
     handler: RowLayoutHandler
@@ -137,7 +137,7 @@ def _take_column(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
 
 
 def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
-    """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf by which rows cannot be sorted."""
+    """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf that rows cannot be sorted by."""
     columns = []
     for key in keys:
         node = _find_leaf(key, schema)
@@ -195,7 +195,7 @@ def find_misplaced_row(
 
 
 def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:
-    """Return for each row after the first whether it sorts after, and whether it sorts before, the preceding row."""
+    """Return, for each row after the first, whether it sorts after and whether it sorts before the preceding row."""
     values = _comparison_values(column, float_order)
     if isinstance(column.definition, int):
         valid = np.full(column.entries, bool(len(values)), np.bool_)

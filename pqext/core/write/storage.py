@@ -242,7 +242,7 @@ def child_names(field: StoredField) -> list[str]:
 
 
 def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) -> None:
-    """Raise ``ValueError`` if an option names a column that does not exist or that another annotation has claimed."""
+    """Raise ``ValueError`` if an option names a column that does not exist or has another annotation."""
     chosen = configured_annotations(options)
     if not chosen:
         return

@@ -1,4 +1,4 @@
-"""Write plan for an Arrow schema and options, which files can share: how each field and leaf is stored."""
+"""Write plan for an Arrow schema and options, which files can share: the storage of each field and leaf."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def key_of(options: WriteOptions) -> _Key | None:
 
 
 def cached_plan(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
-    """Return the cached plan for files with ``schema`` and equivalent options; None if there is none."""
+    """Return the cached plan for files with ``schema`` and equivalent options; None if missing."""
     key = None
     for cached_options, known, seen, prepared in _recent:
         if cached_options is not options:

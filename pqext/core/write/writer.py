@@ -166,7 +166,7 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def write_ordered(self, table: pa.Table) -> None:
-        """Append the rows of ``table`` in the order of the column that orders rows, if there is one.
+        """Append the rows of ``table`` in the order that a column requires, if any.
 
         The rows are written to separate row groups. ``table`` must have the columns and types of the schema.
         """
@@ -183,7 +183,7 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _room(self, rows: int, size: int) -> int:
-        """Return how many more rows the row group accepts, at least one. ``rows`` rows take ``size`` bytes."""
+        """Return the number of rows that the row group still accepts, at least 1. ``rows`` rows take ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
@@ -329,7 +329,7 @@ class ParquetWriter(SuggestionMixin):
             raise
 
     def _finish_row_group(self) -> None:
-        """Write the row group that is being encoded, if there is one."""
+        """Write the row group that is being encoded, if any."""
         begun, self._begun = self._begun, None
         self._finish(begun)
 
@@ -415,7 +415,7 @@ class ParquetWriter(SuggestionMixin):
         )
 
     def _derive_metadata(self, groups: list[RowGroup], carried_pairs: Mapping[str, str]) -> dict[str, str]:
-        """Return key-value metadata that the handlers of columns derive from ``groups`` and ``carried_pairs``."""
+        """Return the key-value metadata that column handlers derive from ``groups`` and ``carried_pairs``."""
         plan, names = self._plan, self._plan.derived.names
         return key_value_metadata.build_pairs(
             plan.schema, plan.plan, groups, names, carried_pairs, self._encryptor, self.options
@@ -427,7 +427,7 @@ def write_table(
     storage_options: Mapping[str, Any] | None = None, append: bool = False, ignore_table_format: bool = False,
     **keywords: Unpack[WriteKeywords],
 ) -> None:
-    """Write ``table`` to ``dest``. ``dest``, ``append`` and the options are those of :class:`ParquetWriter`.
+    """Write ``table`` to ``dest``. For ``dest``, ``append`` and the options, see :class:`ParquetWriter`.
 
     Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
 

@@ -236,7 +236,7 @@ def _value_within(value: Value, field: VariantField) -> VariantField:
 
 
 def set_timezone(node: T, timezone: str) -> T:
-    """Return a copy of ``node`` in which casts without a timezone use ``timezone``.
+    """Return a copy of ``node`` whose casts without a timezone use ``timezone``.
 
     ``node`` is an expression, a value, a named value or a tuple of these. If no cast depends on the timezone, ``node``
     itself is returned. Raises ``ValueError`` if the timezone is unknown.

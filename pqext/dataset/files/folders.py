@@ -312,7 +312,7 @@ class _Folder:
 
 
 class _Walk:
-    """One traversal of a folder and those of its descendants that may match a pattern."""
+    """One traversal of a folder and of the subfolders that may match a pattern."""
 
     def __init__(self, directory: str, pattern: tuple[str, ...], ignore_table_format: bool) -> None:
         self._ignore_table_format = ignore_table_format

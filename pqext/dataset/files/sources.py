@@ -119,7 +119,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
 
 
 def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
-    """Return the paths that match one alternative of a pattern; empty if there are none."""
+    """Return the paths that match one alternative of a pattern, which may be empty."""
     try:
         return _find(alternative, False, guard)
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[An
 
 
 def _suggest_path(path: str) -> str:
-    """Return a hint at a similar name next to a path that does not exist; empty if there is none."""
+    """Return a hint at a similar name next to a path that does not exist; empty without a similar name."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:

@@ -52,7 +52,7 @@ _MAYBE = object()
 
 
 def empty_file(schema: pa.Schema) -> ParquetFile:
-    """Return a file with ``schema`` and without rows. Its names are resolved like those of any other file."""
+    """Return a file with ``schema`` and without rows. Its names are resolved like the names of other files."""
     from pqext.core.write.writer import write_table
 
     sink = io.BytesIO()

@@ -74,7 +74,7 @@ def write_dataset(
             text as null.
         mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` does nothing in this case,
             ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see. If existing files
-            remain, VARIANT columns are shredded like those of the newest file unless ``shredding`` is passed
+            remain, VARIANT columns are shredded like the columns of the newest file unless ``shredding`` is passed
             (``shredding={}`` writes them unshredded), WKB without a type has its geometry type and CRS, and geometries
             have its covering column.
         partition_overwrite: Partitions that ``mode="overwrite"`` replaces: ``"static"`` replaces all, ``"dynamic"``

@@ -1,6 +1,6 @@
 """Measures and properties of geometries in Arrow arrays: numbers, flags and names for each row.
 
-Units are those of the coordinates for planar edges, and metres on the ellipsoid of the CRS for GEOGRAPHY.
+Results are in units of the coordinates for planar edges, and in metres on the CRS's ellipsoid for GEOGRAPHY.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def area(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> G
 
     Args:
         array: WKB in an Arrow array, in chunks or not.
-        edges: Edges of the geometries; by default those of the extension array, or planar.
-        crs: CRS of the geometries; by default that of the extension array, or OGC:CRS84.
+        edges: Edges of the geometries; by default the edges of the extension array, or planar.
+        crs: CRS of the geometries; by default the CRS of the extension array, or OGC:CRS84.
 
     Returns:
         Doubles: square units of the coordinates for planar edges, otherwise square metres on the ellipsoid of the CRS,
@@ -69,8 +69,8 @@ def distance(array: GeometryArray, other: Any, edges: Edges | None = None, crs: 
         array: WKB in an Arrow array, in chunks or not.
         other: A geometry of shapely, WKB as bytes or a box ``(xmin, ymin, xmax, ymax)``, or an array of the same
             length. A box requires planar edges.
-        edges: Edges of all geometries; by default those of the extension arrays, or planar.
-        crs: CRS of all geometries; by default that of the extension arrays, or OGC:CRS84.
+        edges: Edges of all geometries; by default the edges of the extension arrays, or planar.
+        crs: CRS of all geometries; by default the CRS of the extension arrays, or OGC:CRS84.
 
     Returns:
         Doubles: units of the coordinates for planar edges, otherwise metres on the ellipsoid, exact between points and

@@ -256,8 +256,8 @@ def evaluate(
         name: The SQL name of the function.
         array: An array of WKB, in chunks or not.
         arguments: The other arguments: numbers, and geometries as a constant or as an array of the same length.
-        edges: Edges of all geometries; by default those of each extension array, or planar.
-        crs: CRS of all geometries; by default that of each extension array, or OGC:CRS84.
+        edges: Edges of all geometries; by default the edges of each extension array, or planar.
+        crs: CRS of all geometries; by default the CRS of each extension array, or OGC:CRS84.
 
     Returns:
         An array, chunked if ``array`` is. Geometries have the extension type of ``array``.

@@ -181,7 +181,7 @@ class BoxTest:
     def is_far_from(self, box: BoundingBox) -> bool:
         """Return whether a single planar box is clearly disjoint from the query, without the overhead of arrays.
 
-        Returns False for some disjoint boxes, for which :meth:`answers` returns the exact result.
+        Returns False for some disjoint boxes; :meth:`answers` returns the exact result.
         """
         reach = self.reach or self.outer
         if reach is None or reach.wraps or reach.globe or box.wraps or not box.usable:

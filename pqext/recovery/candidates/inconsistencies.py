@@ -161,7 +161,7 @@ def _has_extra_bytes(leaf: SchemaNode, page: Page, matcher: PageMatcher) -> bool
 def _find_extra_bytes(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> dict[int, list[str]]:
-    """Map each position in ``groups`` to the leaves whose sampled pages have extra bytes; empty if there are none."""
+    """Map each position in ``groups`` to the leaves whose sampled pages have extra bytes."""
     sample = groups[:SAMPLE]
     if not sample:
         return {}

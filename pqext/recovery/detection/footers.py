@@ -54,7 +54,7 @@ _READ_COST = 16
 _MATCH_COST = 256
 """Cost of a pattern match, in parsed bytes."""
 _SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30)
-"""Numbers of bytes in which a footer is parsed, in increasing order while it is truncated."""
+"""Numbers of bytes to parse a footer from, tried in increasing order while the footer is truncated."""
 # version, then a list of structures; the first is a group, which starts with its repetition or name.
 _BEGINNING = re.compile(rb"\x15[\x02\x04\x06]\x19(?:[\x1c-\xec]|\xfc[\x80-\xff]{0,4}[\x01-\x7f])[\x48\x35]", re.DOTALL)
 _BEGINNING_BYTES = 16

@@ -289,7 +289,7 @@ class SchemaMatcher:
     def _record_mismatch(
         self, page: int, leaf: int, physical_leaf: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
     ) -> None:
-        """Record that page ``page`` does not continue a chunk of ``rows`` rows, of which ``total`` precede it."""
+        """Record that page ``page`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
         if self._is_further(page) and page > begin and self._pages[page].is_dictionary:
             self._record(page, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
         else:

@@ -107,8 +107,7 @@ def iter_likely_schemas(
 def _continuable_groups(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
-    """Return the row groups after which other row groups can extend to the last page; all row groups if there are none.
-    """
+    """Return the row groups that row groups up to the last page can follow; all row groups if none qualifies."""
     every = list(groups)
     if len(every) == 1:
         return every
@@ -294,7 +293,7 @@ def _count_contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Seque
 def find_readable_type(
     source: Source, types: Sequence[PhysicalLeaf], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> PhysicalLeaf | None:
-    """Return the first of ``types`` that can decode the pages; None if there is none, or if no effort remains."""
+    """Return the first of ``types`` that can decode the pages; None if none can, or if no effort remains."""
     for leaf in types:
         entries, unpacked = sum(page.count for page in pages), sum(page.uncompressed_bytes for page in pages)
         if not effort.spend(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):

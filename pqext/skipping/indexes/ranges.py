@@ -1,7 +1,7 @@
 """Ranges of values: read them from footers, and determine which may contain a match for a condition.
 
 Each rule is a proof (``specs/skipping.md``): a range is excluded only if the condition is false or null for every value
-between its ends. The rules are those of :mod:`pqext.core.format.predicate`. Comparisons follow
+between its ends. The rules are defined in :mod:`pqext.core.format.predicate`. Comparisons follow
 :mod:`pqext.dataset.evaluation`, so ranges are compared exactly as rows are; NaN is greater than every number.
 """
 

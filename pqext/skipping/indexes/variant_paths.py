@@ -128,7 +128,7 @@ def variant_indexes(
         sample_rows: Number of rows to sample.
         options: Options to read the files, including keys.
         limits: Limits on memory and counts for untrusted files.
-        filesystem: A file system of pyarrow or fsspec, or an obstore store, in which ``sources`` are paths.
+        filesystem: A file system of pyarrow or fsspec, or an obstore store, that contains ``sources``.
         storage_options: Credentials and other settings of the object store of a URL.
         inference: Further options of :func:`pqext.variant.infer_schema`, such as ``min_frequency``.
 

@@ -184,7 +184,7 @@ def withdraw_parts(location: Any, identifier: str, keys: Any) -> bool:
 
 
 def _ambiguous_objects(extra_rows: pa.Table, table: Table | None) -> pa.Array:
-    """Return the names of objects for which own rows may describe several or outdated versions.
+    """Return the names of objects whose own rows may describe several or outdated versions.
 
     Returns all names if the extra parts do not record versions.
     """

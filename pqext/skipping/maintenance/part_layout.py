@@ -196,7 +196,7 @@ def write_split_part(folder: Any, table: pa.Table, metadata: StoreMetadata, keys
 
 
 def _rows_with_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
-    """Return a mask of the rows in which an index that xskipper uses, except Bloom filters, has a null entry."""
+    """Return a mask of the rows with a null entry in an index that xskipper uses, except Bloom filters."""
     is_own = VERSION not in table.column_names
     names = [column.name for column in metadata.indexes if column.index != BloomFilter.name and is_own]
     result = np.zeros(len(table), bool)

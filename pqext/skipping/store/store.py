@@ -312,7 +312,7 @@ def open_store(
         decryption: Keys of an encrypted store, by their labels.
         on_foreign: ``"raise"``, or ``"ignore"`` to read every file if the store belongs to another table.
         limits: Limits on memory and counts for untrusted stores.
-        filesystem: A file system of pyarrow or fsspec, or an obstore store, in which ``location`` is a path.
+        filesystem: A file system of pyarrow or fsspec, or an obstore store, that contains ``location``.
         storage_options: Credentials and other settings of the object store of a URL.
 
     Returns:

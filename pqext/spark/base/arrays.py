@@ -79,7 +79,7 @@ def variant_to_spark(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _conform_struct(array: pa.StructArray, type: pa.StructType, path: str, is_dense: bool) -> pa.Array:
-    """Convert a struct. If ``is_dense``, the struct is not nullable, so its nulls become nulls of its members."""
+    """Convert a struct. If ``is_dense``, the struct cannot be null, and its nulls become nulls of its members."""
     source = {field.name: index for index, field in enumerate(array.type)}
     members = array.flatten() if is_dense else [array.field(index) for index in range(array.type.num_fields)]
     children = []

@@ -77,7 +77,7 @@ _SPARK_PHRASES = (
 
 @contextmanager
 def spark_option_names() -> Iterator[None]:
-    """Replace the names of Python and command-line options in errors raised in the block by Spark's names."""
+    """Context manager that replaces the names of Python and command-line options in errors with Spark's names."""
     try:
         yield
     except (ParquetError, ValueError, TypeError) as error:
@@ -130,7 +130,7 @@ def _check(function: Callable[..., Any], parameters: Signature, name: str, value
 
 
 def _path_to_text(value: Any) -> Any:
-    """Return a path object as text, and a list with path objects as a list of text; other values unchanged."""
+    """Convert a path object, or the path objects in a list, to text. Other values are returned unchanged."""
     if isinstance(value, list | tuple) and any(isinstance(item, os.PathLike) for item in value):
         return [_path_to_text(item) for item in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -143,7 +143,7 @@ def _describe_type(value: Any) -> str:
 
 
 class _Names(dict[str, Any]):
-    """Namespace in which annotations are resolved. Names that are imported only for type checking are ``Any``."""
+    """Namespace for resolving annotations. Names that are imported only for type checking are ``Any``."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)
@@ -179,7 +179,7 @@ def _is_instance(value: Any, type: Any) -> bool:
 
 @contextmanager
 def explain_user_types(df: DataFrame) -> Iterator[None]:
-    """Context manager that raises ``UnsupportedError`` if the block fails because of a user-defined type of ``df``."""
+    """Context manager that raises ``UnsupportedError`` if its block fails because of a user-defined type of ``df``."""
     try:
         yield
     except _ERRORS:

@@ -18,7 +18,7 @@ _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interrup
 
 @contextmanager
 def job_group(spark: SparkSession, group: str, description: str) -> Iterator[None]:
-    """Put the jobs that the block starts into a job group, and restore the caller's group afterwards.
+    """Context manager that puts the Spark jobs of its block into a job group, and then restores the caller's group.
 
     On Spark Connect the group is a tag, without a description.
     """

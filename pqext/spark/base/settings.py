@@ -83,7 +83,7 @@ def pads_char_literals(setting: Setting) -> bool:
 
 
 def save_settings(setting: Setting) -> dict[str, str]:
-    """Return the save options that follow from the settings of a session, by pqext's names."""
+    """Return the save options that the settings of a session imply, under pqext's names."""
     options: dict[str, str] = {}
     if codec := setting(_COMPRESSION):
         options["compression"] = codec
@@ -98,7 +98,7 @@ def save_settings(setting: Setting) -> dict[str, str]:
 
 
 def read_settings(setting: Setting) -> dict[str, str]:
-    """Return the read options that follow from the settings of a session, by pqext's names."""
+    """Return the read options that the settings of a session imply, under pqext's names."""
     return {
         option: values[state]
         for name, (option, values) in _OF_READS.items()
@@ -107,7 +107,7 @@ def read_settings(setting: Setting) -> dict[str, str]:
 
 
 def add_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
-    """Return the read ``options``, completed with those that follow from the settings of a session."""
+    """Return the read ``options`` with missing options added from the settings of a session."""
     implied = read_settings(setting) | {"settings_known": "true"}
     if options.get("shredded") == "true":
         implied.pop("schema", None)  # files may store shredded columns with different layouts
@@ -120,7 +120,7 @@ def add_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]
 
 
 def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
-    """Raise ``ValueError`` in a task if settings of its session differ from those that the plan assumed.
+    """Raise ``ValueError`` in a task if settings of its session differ from the settings that the plan is based on.
 
     The process that plans the read of a data source cannot read the settings of the session.
     """

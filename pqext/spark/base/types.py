@@ -309,7 +309,7 @@ def _from_ddl(ddl_type: DdlType) -> T.DataType:
 
 
 def variant_target(type: T.DataType) -> pa.DataType:
-    """Return the Arrow type to which VARIANT values are cast for a Spark type, which may be nested.
+    """Return the Arrow type that VARIANT values are cast to for a Spark type, which may be nested.
 
     Raises ``ValueError`` for a TIME precision that Arrow does not support.
     """

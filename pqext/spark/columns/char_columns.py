@@ -91,7 +91,7 @@ def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
 
 
 def _equal_padded(node: Comparison | IsIn, literals: Sequence[str], length: int) -> Expression:
-    """Return a condition that a value equals one of ``literals`` after Spark has padded both.
+    """Return a condition that a value equals one of ``literals`` after Spark pads the value and the literals.
 
     Spark pads or truncates the value to the longest literal if that is longer than the column.
     """
@@ -133,7 +133,7 @@ def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
 
 
 def _padding_problem(leaf: Expression, schema: T.StructType) -> str:
-    """Return why the result of a leaf after :func:`pad_literals` differs from Spark's; empty if it does not."""
+    """Return the reason that a leaf after :func:`pad_literals` has a different result in Spark; otherwise empty."""
     if not depends_on_padding(leaf, schema):
         return ""
     comparison = _char_comparison(leaf, char_lengths(schema))

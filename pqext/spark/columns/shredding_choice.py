@@ -3,7 +3,7 @@
 The field metadata of a column has JSON under :data:`KEY`, which maps the path of each VARIANT in the column to a value
 of option ``shredding``: ``{"$": {"schema": "a INT"}}`` or ``{"$.list.element": {"schema": "infer"}}``. Paths are paths
 in the file, with ``$`` for the column, so that the column can be renamed. Spark drops the metadata if an expression
-creates a new column. Fields of structs can also have metadata, because ``F.struct`` retains that of its arguments.
+creates a new column. Fields of structs can also have metadata, because ``F.struct`` retains it.
 The outermost metadata for a VARIANT takes precedence.
 """
 

@@ -1,4 +1,4 @@
-"""Dates and timestamps of Spark: the calendar of values that are written, and INT96 timestamps that are read.
+"""Dates and timestamps of Spark: the calendar for writing values, and conversions of INT96 timestamps for reading.
 
 Files of Spark record its version, which states that their values are in the proleptic Gregorian calendar. Readers would
 otherwise interpret old values by the settings of their session. INT96 timestamps are instants in microseconds, as in
@@ -53,7 +53,7 @@ def depends_on_calendar(type: pa.DataType) -> bool:
 
 
 def check_rebase_mode(mode: str, fields: Iterable[pa.Field]) -> None:
-    """Raise ``ValueError`` for a column of dates or instants, which pqext does not write in rebase mode ``mode``."""
+    """Raise ``ValueError`` for a column of dates or instants if pqext does not support rebase mode ``mode``."""
     for field in fields:
         if depends_on_calendar(field.type):
             raise ValueError(
@@ -81,7 +81,7 @@ def reject_ancient_values(batch: pa.RecordBatch, excluded_names: Collection[str]
 
 
 def _calendar_leaves(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the date and timestamp arrays in a column, at any depth. Values under null parents are omitted or null."""
+    """Yield the date and timestamp arrays in a column, at any depth. Values of null parents are omitted or null."""
     type = array.type
     if not depends_on_calendar(type):
         return

@@ -1,4 +1,4 @@
-"""Methods of the data frames that ``read`` returns: counts from footers, plans of pqext, and hints about full scans.
+"""Change methods of the data frames that ``read`` returns: count from footers, show plans, and warn of full scans.
 
 They replace the methods of a single data frame. Data frames derived from it have Spark's own methods.
 """

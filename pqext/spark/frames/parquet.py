@@ -60,7 +60,7 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class _Read:
-    """Arguments of a read. ``again`` repeats the read with a different ``where``."""
+    """Arguments of a read. ``again`` is a function that repeats the read with a different ``where``."""
 
     again: Callable[..., DataFrame]
     where: Expression | None
@@ -123,7 +123,7 @@ def read(
             the antimeridian if ``xmin > xmax``.
         shredded: Return shredded VARIANT columns as their storage structs.
         bbox_column: The geometry column of ``bbox``; the only one by default.
-        metrics_path: A folder in which tasks write metrics for :func:`read_metrics`.
+        metrics_path: A folder where tasks write metrics for :func:`read_metrics`.
         partition_bytes: Maximum number of bytes that a task reads.
         partitioning: ``"hive"`` reads columns from folders named ``year=2020``, as in :func:`pqext.scan`, and does not
             open files in folders that ``where`` excludes. None (option ``none``) reads the files only.
@@ -260,7 +260,7 @@ def _filter(df: DataFrame, condition: Column) -> DataFrame:
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:
-    """Filter a data frame, with the statistics of the files if possible.
+    """Filter a data frame, using the statistics of the files if possible.
 
     If ``df`` is the result of :func:`read` and not cached, the files are read again with the condition, which prunes
     row groups and pages. Refer to columns by name or through the result, because the result is not derived from ``df``.
@@ -383,9 +383,9 @@ def explain_read(
     ignore_table_format: bool = False,
     **file_options: Unpack[FileOptions],
 ) -> ReadPlan:
-    """Explain what :func:`read` with these arguments would read, with the same planner.
+    """Return the plan of :func:`read` with these arguments, without reading rows.
 
-    ``df.explain()`` prints this plan after Spark's, except on Spark Connect. Other arguments are those of :func:`read`.
+    ``df.explain()`` prints this plan after Spark's, except on Spark Connect. For the other arguments, see :func:`read`.
 
     Args:
         path: Paths as in :func:`read`, or a result of :func:`read` or :func:`where`. With a data frame, only

@@ -62,7 +62,7 @@ def write(
             ``"iceberg:CATALOG.NAMESPACE.TABLE"``, as in :func:`pqext.tables.append`.
         mode: If the folder contains files, ``"error"`` raises ``FileExistsError``, ``"ignore"`` does nothing,
             ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see. An append shreds VARIANT
-            columns without :func:`shred_variant` like those of the newest file, unless option ``shredding`` is passed
+            columns without :func:`shred_variant` like the newest file, unless option ``shredding`` is passed
             (``shredding={}`` writes them unshredded). ``df.write`` does not. A table is not empty if it exists.
         partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
         partition_overwrite: With ``"dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows

@@ -19,7 +19,7 @@ from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnO
 
 
 def st_x(geometry: ColumnOrName) -> Column:
-    """Return the X of points in units of the CRS; null for null, for empty points and for other geometries."""
+    """Return the X coordinate of each point in units of the CRS; null for null, empty points and other geometries."""
     return X(geometry)
 
 
@@ -29,12 +29,12 @@ def st_y(geometry: ColumnOrName) -> Column:
 
 
 def st_z(geometry: ColumnOrName) -> Column:
-    """Return the Z of points, null without Z; see :func:`st_x`."""
+    """Return the Z coordinate of each point, null if the point has no Z; see :func:`st_x`."""
     return Z(geometry)
 
 
 def st_m(geometry: ColumnOrName) -> Column:
-    """Return the M of points, null without M; see :func:`st_x`."""
+    """Return the M value of each point, null if the point has no M; see :func:`st_x`."""
     return M(geometry)
 
 
@@ -185,7 +185,7 @@ def st_geohash(geometry: ColumnOrName, precision: int = 9) -> Column:
 
 
 def st_quadkey(geometry: ColumnOrName, zoom: int = 14) -> Column:
-    """Return the quadkey of the Web Mercator tile at ``zoom``, 1 to 29, of the centre of each bounding box.
+    """Return the quadkey of the Web Mercator tile at ``zoom``, 1 to 29, that contains the centre of each bounding box.
 
     Coordinates must be longitude and latitude. Latitudes beyond 85.05 degrees are in the outermost tiles. Null as in
     :func:`st_geohash`.

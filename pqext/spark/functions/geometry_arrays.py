@@ -1,6 +1,6 @@
 """Geometries in Spark's Arrow arrays: conversion from and to WKB and shapely, and functions on them.
 
-The functions are those of the table in :mod:`pqext.geo.functions.table`.
+The functions are listed in the table in :mod:`pqext.geo.functions.table`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Geometries(GeometryColumn):
             array = array.cast(pa.binary())
         if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
             remedy = "; use pq_st_geomfromwkt for well-known text" if pa.types.is_string(array.type) else ""
-            raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY of WKB, not {array.type}{remedy}")
+            raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY with WKB, not {array.type}{remedy}")
         return cls(array, GeospatialType())
 
     def require_planar(self) -> Geometries:

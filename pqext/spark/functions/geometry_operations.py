@@ -29,7 +29,7 @@ from pqext.spark.functions.udf import (
 )
 
 _TYPED = (0, 3857, 4326)
-"""SRIDs for which PySpark has types."""
+"""SRIDs that have types in PySpark."""
 _QUAD_SEGS = FUNCTIONS["st_buffer"].parameters[2]
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), T.StructField("srid", T.IntegerType())])
@@ -38,7 +38,7 @@ _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), 
 def st_envelope(geometry: ColumnOrName) -> Column:
     """Return the smallest rectangle around each geometry, or a point or line if it has no area. Null for null.
 
-    Like all functions that compute geometries, it returns GEOMETRY(ANY), in which each row has the SRID of its
+    Like all functions that compute geometries, it returns GEOMETRY(ANY), where each row has the SRID of its
     argument, or 0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
     """
     return ENVELOPE(geometry)
@@ -176,7 +176,7 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
 
 
 def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
-    """Transform each geometry to the CRS in ``targets``, from the CRS in ``sources`` or, if None, that of its SRID.
+    """Transform each geometry to the CRS in ``targets`` from the CRS in ``sources`` or, if None, the CRS of its SRID.
 
     Rows without a geometry or a CRS become null. Raises ``TypeError`` for BINARY without ``sources``.
     """

@@ -92,7 +92,7 @@ def st_equals(geometry: ColumnOrName, other: Any) -> Column:
 
 
 def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: float, ymax: float) -> Column:
-    """Return whether a geometry intersects a box, including its border: :func:`st_intersects` with four numbers.
+    """Return whether a geometry intersects a box, including its border, like :func:`st_intersects` with a polygon.
 
     A box with ``xmin > xmax`` crosses the antimeridian.
     """
@@ -114,8 +114,8 @@ def st_relates(
         operation: A predicate of ``pqext.geo``, such as ``touches`` or ``dwithin``.
         query: A box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry.
         distance: The distance of ``dwithin``.
-        edges: The edges of WKB; those of the column's type by default.
-        crs: The CRS of WKB; that of the column's type by default.
+        edges: The edges of WKB; by default the edges of the column's type.
+        crs: The CRS of WKB; by default the CRS of the column's type.
 
     Returns:
         A BOOLEAN column.
@@ -207,7 +207,7 @@ class _PairPredicate:
 
 
 def _relate_geographies(operation: Operation, left: Geometries, right: Geometries, missing_rows: Any) -> pa.Array:
-    """Evaluate a predicate once for each distinct geometry of ``right``, on all rows that contain it."""
+    """Evaluate a predicate once for each distinct geometry of ``right``, on all rows with this geometry."""
     from pqext.geo.predicates.predicate import SpatialPredicate
 
     matches = np.zeros(len(missing_rows), np.bool_)

@@ -116,7 +116,7 @@ class _DoubleArguments:
 
 
 def _constant_value(array: pa.Array, name: str) -> Any:
-    """Return the value of an option, which must be the same in all rows, or None if there are no rows."""
+    """Return the value of an option, which must be the same in all rows; None without rows."""
     if not len(array):
         return None
     first = array[0]

@@ -104,7 +104,7 @@ def check_argument(function: str, argument_type: ArgumentType, argument: ColumnO
 
 
 def _require(function: str, condition: Column, message: Column, column: Column) -> Column:
-    """Return ``column`` with a check: the analysis of the query fails with ``message`` unless ``condition`` is true."""
+    """Return ``column`` with a check: unless ``condition`` is true, Spark's analyser raises ``message``."""
     wrong = F.concat(F.lit(f"{function} STRUCT<`"), message, F.lit("`: INT>"))
     schema = F.when(condition, F.lit(f"{function} BOOLEAN")).otherwise(wrong)
     return F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)

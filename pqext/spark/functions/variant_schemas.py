@@ -127,7 +127,7 @@ def _merge_all(schemas: Iterable[Schema]) -> Schema:
 
 
 def merge_schemas(schema: Schema, other: Schema) -> Schema:
-    """Return the narrowest schema that represents the values of both, or VARIANT, following Spark's merge rules."""
+    """Return the narrowest schema for the values of both schemas, or VARIANT, following Spark's merge rules."""
     if schema == other or other == "VOID":
         return schema
     if schema == "VOID":

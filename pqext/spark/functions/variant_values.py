@@ -94,7 +94,7 @@ def variant_equals(variant: ColumnOrName, other: ColumnOrName) -> Column:
 
 
 def variant_hash(variant: ColumnOrName) -> Column:
-    """Return a BIGINT hash for grouping and joining, which is the same for equal variants; null for null.
+    """Return a BIGINT hash for grouping and joining. Equal variants have equal hashes. Null for null.
 
     Different variants collide with a probability of 1 in 2^64. Compare them with :func:`variant_equals` after a join,
     or group by :func:`variant_key`. Do not store the hash, which may differ in other versions.
@@ -103,7 +103,7 @@ def variant_hash(variant: ColumnOrName) -> Column:
 
 
 def variant_key(variant: ColumnOrName) -> Column:
-    """Return an exact BINARY key for grouping, joining and deduplicating, which is the same only for equal variants.
+    """Return a BINARY key for grouping, joining and deduplicating. Keys are equal only for equal variants.
 
     The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Null for null.
     """

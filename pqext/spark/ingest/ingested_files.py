@@ -1,4 +1,4 @@
-"""Detect input files that earlier jobs ingested, by version or content, so that no row is added twice."""
+"""Detect input files that earlier jobs ingested, by version or content, to avoid adding rows twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 80
 
 
 class ConcurrentIngestError(Exception):
-    """Another job concurrently ingested some of the input files, or replaced their rows."""
+    """Another job has ingested some of the input files or replaced their rows at the same time."""
 
 
 @dataclass(frozen=True)

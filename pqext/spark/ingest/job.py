@@ -172,7 +172,7 @@ def ingest_json(
             is not UTF-8). The driver holds these records in memory until the commit.
         partition_by: Paths within the documents whose values name folders, ``["$.kind", "$.at.year"]`` for columns
             ``kind`` and ``year``, or a mapping with other names and types, ``{"day": ("$.time", "date"), "kind":
-            "$.kind"}``. Types are those of :func:`pqext.variant.get`, STRING by default; strings, integers, booleans
+            "$.kind"}``. Types are as in :func:`pqext.variant.get`, STRING by default; strings, integers, booleans
             and dates can name folders. Missing values, values that cannot be cast and empty strings are null.
         merge_schema: Accept rows with other columns than ``dest``, as in :func:`write`.
         max_records_per_file: Maximum number of rows in a file.

@@ -77,7 +77,7 @@ class IngestConfig:
     """Time zone of local times in partition columns."""
 
     def parser(self) -> JsonParser:
-        """Return the parser. It reports errors instead of raising them, so that messages can include their location."""
+        """Return a parser that reports errors instead of raising them, so that messages can include the location."""
         return create_parser(
             self.numbers, "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, self.max_bytes, self.shredding
         )
@@ -94,7 +94,7 @@ class IngestConfig:
 
     @property
     def csv_fields(self) -> list[pa.Field]:
-        """Fields of the columns of CSV files other than the documents."""
+        """Fields of the CSV columns other than the documents."""
         return [] if self.csv is None else self.csv.fields()
 
     @property
@@ -314,7 +314,7 @@ class IngestTask:
             raise ChangedFileError("the file has changed since it was listed; run the job again", path=part.name)
 
     def _build_batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
-        """Build the batch to write: insert the error column if there is one, and drop invalid rows if they are skipped.
+        """Build the batch to write: add the error column if requested, and drop invalid rows if they are skipped.
 
         ``reasons`` maps the positions of invalid rows to their errors.
         """

@@ -82,7 +82,7 @@ class BroadcastRows:
 
 @dataclass(frozen=True)
 class _PartTask:
-    """Task function that returns its rows as bytes with their size in Arrow, or only the size beyond its share.
+    """Task function that returns its rows as bytes and their Arrow size, or only a size that exceeds its share.
 
     If rows of at most ``max_bytes`` in total are spread evenly over the tasks, all of them are returned. The total size
     that the tasks return has a bound that hardly grows with their number.

@@ -39,7 +39,7 @@ class Side:
 
 
 def find_sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
-    """Return the geometry columns of both sides: those that ``on`` names or, if it is None, the only ones.
+    """Return the geometry columns of both sides: the columns that ``on`` names, by default the only geometry columns.
 
     Raises ``ValueError`` if the columns are ambiguous or their CRSs differ, and ``TypeError`` for columns of other
     types, or for GEOMETRY with GEOGRAPHY.
@@ -113,7 +113,7 @@ def number_columns(df: DataFrame) -> DataFrame:
 
 
 def join_schemas(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
-    """Return the columns of both sides. ``suffix`` is added to names on the right that the left side also has.
+    """Return the columns of both sides. ``suffix`` is added to names of the right side that also occur on the left.
 
     Raises ``ValueError`` if names are still duplicated.
     """

@@ -130,7 +130,7 @@ def knn_join(
         suffix: Added to the names of right columns that the left side also has.
 
     Returns:
-        A data frame in which the nearest rows come first.
+        A data frame with the nearest rows first.
 
     Raises:
         ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.

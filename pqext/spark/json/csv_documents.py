@@ -121,7 +121,7 @@ class CsvRows:
         return memoryview(b"" if data is None else data)
 
     def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 lines."""
+        """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 for the lines."""
         try:
             arrays, errors = parser.parse_documents(self.documents)
         except ParquetError as error:

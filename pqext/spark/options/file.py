@@ -41,7 +41,7 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
 
 
 class FileOptions(TypedDict, total=False):
-    """Options of :func:`pqext.spark.read` that select files, and that interpret ambiguous values."""
+    """Options of :func:`pqext.spark.read` that select files and define the interpretation of ambiguous values."""
 
     base_path: str
     modified_after: str | datetime

@@ -27,7 +27,7 @@ _NAMES = {"path", "on_foreign", "keys"}
 
 @dataclass(frozen=True)
 class StoreReference:
-    """Location of a store, and the arguments with which to open it."""
+    """Location of a store, and the arguments to open it."""
 
     path: str
     """Absolute path or URL."""

@@ -1,4 +1,4 @@
-"""Parse the options of a save: options of the writer, and options that control which files are written and replaced."""
+"""Parse the options of a save: options of the writer, and options that select the files to write and replace."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SaveOptions:
     """Fields of :class:`pqext.core.options.read_write.WriteOptions` that are specified."""
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite | None = None
-    """How partitions are overwritten; None if neither an option nor a setting specifies it."""
+    """Mode of overwriting partitions; None if neither an option nor a setting specifies it."""
     merge_schema: bool = False
     """Whether an append may add columns to the folder and widen types."""
     summary_path: str | None = None
@@ -83,7 +83,7 @@ class SaveOptions:
 def parse_save_options(
     schema: StructType, options: Mapping[str, str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> SaveOptions:
-    """Parse the options of a save, and complete them with ``settings`` and the shredding in the metadata of columns.
+    """Parse the options of a save, and add defaults from ``settings`` and the shredding in the metadata of columns.
 
     Options take precedence over ``settings`` (:func:`pqext.spark.base.settings.save_settings`) and metadata. Raises
     ``ValueError`` for an unknown option or an invalid value, and ``VariantError`` as

@@ -59,7 +59,7 @@ def column_text(column: Column, names: list[str]) -> str | None:
 
 
 def _is_ambiguous(name: str, text: str) -> bool:
-    """Return whether ``text`` may contain ``name``, whose meaning differs without quotes, as for ``p-1``."""
+    """Return whether ``text`` may contain ``name``, a name that is only valid in quotes, such as ``p-1``."""
     name, text = name.casefold(), text.casefold()
     if _WORD.fullmatch(name):
         return re.search(rf"\b{name}\b", text) is not None
@@ -126,7 +126,7 @@ def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str
 
 
 def _add_brackets(argument: str) -> str:
-    """Enclose an argument in brackets if it may contain an operator, because Spark prints ``expr`` without any."""
+    """Enclose an argument in brackets if it may contain an operator, because Spark prints ``expr`` without brackets."""
     is_atomic = _OPERAND.fullmatch(argument) is not None or strip_brackets(argument) != argument
     return argument if is_atomic else f"({argument})"
 

@@ -139,7 +139,7 @@ def translate_condition(df: DataFrame, expression: Expression, bound: Mapping[An
 
 
 class _Translator(Visitor[Condition]):
-    """Translates the nodes of an expression to conditions on the columns of ``df``."""
+    """Translator of the nodes of an expression to conditions on the columns of ``df``."""
 
     def __init__(self, df: DataFrame, bound: Mapping[Any, Value]) -> None:
         self.df = df
@@ -364,13 +364,13 @@ def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialT
 
 
 def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
-    """Return whether ``expression`` has the same result in a read of the files as on columns of Spark ``schema``."""
+    """Return whether a read of the files and Spark, on columns of ``schema``, evaluate ``expression`` identically."""
     is_char_exact = all(has_exact_padding(leaf, schema) for leaf in visitors.leaves(expression))
     return is_char_exact and fold(expression, _EquivalenceInRead(schema))
 
 
 class _EquivalenceInRead(Visitor[bool]):
-    """Checks that the nodes of an expression have the same result in a read as on columns of Spark."""
+    """Visitor that checks whether a read and Spark evaluate the nodes of an expression identically."""
 
     def __init__(self, schema: T.StructType) -> None:
         self.schema = schema

@@ -1,4 +1,4 @@
-"""Guards, which are necessary conditions on shredded leaves that Spark pushes down, and literals that need no cast.
+"""Guards and literals. Guards are necessary conditions on shredded leaves, which Spark can push down.
 
 A comparison of VARIANT values is evaluated exactly by a function that is opaque to Spark. A guard is added to it:
 ``leaf >= 5 OR residual > X'00'``. It compares the typed leaf with a literal of its type, rounded outward, or is true if
@@ -59,7 +59,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def fit_comparison(type: T.DataType, operator: Operator, literal: Any, column: str) -> tuple[Operator, Any] | bool:
-    """Convert a comparison to an equivalent one with a literal of ``type``, or to its result if that is constant.
+    """Convert a comparison to an equivalent comparison with a literal of ``type``, or to its result if it is constant.
 
     Raises ``TypeError`` with ``column`` if type and literal cannot be compared.
     """
@@ -256,7 +256,7 @@ def _to_float(value: Any) -> float:
 
 
 def _range_condition(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
-    """Return a condition that ``leaf`` is between two optional numbers, as literals of its type; null for null."""
+    """Return a condition that ``leaf`` lies between two optional literals of its type; null for null."""
     least, greatest = _value_range(type)
     low = None if low is None else _round(max(low, least), type, is_up=True)
     high = None if high is None else _round(min(high, greatest), type, is_up=False)

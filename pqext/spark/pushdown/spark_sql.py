@@ -158,7 +158,7 @@ class _Split:
 
 
 class _Splitter:
-    """Splits conditions on the columns of ``df`` by the engine that evaluates each clause."""
+    """Splitter of conditions on the columns of ``df`` by the engine that evaluates each clause."""
 
     def __init__(self, df: DataFrame, is_bounded: bool, is_column: bool = False) -> None:
         self.df, self.bounded = df, is_bounded
@@ -283,7 +283,7 @@ class _Splitter:
         return self._type(self._resolve_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
-        """Return a condition that is true for rows for which a clause is true or fails in Spark; None if unknown."""
+        """Return a condition that is true for all rows where a clause is true or fails in Spark; None if unknown."""
         text = strip_brackets(text)
         for word in ("or", "and"):
             parts = split_clauses(text, word)
@@ -345,7 +345,7 @@ def _has_unique_type(value: Any) -> bool:
 
 
 def _is_unknown(error: AnalysisException) -> bool:
-    """Return whether Spark cannot parse a text, or a column or function in it does not exist."""
+    """Return whether Spark cannot parse a text, or whether the text refers to an unknown column or function."""
     condition = str(error.getCondition())
     return condition.startswith(_UNKNOWN) or (isinstance(error, ParseException) and condition not in _LITERAL_ERRORS)
 

@@ -1,6 +1,6 @@
 """Derive pqext conditions that prune row groups for clauses that Spark evaluates.
 
-A bound is true for every row for which its clause is true or raises an error.
+A bound is true for every row where its clause is true or raises an error.
 The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned with the
 bound, and Spark evaluates the clause on the remaining rows.
 """
@@ -60,7 +60,7 @@ identically.
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """Return a bound of a clause that pqext can evaluate: rows that match, or for which Spark may raise an error.
+    """Return a bound of a clause that pqext can evaluate. It selects rows that match or may raise an error in Spark.
 
     ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None if there is no bound.
     """

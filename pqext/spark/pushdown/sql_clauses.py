@@ -163,7 +163,7 @@ def _type_start(tokens: Sequence[re.Match[str]], end: int) -> int:
 
 
 def _bracket_start(tokens: Sequence[re.Match[str]], end: int) -> int:
-    """Return the index of the opening bracket of the closing bracket before token ``end``; 0 if there is none."""
+    """Return the index of the bracket that opens the group that ends before token ``end``; 0 if it is missing."""
     depth = 0
     for index in range(end - 1, 0, -1):
         depth += (tokens[index][0] == ")") - (tokens[index][0] == "(")

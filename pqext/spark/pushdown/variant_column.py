@@ -1,4 +1,4 @@
-"""Spark columns of VARIANT values that refer to their shredded leaf, and conditions with a guard and an exact part.
+"""Spark columns of VARIANT values with their shredded leaf, and conditions that consist of a guard and an exact part.
 
 Both are ordinary Spark columns, on Spark Classic and Connect: the class of the session's columns is extended at run
 time. A condition is the column ``guard AND exact``; ``&``, ``|`` and ``~`` join the parts separately, because Spark
@@ -71,7 +71,7 @@ def find_leaf(struct: T.StructType, path: Path) -> ShreddedGroup:
 
 @dataclass(frozen=True)
 class Condition:
-    """Boolean column ``exact``, with guards for it and for its negation.
+    """Condition as the boolean column ``exact``, with one guard for the condition and one for its negation.
 
     A guard is a necessary condition that Spark can push down.
     """
@@ -161,7 +161,7 @@ def compare_plain_column(column: Column, op: Operator, value: Any) -> Condition:
 
 
 class _ConditionMixin:
-    """Operators AND, OR and NOT of a condition's column. They combine the guards as well as the exact conditions."""
+    """Operators AND, OR and NOT of a condition's column. They combine both the guards and the exact conditions."""
 
     _pqext_condition: Condition
 

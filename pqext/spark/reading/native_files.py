@@ -1,4 +1,4 @@
-"""Analyse footers for Spark's own Parquet reader: unsupported columns, and the leaves of VARIANT values.
+"""Analyse footers to find columns that Spark's own Parquet reader does not support, and the leaves of VARIANT values.
 
 A value at a path of a VARIANT is *plain* if all files store it in a typed leaf of the same type, and the residual
 ``value`` next to the leaf is empty in all row groups. The leaf can then be read as a separate column.
@@ -68,7 +68,7 @@ class FileSurvey:
     """Obstacles for Spark's reader that concern complete files."""
 
     def find_obstacles(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
-        """Return the obstacles of a column, or only those of ``leaves``, the dotted paths of its leaves."""
+        """Return the obstacles of a column, or only of ``leaves``, the dotted paths of leaves in the column."""
         obstacles = self.unsupported.get(column, {})
         return [text for leaf, text in obstacles.items() if leaves is None or leaf in leaves]
 
@@ -136,7 +136,7 @@ def find_leaf_nodes(root: SchemaNode, path: str) -> tuple[SchemaNode | None, Sch
 
 
 def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) -> bool:
-    """Return whether a file stores all values of a VARIANT field in one typed leaf, and add its type to ``types``."""
+    """Return whether one typed leaf of a file stores all values of a VARIANT field, and add its type to ``types``."""
     node = file.schema.find(field.column.path)
     if node is None or node.logical_name != "VARIANT":
         return False
@@ -154,7 +154,7 @@ def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) ->
 
 
 def _is_empty_residual(group: RowGroupFacts, value: SchemaNode) -> bool:
-    """Return whether a residual is empty in a row group, or contains only JSON null, which is null in every type."""
+    """Return whether a residual in a row group is empty or contains only JSON null, which casts to null."""
     chunk = group.chunk(value)
     bounds = chunk.bounds()
     if bounds.null_count is None:
@@ -236,7 +236,7 @@ def _is_inexact(leaf: SchemaNode) -> bool:
 
 
 def _column_obstacles(node: SchemaNode) -> list[tuple[str, str]]:
-    """Return the dotted path of each node of a column that Spark reads differently from pqext, with the reason."""
+    """Map the dotted path of each node that Spark reads differently from pqext to the reason."""
     if node.is_leaf:
         text = _leaf_obstacle(node)
         return [] if text is None else [(node.dotted_path, text)]

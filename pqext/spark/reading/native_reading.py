@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Layout = Literal["plain", "folder", "leaf", "struct", "whole"]
-"""How a column is read: unchanged, from folders, as leaves of a VARIANT, as its shredded struct, or as VARIANT."""
+"""Source of a column: the stored column, folders, leaves of a VARIANT, its shredded struct, or the VARIANT."""
 
 
 def condition_leaves(where: Expression | None) -> Iterable[Expression]:
@@ -155,7 +155,7 @@ class NativeRead:
         return texts
 
     def reasons(self) -> list[str]:
-        """Describe the read: number of files, plain VARIANT values, and why Spark's filters skip no row groups."""
+        """Describe the read: number of files, plain VARIANT values, and the reason if Spark cannot skip row groups."""
         texts = [f"Spark's reader reads {len(self.files)} of {len(self.query.files)} files"]
         texts += [
             f"{field} is a plain column: it is stored in one typed leaf alone in every file"
@@ -331,7 +331,7 @@ def _stored_names(query: Query, target: T.StructType) -> list[str]:
 
 
 def _plain_type(field: VariantField, survey: FileSurvey) -> T.DataType | None:
-    """Return the type of a VARIANT value that every file stores in one typed leaf alone; None for other values."""
+    """Return the type of a VARIANT value if every file stores all its values in one typed leaf; None otherwise."""
     type = field_type(field)
     if field._key() not in survey.fields or isinstance(type, _NESTED):
         return None
@@ -354,7 +354,7 @@ def _is_in_column(field: VariantField, name: str) -> bool:
 
 
 def _leaf_steps(field: VariantField) -> tuple[str, ...]:
-    """Return the struct members from a shredded VARIANT down to a leaf."""
+    """Return the names of the struct members on the path from a shredded VARIANT to a leaf."""
     return (*(name for step in as_path(field.path) for name in ("typed_value", str(step))), "typed_value")
 
 
@@ -369,7 +369,7 @@ def _build_struct(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
 
 
 def _unsupported_types(type: T.DataType) -> list[str]:
-    """Return the types within ``type`` that Spark's Parquet reader reads differently from pqext."""
+    """Return the types nested in ``type`` that Spark's Parquet reader reads differently from pqext."""
     match type:
         case T.StructType():
             return [text for field in type for text in _unsupported_types(field.dataType)]

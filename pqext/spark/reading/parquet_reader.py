@@ -1,4 +1,4 @@
-"""Read Parquet files in the tasks of data source ``pqext`` by the driver's plan, or on the driver if rows are few."""
+"""Read Parquet files by the driver's plan: in tasks of data source ``pqext``, or few rows on the driver."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Reader(DataSourceReader):
         self.named = query.display_names()
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave out the statistics of a table's log, which only the driver needs."""
+        """Omit the statistics of a table's log, which only the driver needs."""
         table = self.query.table
         if table is None:
             return self.__dict__
@@ -176,7 +176,7 @@ class Reader(DataSourceReader):
         return self.named.get(task.path, task.path)
 
     def _task_name(self) -> str:
-        """Return a name for the task that all its attempts share; a random name outside a task."""
+        """Return a name that is the same for all attempts of the task; a random name outside a task."""
         context = TaskContext.get()
         return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 

@@ -38,7 +38,7 @@ class Slice(InputPartition):
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """Plan of a read. Byte counts include the requested columns without skipped pages.
+    """Plan of a read. Byte counts cover the requested columns, excluding skipped pages.
 
     ``print(plan)`` lists files and row groups with the reasons for skipping them, like :meth:`pqext.Scan.explain`.
     ``tasks`` has the same facts: ``prune_reason`` of each file that is skipped, and ``prune_reason`` of each of its
@@ -78,7 +78,7 @@ class ReadPlan:
 
     @property
     def row_groups_deferred(self) -> int:
-        """Number of row groups whose page indexes and Bloom filters are read by tasks only."""
+        """Number of row groups whose page indexes and Bloom filters only tasks read."""
         return sum(len(task.kept_row_groups) for task in self.tasks if task.is_outline)
 
     @property
@@ -199,7 +199,7 @@ class ReadMetrics:
 
 
 def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
-    """Write the metrics of a task to ``folder``, replacing those of an earlier attempt."""
+    """Write the metrics of a task to ``folder``, replacing the metrics of an earlier attempt."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     partial = target / f".{name}-{uuid.uuid4().hex}"

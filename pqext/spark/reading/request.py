@@ -238,7 +238,7 @@ class Query:
         return read_schema(self.locate(self.files[0]), self.options, self.limits)
 
     def _renamed_columns(self, schema: pa.Schema) -> dict[int, str]:
-        """Map positions of columns in the files to partition columns whose names differ from theirs in case only."""
+        """Map positions of file columns to partition columns whose names differ only in case."""
         if self.case_sensitive:
             return {}
         excluded = {self.partitions.paths, self.partitions.rows, *schema.names}
@@ -248,7 +248,7 @@ class Query:
 
     @property
     def replaces_columns(self) -> bool:
-        """Whether partition columns replace columns of the files whose names differ from theirs in case only."""
+        """Whether partition columns replace file columns whose names differ only in case."""
         return bool(self.partitions) and bool(self._renamed_columns(self._file_schema()))
 
     def values_schema(self) -> T.StructType:

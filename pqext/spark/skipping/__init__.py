@@ -1,1 +1,1 @@
-"""Data-skipping stores in Spark: used in reads, built and refreshed by tasks, queried for files of other formats."""
+"""Data-skipping stores in Spark: build and refresh stores in tasks, and prune files of any format."""

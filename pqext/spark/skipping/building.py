@@ -125,7 +125,7 @@ def _create_indexing(
 
 
 def _check_read_as(store: Store, files: Files) -> None:
-    """Raise ``ValueError`` if a store was built with a different format, type or option than ``files`` has."""
+    """Raise ``ValueError`` if the format, the types or the options of ``files`` differ from those of the store."""
     for about in (store.metadata, store.extra_metadata):
         for item in () if about is None else about.indexes:
             before = item.params.get(READ_AS)

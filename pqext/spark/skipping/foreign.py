@@ -1,4 +1,4 @@
-"""Index files that Spark reads and pqext does not, such as CSV, JSON or ORC.
+"""Index files in formats that only Spark reads, such as CSV, JSON or ORC.
 
 Spark sorts the values of the indexed columns by file. Tasks compute the cells of the store from them.
 """
@@ -52,7 +52,7 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a format, and the options with which Spark reads them."""
+    """Files of a format, and Spark's options to read them."""
 
     spark: SparkSession
     paths: Sequence[str]
@@ -195,14 +195,14 @@ class FrameIndexing:
 
 
 def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
-    """Exclude the rows of files that a store pruned, given their paths in the store. Spark does not open the files."""
+    """Exclude the rows of pruned files, by the paths of these files in the store. Spark does not open the files."""
     return _select_files(
         frame, [uri for uri in frame.inputFiles() if store_path(uri) in pruned_files], are_included=False
     )
 
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
-    """Select the rows of files, or of all other files, by URI. Spark writes URIs of local files in two ways."""
+    """Select the rows of files, or of all other files, by URI. Spark has two notations for URIs of local files."""
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not both and not are_included:
         return frame

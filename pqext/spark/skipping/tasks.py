@@ -76,7 +76,7 @@ class StoreParts:
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def writer(self, task: int) -> PartWriter:
-        """Return the writer of a task's parts. A repeated task writes the same parts again."""
+        """Return the writer of a task's parts. A retried task writes the same parts again."""
         location = self.store.source(self.storage_options)
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 

@@ -56,8 +56,8 @@ _with_functions: WeakSet[SparkSession] = WeakSet()
 class PqextSource(DataSource):
     """Data source of ``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
 
-    The options for reading are those of :class:`pqext.spark.reading.request.Query`. The options for writing are those
-    of :class:`pqext.core.options.read_write.WriteOptions`.
+    For the read options, see :class:`pqext.spark.reading.request.Query`; for the write options,
+    :class:`pqext.core.options.read_write.WriteOptions`.
     """
 
     _has_user_schema = True
@@ -201,7 +201,7 @@ class JsonLinesSource(DataSource):
 
 
 class JsonLinesStream(FileStream):
-    """Stream that reads each file once, like ``reader``."""
+    """Stream of new files. Each file is read once, as by ``reader``."""
 
     def __init__(self, reader: JsonLinesReader, options: StreamOptions) -> None:
         super().__init__(reader.paths, reader.storage_options, options)
@@ -249,8 +249,8 @@ def register(spark: SparkSession) -> None:
     """Register the data sources and SQL functions of pqext with a session, on Spark Classic or Connect.
 
     The data sources are ``pqext`` and ``pqext_json``. Spark finds them without registration if its workers can import
-    the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext. The functions are those of
-    ``pqext.spark.functions`` with prefix ``pq_``.
+    the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext. The SQL names of
+    the functions in ``pqext.spark.functions`` have the prefix ``pq_``.
 
     The function also makes the session active in the current Python thread. On Spark Classic, a new thread has no
     active session, and ``df.write.format("pqext")`` would not find the data source.

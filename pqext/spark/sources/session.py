@@ -120,7 +120,7 @@ def java_version(java: str) -> int | None:
 
 
 def _worker_environment() -> dict[str, str]:
-    """Return the environment in which workers run this interpreter and find this pqext."""
+    """Return environment variables that make workers run this interpreter and import this pqext."""
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"}
     root = Path(__file__).resolve().parents[2]
     if root not in {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib")}:

@@ -43,7 +43,7 @@ class StreamSlice(InputPartition):
 
 
 class ParquetStream(FileStream):
-    """Stream that reads each file once, with the columns of ``schema``.
+    """Stream of the columns of ``schema`` from new files. Each file is read once.
 
     Unless the user specified the schema, a file with additional columns is an error.
     """

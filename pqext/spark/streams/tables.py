@@ -62,7 +62,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @concise_errors
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """Return the offset of the current version, or of the version at which the files exceed ``limit``."""
+        """Return the offset of the current version, or of the first version that makes the files reach ``limit``."""
         history = self._history()
         until = history.version if self._until is None else self._until
         after = None if start is None else _version_of(start)
@@ -77,7 +77,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(until)
 
     def getDefaultReadLimit(self) -> Any:
-        """Return the limit from option ``max_files_per_batch``, at which a batch ends after a version."""
+        """Return the limit from option ``max_files_per_batch``. A batch ends after the version that reaches it."""
         return read_limit(self._options)
 
     @concise_errors
@@ -111,7 +111,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _restrict(query: Query, work: Slice) -> Query:
-    """Return ``query`` with the files and facts of one slice, because each slice is passed to its task."""
+    """Return ``query`` restricted to the files and statistics of one slice, because each slice is sent to its task."""
     paths = {task.path for task in work.tasks}
     named = query.display_names()
     stated = query.partitions.stated or {}

@@ -34,7 +34,7 @@ def layout(
     Args:
         df: The data frame.
         columns: Names of the columns, in order of precedence.
-        partitions: Number of tasks, each of which writes a file; Spark's number of shuffle partitions by default.
+        partitions: Number of tasks and of files to write; Spark's number of shuffle partitions by default.
         bounds: Bounding box of the Hilbert curve, by default the whole world.
 
     Returns:

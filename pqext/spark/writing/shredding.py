@@ -1,4 +1,4 @@
-"""Choose the shredding of VARIANT columns, applied when a data frame is written or to structs in the data frame."""
+"""Choose the shredding of VARIANT columns, for a later write or for shredded structs in the data frame."""
 
 from __future__ import annotations
 

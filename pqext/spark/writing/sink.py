@@ -118,7 +118,7 @@ class SaveWriter:
     def check(self, overwrite: bool, is_dynamic: bool = False) -> None:
         """Raise ``ValueError`` if the files cannot be added to the target.
 
-        If ``is_dynamic`` is true, a save in mode ``overwrite`` keeps the partitions for which it has no rows.
+        If ``is_dynamic`` is true, a save in mode ``overwrite`` keeps the partitions that get no rows.
         """
         advice = _DYNAMIC_ADVICE if is_dynamic else _ADVICE
         merge_schema = self.options.merge_schema
@@ -245,11 +245,11 @@ def check_append(
     merge_schema: bool = False,
     other_target: str = _ADVICE,
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema of the file ``appended_schema`` differs from that of ``target``.
+    """Raise ``SchemaMismatchError`` if ``target`` has a schema other than that of the file ``appended_schema``.
 
     Args:
         target: The path of the target, for messages.
-        sources: The sources with which a reader opens the target.
+        sources: The sources that a reader of the target opens.
         existing_files: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
             compared.
         appended_schema: The bytes of a file without rows.

@@ -44,7 +44,7 @@ class VariantPlan:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """Files of a save by data source ``pqext``: columns with their Spark types, and the VARIANTs."""
+    """Plan of a save by data source ``pqext``: columns with their Spark types, and the shredding of VARIANTs."""
 
     columns: tuple[tuple[str, str], ...]
     variants: tuple[VariantPlan, ...]
@@ -76,7 +76,7 @@ class WritePlan:
 
 
 def explain_write(df: DataFrame, **options: Any) -> WritePlan:
-    """Explain what ``df.write.format("pqext").options(**options).save(path)`` would write, without running a job.
+    """Return the plan of ``df.write.format("pqext").options(**options).save(path)`` without running a job.
 
     Args:
         df: The data frame.

@@ -13,7 +13,7 @@ from pqext.core.base.errors import VariantError, VariantLimitError
 READ_BYTES = 8 << 20
 """Bytes of text that are read and parsed at a time, unless a line is longer."""
 SAMPLE_BYTES = 4 << 20
-"""Bytes of text from which a shredding schema is inferred."""
+"""Bytes of text to infer a shredding schema from."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Form = Literal["auto", "lines", "documents", "array"]
 _SPACE = b" \t\r\n"
@@ -46,7 +46,7 @@ def first_lines(text: memoryview, size: int) -> memoryview:
 
 
 def _offset_after_newline(text: memoryview, offset: int) -> int:
-    """Return the offset after the first newline at or after ``offset``; the end of the text if there is none."""
+    """Return the offset after the first newline at or after ``offset``; the end of the text without a newline."""
     while offset < len(text):
         result = bytes(text[offset : offset + 4096]).find(b"\n")
         if result >= 0:

@@ -55,7 +55,7 @@ def reason(code: int, name: bytes | None) -> str:
 
 
 def remedy(reason: str, text: memoryview | bytes = b"") -> str:
-    """Return advice for faults with this reason; empty if there is none. ``text`` is the text with the fault."""
+    """Return advice for faults with this reason, which may be empty. ``text`` is the text with the fault."""
     head = bytes(text[:4])
     has_mark = head[:2] in (b"\xff\xfe", b"\xfe\xff") and head != b"\xff\xfe\0\0"  # not the mark of UTF-32
     if has_mark or [not byte for byte in head] in ([True, False] * 2, [False, True] * 2):  # JSON has no zero bytes

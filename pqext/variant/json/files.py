@@ -145,7 +145,7 @@ class JsonReader(SuggestionMixin):
     def _open_chunks(self) -> Iterator[TextChunk]:
         """Return an iterator over the text of the files.
 
-        Text from which the schema was inferred is not read again. Raises ``ValueError`` if a file object was read
+        Text that the schema was inferred from is not read again. Raises ``ValueError`` if a file object was read
         before.
         """
         if self._peeked is not None:

@@ -239,7 +239,7 @@ def parse_json(
 
     With ``numbers="decimal"``, integers and decimals of up to 38 digits remain exact, in the narrowest possible type,
     and other numbers, including -0.0, become doubles. With ``"double"``, every number with a decimal point becomes a
-    double (``specs/variant-encoding.md``). ``duplicate_keys`` rejects texts in which an object repeats a key, or uses
+    double (``specs/variant-encoding.md``). ``duplicate_keys`` rejects texts where an object repeats a key, or uses
     the first or the last of its values. ``max_depth`` limits nesting, ``max_bytes`` the length of a text.
     ``on_error="null"`` turns texts that are not JSON, or exceed a limit, into nulls.
 

@@ -40,7 +40,7 @@ def to_json(
     offset, ``"03:04:05.6"``. NaN and infinities, which JSON does not support, are the strings ``"NaN"``, ``"Infinity"``
     and ``"-Infinity"``. The result is chunked if ``array`` is.
 
-    The text of a shredded array equals that of ``unshred(array)``, but is written directly from its columns.
+    The text of a shredded array equals the text of ``unshred(array)``, but is written directly from its columns.
 
     ``indent=None`` is compact. With a number, each field and element is on its own line, indented by this number of
     spaces (0 to 16) per level, as in ``json.dumps``. ``threads`` is the number of chunks that are converted in

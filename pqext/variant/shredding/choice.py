@@ -208,7 +208,7 @@ def warn_about_residual(shares: Mapping[str, float]) -> None:
 
 
 def inexact_paths(choice: Shredding) -> list[str]:
-    """Return the names of the FLOAT and DOUBLE columns, which cannot store exact numbers such as those of JSON text."""
+    """Return the names of the FLOAT and DOUBLE columns, which cannot store exact numbers of JSON text."""
     if choice.schema is None or choice.coerce == "json":
         return []
     nodes = walk(choice.schema)

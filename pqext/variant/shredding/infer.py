@@ -69,7 +69,7 @@ def infer_schema(
 
     ``integers`` is ``"bigint"``, or ``"narrowest"`` for the narrowest integer type that fits the sample. ``decimals``
     is ``"wide"`` for 18 digits, or 38 if 18 do not suffice, ``"narrowest"`` for 9, 18 or 38, or a number of digits to
-    add before the decimal point to the digits of the sample. ``coerce`` is the coercion with which the array will be
+    add before the decimal point to the digits of the sample. ``coerce`` is the coercion when the array will be
     shredded. With ``"exact"``, a leaf has exactly the type of most of the values, and ``integers`` and ``decimals`` are
     ignored.
 

@@ -122,7 +122,7 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
     """Parse a shredding schema.
 
     ``spec`` can be DDL, either a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type,
-    ``"ARRAY<BIGINT>"``. It can be an Arrow type, in which structs are objects, lists are arrays and ``pa.null()`` is an
+    ``"ARRAY<BIGINT>"``. It can be an Arrow type, where structs are objects, lists are arrays and ``pa.null()`` is an
     untyped value, or an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``. A Spark type with
     ``jsonValue``, such as ``StructType``, and a shredding schema are also accepted.
 

@@ -46,7 +46,7 @@ class FlatLookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all structures have been converted, or should be."""
+        """Whether all structures have been converted or should be converted."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
     def load_metadata(self) -> FileMetaData:
@@ -94,7 +94,7 @@ class FlatLookup(ColumnWindows):
         return head + self.flat.elements(0, count)
 
     def _file(self, lists: dict[int, bytes]) -> bytes:
-        """Return the serialised footer with ``lists``, by field id, in place of its empty lists."""
+        """Return the serialised footer with its empty lists replaced by ``lists``, a mapping by field id."""
         raw = self.flat.file()
         retained, done = [], 0
         for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:

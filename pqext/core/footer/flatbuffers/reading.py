@@ -52,7 +52,7 @@ _ABOUT = struct.Struct("<BIII")
 _LEAST_RATIO = 1.2
 """Minimum compression ratio; tables that compress less are stored uncompressed."""
 _MOST_RATIO = 64
-"""Maximum compression ratio, far above that of real footers, so that readers can limit the ratio.
+"""Maximum compression ratio. It is far above the ratio of real footers, so that readers can limit it.
 
 Tables that compress more are stored uncompressed.
 """

@@ -129,7 +129,7 @@ def schema_from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schem
 
 
 class TopColumns(Group):
-    """Top-level columns of a schema, each of which is a separate tree."""
+    """Top-level columns of a schema. Each column is a separate tree."""
 
     __slots__ = ("_found", "_limits", "_lookup", "_path", "_whole")
 
@@ -177,9 +177,9 @@ class TopColumns(Group):
         return self._all().child_names
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
-        """Return the position of the first column ``name``, and whether it is unique.
+        """Return the position of the first column called ``name``, and whether the name is unique.
 
-        The position is None if there is no such column. Return None if the complete schema must be searched.
+        The position is None if the column does not exist. Return None if the complete schema must be searched.
         """
         if name in self._found:
             return self._found[name]

@@ -259,8 +259,7 @@ class Lookup(ColumnWindows):
         return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
 
     def top_column(self, position: int) -> list[int]:
-        """Return the footer offset, schema element and first leaf of a top-level column, followed by those of the next
-        column.
+        """Return footer offset, schema element and first leaf of a top-level column, then the same for the next column.
         """
         start = self.root.top_columns_offset + position * TOP_BYTES
         return self._blocks.numbers(start, 3 if position == self.root.tops else 6)

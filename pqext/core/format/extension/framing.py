@@ -194,7 +194,7 @@ def entry(struct: Struct, uuid: UUID) -> bytes | None:
 
 
 def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
-    """Add extensions to ``struct``: a single extension in a frame, or several in a container with those that exist.
+    """Add extensions to ``struct``. A single extension is framed; several extensions share a container.
 
     If the structure has an extension that is neither framed nor a container, it is preserved and nothing is added.
     """

@@ -57,7 +57,7 @@ class CachedRanges:
         ]
 
     def contiguous_start(self, stop: int) -> int:
-        """Return the start of the cached bytes that extend to ``stop`` without a gap; ``stop`` if there are none."""
+        """Return the start of the cached bytes that extend to ``stop`` without a gap; ``stop`` without cached bytes."""
         with self._lock:
             for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
                 if start + len(part) < stop:

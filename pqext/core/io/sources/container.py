@@ -53,7 +53,7 @@ class Container:
         return f"{self._base}{key}"
 
     def location(self, key: str) -> Location:
-        """Return the location from which a reader can open ``key``."""
+        """Return the location for readers of ``key``."""
         from pqext.core.io.sources.object_files import ObjectStore
 
         def make() -> Store:
@@ -119,7 +119,7 @@ class Container:
             return self._put(key, data, json.loads(version))
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file that still has this version, None for missing or empty files; return its new version.
+        """Replace a small file if it still has this version (None: missing or empty), and return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """

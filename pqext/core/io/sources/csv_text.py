@@ -32,7 +32,7 @@ _SAMPLE_ROWS = 100
 _UTF_8 = ("utf-8", "utf-8-sig", "ascii")
 _ARROW_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?")
 _HEADER_BYTES = 1 << 16
-"""Number of bytes in which the first row is searched for, before all bytes read so far are searched."""
+"""Number of bytes to search for the first row before all bytes read so far are searched."""
 _PAUSE = 0.001
 """Seconds between two checks whether Arrow's thread has read to the end."""
 _PAUSES = 1000
@@ -310,7 +310,7 @@ class EndMarkedFile:
                 break
 
     def _marker_line(self, start: memoryview) -> bytes:
-        """Return a line whose number of fields differs from that of every row: one field, or two if rows have one.
+        """Return a line with a different number of fields from every row: one field, or two if rows have one field.
 
         If the column count is unknown, read it from the header in ``start``, and set ``names``.
         """
@@ -325,7 +325,7 @@ class EndMarkedFile:
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
 
     def _first_row(self, start: memoryview) -> tuple[list[str], bool]:
-        """Return the fields of the first row that is not blank, and whether the row ends within ``start``."""
+        """Return the fields of the first non-blank row, and whether the row ends within ``start``."""
         text = io.StringIO(start.tobytes().removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
         try:
             names = next((row for row in csv.reader(text, **self._form) if row), [])

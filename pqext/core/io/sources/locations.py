@@ -24,7 +24,7 @@ _SYNONYMS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 
 
 def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Source:
-    """Open a file as a :class:`Source`. The arguments are those of :func:`locate`.
+    """Open a file as a :class:`Source`. For the arguments, see :func:`locate`.
 
     A ``Source`` is returned unchanged. Raises ``OSError`` if a file cannot be opened, ``UnsupportedError`` for a URL
     that no installed library can open, and ``TypeError`` for an object that is not a file.
@@ -68,7 +68,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
         source: A path or a URL: ``s3://``, ``gs://``, ``abfss://`` and ``hdfs://`` are opened by ``pyarrow.fs``,
             ``https://`` by obstore, and every other protocol by fsspec. Also a pair of a file system and a path, an
             fsspec ``OpenFile``, or a file opened by fsspec, which is read by ranges instead of through its buffer.
-        filesystem: File system of ``pyarrow.fs``, fsspec or obstore in which ``source`` is a path.
+        filesystem: File system of ``pyarrow.fs``, fsspec or obstore that contains the path ``source``.
         storage_options: Credentials and other options of the store of a URL, by the names of pyarrow's arguments or
             those of polars, fsspec and obstore.
 
@@ -152,7 +152,7 @@ def list_files(
 ) -> list[Location]:
     """Return the files below a folder of a store, including hidden files, sorted by path.
 
-    The arguments are those of :func:`locate`. Raises ``TypeError`` for a local folder.
+    For the arguments, see :func:`locate`. Raises ``TypeError`` for a local folder.
     """
     location = locate(folder, filesystem, storage_options)
     if not isinstance(location, Location):

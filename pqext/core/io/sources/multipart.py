@@ -25,7 +25,7 @@ _TRIES = 5
 
 
 class Bucket:
-    """S3 bucket accessed with ``boto3``. ``storage_options`` are those of other ``s3://`` URLs."""
+    """S3 bucket accessed with ``boto3``. It accepts the ``storage_options`` of all ``s3://`` URLs."""
 
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("boto3") is None:
@@ -43,7 +43,7 @@ class Bucket:
         return f"s3://{self.name}/{key}"
 
     def location(self, key: str) -> Location:
-        """Return the location from which a reader can open ``key``."""
+        """Return the location for readers of ``key``."""
         folder: Location = locate(self._uri, None, self._options)
         return folder.with_key(f"{self.name}/{key}")
 
@@ -114,7 +114,7 @@ class Bucket:
         return self.put(key, data, new=True)
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file that still has this version, None for missing files, and return its new version.
+        """Replace a small file if it still has this version (None: missing), and return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """

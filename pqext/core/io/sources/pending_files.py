@@ -85,7 +85,7 @@ class PendingStore(Protocol):
         """Return the URL of a key."""
 
     def location(self, key: str) -> Location:
-        """Return the location from which a reader can open ``key``."""
+        """Return the location for readers of ``key``."""
 
     def create(self, key: str) -> PendingFile:
         """Create a file that becomes pending when it is finished."""
@@ -112,7 +112,7 @@ class PendingStore(Protocol):
         """
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file that still has this version, None for missing files, and return its new version.
+        """Replace a small file if it still has this version (None: missing), and return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """

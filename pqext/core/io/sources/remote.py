@@ -53,7 +53,7 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _reset_after_fork() -> None:
-    """Drop the pool in a forked child, which has none of its parent's threads."""
+    """Drop the pool in a forked child, because the threads of the parent do not exist there."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
 

@@ -58,7 +58,7 @@ class Link:
 
     @property
     def gap(self) -> int:
-        """Number of bytes that can be read in the time that one more request takes."""
+        """Number of bytes that can be read in the time of an additional request."""
         if self.latency is None or self.bandwidth is None:
             return FIRST_GAP
         return min(max(int(self.latency * self.bandwidth), LEAST_GAP), MOST_GAP)
@@ -114,7 +114,7 @@ def temporary_path(path: str) -> str:
 
 
 class BufferedUpload:
-    """Buffers small writes to an upload, and calls ``on_commit`` after a commit.
+    """Upload with a buffer for small writes. It calls ``on_commit`` after a commit.
 
     Garbage collection aborts the upload.
     """
@@ -243,7 +243,7 @@ class Location:
         return Location(self.store, key, self.store.name(key), metadata)
 
     def files(self) -> list[Location]:
-        """Return all files below the folder, including hidden ones, sorted by key.
+        """Return all files below the folder, including hidden files, sorted by key.
 
         The list is empty if the folder is missing.
         """

@@ -51,7 +51,7 @@ _HADOOP = (
     "ARROW_LIBHDFS_DIR, and CLASSPATH to the output of `hadoop classpath --glob`; webhdfs:// needs none of these"
 )
 _GCS_RETRIES = 10
-"""Seconds for which Google's library retries. Its default of 15 minutes is too long for an unreachable server."""
+"""Maximum duration of retries by Google's library, in seconds. Its default of 15 minutes is too long."""
 _NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({

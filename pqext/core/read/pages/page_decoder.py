@@ -27,7 +27,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 class PageDecoder:
-    """Decodes the ``pages`` of a chunk in runs. ``account`` is charged for their memory."""
+    """Decoder of the ``pages`` of a chunk in runs. ``account`` is charged for their memory."""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,

@@ -198,7 +198,7 @@ class SelectedPages:
             yield from pages
 
     def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
-        """Raise ``OffsetIndexError`` if bytes to which the offset index assigns no rows contain values."""
+        """Raise ``OffsetIndexError`` if bytes that the offset index does not list contain values."""
         for part in self._unindexed_runs():
             span = Span(self._source, part.offset, part.length)
             try:

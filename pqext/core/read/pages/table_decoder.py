@@ -1,4 +1,4 @@
-"""Decode the pages of an ordinary column chunk with a page table: few calls for many pages, and no object per page.
+"""Decode the pages of an ordinary column chunk with a page table, in few calls and without an object per page.
 
 The decoder does not report faults. If a chunk is unusual or corrupt, or takes too much memory, it raises
 :class:`FallbackRequired`, and :class:`pqext.core.read.pages.page_decoder.PageDecoder` continues at the current page.
@@ -40,7 +40,7 @@ class FallbackRequired(Exception):
 
 
 class TableDecoder:
-    """Decodes the ``pages`` of a chunk in runs. ``account`` is charged for their memory.
+    """Decoder of the ``pages`` of a chunk in runs. ``account`` is charged for their memory.
 
     Methods raise :class:`FallbackRequired` or decoding errors. Rows that were decoded before remain valid, but the
     object cannot be used afterwards. The page-by-page decoder continues after all errors except ``ArrayLimitError`` and
@@ -107,7 +107,7 @@ class TableDecoder:
         return column
 
     def read_at(self, positions: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """Decode the rows at the first of the ascending ``positions``, up to the end of a group of pages.
+        """Decode the rows at the ascending ``positions`` that lie in the next group of pages.
 
         Return the rows and their number. Rows between the positions are not decoded, and preceding pages are not
         opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.

@@ -125,7 +125,7 @@ def _to_fixed_size_list(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the rows of ``batch`` for which ``mask`` is true. Types that Arrow cannot filter are supported too."""
+    """Return the rows of ``batch`` where ``mask`` is true. Types that Arrow cannot filter are supported too."""
     try:
         return batch.filter(mask)
     except pa.ArrowNotImplementedError:

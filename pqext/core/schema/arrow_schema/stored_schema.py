@@ -142,7 +142,7 @@ def has_same_types(first: str | None, other: str | None) -> bool:
 
 
 class StoredSchema:
-    """Arrow types of columns that are stored in a file's key-value metadata ``pairs``; empty if there are none.
+    """Arrow types of columns that are stored in a file's key-value metadata ``pairs``; empty without stored types.
 
     Warnings name the file's ``path``.
     """
@@ -172,7 +172,7 @@ class StoredSchema:
         return any(has_narrow_indices(field.type) for field in held)
 
     def widen_indices(self) -> StoredSchema:
-        """Return a schema for several files, in which dictionary indices can represent the values of all files."""
+        """Return a schema for several files. Its dictionary indices can represent the values of all files."""
         other = StoredSchema((), self._path)
         other._text, other._warned, other._is_shared = self._text, self._warned, True
         return other
@@ -215,7 +215,7 @@ class StoredSchema:
                 self._few.update(zip(missing, parse(self._text, missing), strict=True))
 
     def _field(self, name: str, index: int | None) -> pa.Field | None:
-        """Return the stored field of a column; None if there is none."""
+        """Return the stored field of a column; None if missing."""
         if index in self._few and self._few[index].name == name:
             return self._few[index]
         if self._schema is None:

@@ -24,7 +24,7 @@ def apply_string_option(
     """Return ``shape`` with its string and binary leaves as ``string_type``, including nested leaves.
 
     ``"string"`` changes nothing. Columns with annotations or Arrow extension types keep their type, and a stored
-    dictionary keeps its index type. Leaves for which ``is_selected`` returns False are not changed.
+    dictionary keeps its index type. Leaves that ``is_selected`` rejects are not changed.
     """
     if string_type == "string" or shape.annotation is not None or _is_extension(shape.original):
         return shape

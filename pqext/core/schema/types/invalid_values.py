@@ -1,4 +1,4 @@
-"""Convert values outside the range of their column's type when their rows are requested.
+"""Convert stored values and handle values outside the range of their column's type.
 
 All values of a page are decoded together with the column's type. If one of them is invalid, the column is decoded as
 stored values instead, and each batch of rows is converted individually.
@@ -85,7 +85,7 @@ def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> t
 
 
 def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
-    """Return an array of ``leaf_type``, with nulls in place of ``invalid`` values."""
+    """Return an array of ``leaf_type`` with ``invalid`` values replaced by nulls."""
     valid = np.asarray(array.is_valid()) if invalid is None else np.asarray(array.is_valid()) & ~invalid
     validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     if leaf_type.width is None:

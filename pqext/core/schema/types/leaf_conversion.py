@@ -1,4 +1,4 @@
-"""Choose how values of an Arrow type are stored in a leaf of an existing file."""
+"""Choose the storage of an Arrow type in a leaf of an existing file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def choose_storage(
 
     The same values can be stored differently: decimals in four physical types, timestamps as INT96 or in three units,
     and text as ENUM. If the leaf cannot store the values, return ``target_type`` and its Arrow type. ``int96_unit`` is
-    the unit in which readers interpret INT96, so timestamps must be in its range.
+    the unit that readers use for INT96, so timestamps must be in its range.
     """
     types, plain = pa.types, canonical_type(arrow_type)
     try:

@@ -53,7 +53,7 @@ class LegacyCalendar:
 
     @staticmethod
     def from_zones(recorded: str | None, option: str | None) -> LegacyCalendar:
-        """Return the calendar in the zone that a file records, or in that of ``option`` if it is missing or unknown.
+        """Return the calendar in the zone that a file records or, if that is missing or unknown, in zone ``option``.
 
         Raises ``ValueError`` if ``option``, the reader's option ``legacy_timezone``, is not a time zone.
         """
@@ -143,12 +143,12 @@ class UnknownCalendar(LegacyCalendar):
         return instants
 
     def convert_day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Return bounds of days, None for bounds that are ambiguous."""
+        """Return bounds of days. An ambiguous bound becomes None."""
         first, last = (None if day is None or day < _GREGORIAN_DAY else day for day in (low, high))
         return first, last
 
     def convert_instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Return bounds of instants in nanoseconds, None for bounds that are ambiguous."""
+        """Return bounds of instants in nanoseconds. An ambiguous bound becomes None."""
         first, last = (None if instant is None or instant < _LATEST * 10**9 else instant for instant in (low, high))
         return first, last
 

@@ -55,7 +55,7 @@ TIME_UNITS = {
 
 
 class IntervalAnnotation(LogicalType):
-    """INTERVAL annotation. It has only a ConvertedType; LogicalType reserves a number for it, but has no member."""
+    """INTERVAL annotation. It has only a ConvertedType. LogicalType reserves a number for it but has no such member."""
 
     __slots__ = ()
 
@@ -104,12 +104,12 @@ def from_element(element: SchemaElement) -> LogicalType | None:
 
 
 def to_logical(logical: LogicalType | None) -> LogicalType | None:
-    """Return the LogicalType to write for ``logical``; None if there is none."""
+    """Return the LogicalType to write for ``logical``; None if the format has no such type."""
     return None if isinstance(logical, IntervalAnnotation) else logical
 
 
 def converted_type(logical: LogicalType | None) -> ConvertedType | None:
-    """Return the ConvertedType that old readers need in addition to ``logical``; None if there is none."""
+    """Return the ConvertedType that old readers need in addition to ``logical``; None if it does not exist."""
     if logical is None or logical.member is None:
         return None
     if logical.INTEGER is not None:
@@ -138,7 +138,7 @@ class LeafType:
     is_utc: bool = False
     int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
-    """Name of the logical type. It is empty if there is none, or if it does not match the physical type."""
+    """Name of the logical type; empty if the type is missing or does not match the physical type."""
 
     def __post_init__(self) -> None:
         if self.logical is not None:
@@ -289,7 +289,7 @@ MAX_DIGITS = 76
 
 
 def max_precision(width: int) -> int:
-    """Return the maximum precision for which all decimals fit into ``width`` bytes of two's complement."""
+    """Return the maximum precision of decimals that all fit into ``width`` bytes of two's complement."""
     return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
 
 

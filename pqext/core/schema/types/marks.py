@@ -44,7 +44,7 @@ def logical_marks(logical: LogicalType | None, member: str) -> dict[bytes, bytes
 
 
 def logical_name(metadata: Mapping[bytes, bytes]) -> str:
-    """Return the name of the logical type in a field's metadata; an empty string if there is none.
+    """Return the name of the logical type in a field's metadata; an empty string if it is missing.
 
     Raises ``ValueError`` if the name in the metadata is not supported.
     """

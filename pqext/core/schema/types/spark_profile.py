@@ -44,7 +44,7 @@ Marks = dict[bytes, bytes]
 
 
 def adapt(arrow_type: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
-    """Return the Arrow type and the field metadata with which a leaf at dotted ``path`` is stored for Spark.
+    """Return the Arrow type and the field metadata to store a leaf at dotted ``path`` for Spark.
 
     Raises ``UnsupportedError`` if no supported type can represent every value. With ``exact``, only the leaf's own type
     is accepted, since a type within a VARIANT is part of the value.

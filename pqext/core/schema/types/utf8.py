@@ -28,7 +28,7 @@ def find_invalid_text(array: pa.Array) -> int | None:
 
 
 def replace_invalid_bytes(array: pa.Array) -> pa.Array:
-    """Decode binary values as UTF-8, with U+FFFD in place of each invalid byte sequence."""
+    """Decode binary values as UTF-8, and replace each invalid byte sequence with U+FFFD."""
     values = (None if value is None else value.decode("utf-8", "replace").encode() for value in array.to_pylist())
     return pa.array(list(values), array.type)
 
