@@ -129,7 +129,7 @@ def _count_supported_rows(evidence: Evidence) -> int:
 def _evidence_at_distances(
     source: Source, footer: FooterCandidate, distances: Sequence[int], limits: Limits
 ) -> Evidence:
-    """Collect the row groups of a footer whose chunks have moved by one of ``distances``."""
+    """Collect the row groups of a footer, with each chunk moved by one of ``distances``."""
     metadata = footer.metadata
     notes = [
         f"the schema element {element.name!r} has {problem}, which is ignored"
@@ -277,7 +277,7 @@ def _loss_reason(reason: str, hints: Hints) -> str:
 
 
 def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
-    """Return a note if the row groups have other sizes than ``row_group_rows``."""
+    """Return a note if the sizes of the row groups differ from ``row_group_rows``."""
     expected = hints.row_group_rows
     if expected is None:
         return []
@@ -292,7 +292,7 @@ def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
 def _schema_warnings(
     groups: Sequence[PageGroup], unplaced_pages: Sequence[UnplacedPages], matcher: PageMatcher
 ) -> list[str]:
-    """Return warnings if pages match the schema, but the schema may list other columns than the file has."""
+    """Return warnings if pages match the schema, but the schema may not list the columns of the file."""
     if len(groups) < 2:
         return []
     if len({*matcher.types}) == 1:

@@ -1,4 +1,4 @@
-"""Output of a recovery: its destination, temporary files, the new file, and nulls in place of lost chunks.
+"""Output of a recovery: its destination, temporary files, the new file, and nulls for lost chunks.
 
 Chunks are copied to the new file byte for byte. Its footer states only facts that their pages confirm.
 """
@@ -128,7 +128,7 @@ class NullPageSource(Source):
 
 
 class NullFiller:
-    """Replaces lost chunks of optional columns with chunks of nulls."""
+    """Generator of chunks of nulls that replace lost chunks of optional columns."""
 
     def __init__(self, source: Source, candidates: Candidates, limits: Limits) -> None:
         self._source = source
@@ -142,7 +142,7 @@ class NullFiller:
         return NullPageSource(self._source, bytes(self._null_pages))
 
     def fill(self, assessment: Assessment) -> CandidateGroup | None:
-        """Return the row group with nulls in place of lost columns.
+        """Return the row group with lost columns replaced by nulls.
 
         Returns None if rows can be recovered without nulls, no column or every column is lost, column names are not
         unique, a chunk has too few values, or a lost column is required. The reasons in ``assessment.damaged`` mention

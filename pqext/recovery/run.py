@@ -253,7 +253,7 @@ class _Recovery:
     def _try_physical_types(
         self, evidence: Evidence, assessments: list[Assessment]
     ) -> tuple[Evidence, list[Assessment]]:
-        """Try other physical types if the schema states only logical types, and return the evidence that fits best."""
+        """Try other physical types if the schema states only logical types, and return the best matching evidence."""
         candidates, hints = evidence.candidates, self._hints
         rows = sum(item.recoverable_rows for item in assessments)
         if hints.is_logical:
@@ -302,7 +302,7 @@ class _Recovery:
         return evidence, assessments
 
     def _explain_losses(self, evidence: Evidence, assessments: list[Assessment]) -> tuple[Evidence, list[Assessment]]:
-        """Add to the losses the column and the page at which the schema stops matching."""
+        """Add an explanation to the losses: the column and the first page that do not match the schema."""
         candidates, losses = evidence.candidates, evidence.losses
         extents = [item.group.extent for item in assessments if item.group.extent is not None]
         # Intact pages whose row groups cannot be read do not form these row groups.

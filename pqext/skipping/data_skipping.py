@@ -139,7 +139,7 @@ class DataSkipping:
         return description.describe(self.location, self._sources, decryption=self._decryption, limits=self._limits)
 
     def list_indexes(self) -> list[Index]:
-        """List the indexes that queries use; empty if there is no store."""
+        """List the indexes that queries use; empty without a store."""
         return self.store.indexes if self.is_indexed() else []
 
     def drop_index(self, *indexes: Index) -> None:

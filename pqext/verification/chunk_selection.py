@@ -1,4 +1,4 @@
-"""Select the column chunks that checks decode: every byte range once, within a budget of values."""
+"""Select the column chunks to decode for checks: every byte range once, within a budget of values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChunkSelection:
         self._dense: dict[tuple[int, int], bool] = {}
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
-        """Return whether the chunks of ``group`` at or below ``shape`` are decoded. Also count them as steps."""
+        """Return whether the chunks of ``group`` at or below ``shape`` are decoded, and count the chunks as steps."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
         return all(self._includes_chunk(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)

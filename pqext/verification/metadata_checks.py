@@ -1,4 +1,4 @@
-"""Compare metadata about pages, levels and sizes with the pages themselves, and footers with each other."""
+"""Compare metadata about pages, levels and sizes with the pages, and the two footers of a file with each other."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def find_differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
-    """Return whether the tables, which other readers use, differ from the tables that pqext's extension implies."""
+    """Return whether the tables, which other readers use, differ from the tables according to pqext's extension."""
     try:
         return lookup.flat.is_ours and encode_tables(bytes(lookup.load_bytes())) != lookup.tables
     except ValueError:

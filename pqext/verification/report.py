@@ -92,7 +92,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was requested could be checked."""
+        """Whether all requested checks of all requested columns could be run."""
         return not self.unchecked
 
     @property
@@ -115,7 +115,7 @@ class Report:
 
 
 class Findings:
-    """Collector of faults: counts all of them and retains the first ``limit``."""
+    """Collector that counts all faults and retains the first ``limit``."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -140,7 +140,7 @@ class Findings:
         self._counts[rule, message] = self._counts.get((rule, message), 0) + number
 
     def add_damage(self, fault: Fault) -> None:
-        """Add the fault that prevents reading a column of a row group, only once for all checks."""
+        """Add the fault that prevents reading a column of a row group. All checks add it only once."""
         if (fault.row_group, fault.column) not in self._damage:
             self.mark_damaged(fault.row_group, fault.column)
             self.add(fault)

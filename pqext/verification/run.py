@@ -230,7 +230,7 @@ def verify(
 
 
 class _FullFooterFile(ParquetFile):
-    """File that is read without its jump table, which may be wrong."""
+    """File that is read without its jump table, because the table may be wrong."""
 
     _with_jump_table = False
 
@@ -301,7 +301,7 @@ _DIFFERENCES = 100
 
 
 def _check_extension_marks(file: ParquetFile, findings: Findings) -> None:
-    """Report an extension whose UUID is almost one of pqext's, because readers skip it like any unknown extension."""
+    """Report an extension with a UUID similar to a UUID of pqext, because readers skip it like an unknown extension."""
     stored = extensions(file.metadata) or b""
     for name, mark, rule in _MARKS:
         differing = sum(byte != expected for byte, expected in zip(stored[-len(mark) :], mark, strict=False))

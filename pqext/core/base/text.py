@@ -1,5 +1,4 @@
-"""Format text for display: escape text from files, pluralise nouns, format sizes, and render HTML tables.
-"""
+"""Format text for display: escape text from files, pluralise nouns, format sizes, and render HTML tables."""
 
 from __future__ import annotations
 

@@ -393,8 +393,7 @@ class _RowGroups(Sequence[RowGroup]):
         return len(self._positions)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return an index with a row group that has not been decoded, and its position there; None without an index.
-        """
+        """Return an index with a row group that has not been decoded, and its position there; None without an index."""
         return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload

@@ -151,8 +151,7 @@ def _float_representations(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _integer_representations(leaf: LeafType, value: Value) -> list[bytes]:
-    """Return the bytes of the stored integer, or an empty list if the value is too large or finer than the unit.
-    """
+    """Return the bytes of the stored integer, or an empty list if the value is too large or finer than the unit."""
     if leaf.physical == Type.BYTE_ARRAY:
         raise _UnknownRepresentationError  # leading zeros are allowed
     number, exponent = _decimal_parts(value)

@@ -50,8 +50,7 @@ class IndexRecorder:
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
-        """Ranges of the indexes that this thread has requested while recording; None if the thread is not recording.
-        """
+        """Ranges of the indexes that this thread has requested while recording; None if the thread is not recording."""
         owner, ranges = getattr(_local, "record_requests", _NOBODY)
         return ranges if owner is self else None
 

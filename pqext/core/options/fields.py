@@ -97,8 +97,7 @@ def check_geoparquet(options: Any) -> None:
 
 
 def check_level(codec: str, level: Any, *, strict: bool) -> None:
-    """Raise an error for a compression level that the codec lacks. A codec without levels is an error if ``strict``.
-    """
+    """Raise an error for a compression level that the codec lacks. A codec without levels is an error if ``strict``."""
     if not isinstance(level, int) or isinstance(level, bool):
         raise TypeError(f"compression_level must be an integer, not {level!r}")
     allowed = levels(codec)

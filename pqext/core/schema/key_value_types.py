@@ -193,8 +193,7 @@ def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> 
 
 
 def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Yield the key-value pairs that are valid for the result. The calendar is omitted if values are converted.
-    """
+    """Yield the key-value pairs that are valid for the result. The calendar is omitted if values are converted."""
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 

@@ -76,7 +76,7 @@ class Assessment:
 def assess(
     source: Source, candidates: Candidates, limits: Limits, progress: Progress | None = None
 ) -> list[Assessment]:
-    """Check each candidate row group by reading its pages. ``progress`` counts groups whose chunks are all located."""
+    """Check each candidate row group by reading its pages. ``progress`` counts groups with locations of all chunks."""
     schema = from_elements(candidates.elements, limits)
     assessments = [Assessment(group) for group in candidates.groups]
     damages, budget = DamageReport(_MOST_DAMAGES), Budget(limits, source.size)

@@ -52,7 +52,7 @@ class CandidateGroup:
 
 @dataclass(slots=True)
 class Candidates:
-    """Candidate row groups in row order, with the file's schema and its origin, key-value metadata, and writer."""
+    """Candidate row groups in row order, with the schema, its origin, key-value metadata and writer of the file."""
 
     elements: Sequence[SchemaElement]
     schema_from: str

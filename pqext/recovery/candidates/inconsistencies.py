@@ -100,7 +100,7 @@ def _verify_chunks(
 
 
 def _is_generated(group: CandidateGroup, chunk: ColumnMetaData) -> bool:
-    """Return whether recovery created the chunk, with nulls in place of a lost column."""
+    """Return whether recovery created the chunk, to replace a lost column with nulls."""
     return any(name in group.nulls for name in chunk.path_in_schema[:1])  # a damaged footer may state an empty path
 
 
@@ -120,7 +120,7 @@ def _add_statistics(
 
 
 def _has_other_page_counts(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
-    """Return whether the footer states other page counts by encoding than the pages have. False for generated nulls."""
+    """Return whether the page counts by encoding in the footer differ from the pages. False for generated nulls."""
     if chunk is None or metadata_chunk.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
@@ -239,7 +239,7 @@ def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
 
 
 def _iter_corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
-    """Correct ``schema`` where all chunks contradict it, and yield a description of each correction."""
+    """Correct the elements of ``schema`` that all chunks contradict, and yield a description of each correction."""
     paths = leaf_paths(schema)
     groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(paths)]
     for leaf, path in enumerate(paths) if len(groups) > 1 else ():

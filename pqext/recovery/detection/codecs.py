@@ -20,7 +20,7 @@ _SAMPLE = 3
 
 
 class CodecDetector:
-    """Detects the codec of pages by trying each of ``codec_numbers``, the last successful codec first.
+    """Detector of the codec of pages. It tries each of ``codec_numbers``, beginning with the last successful codec.
 
     Results are cached by the first pages of a chunk.
     """

@@ -86,7 +86,7 @@ class FooterCandidate:
 
 
 class Effort:
-    """Work that a search may still do, in parsed bytes or steps. It bounds the time that damaged files can take."""
+    """Budget of a search, in parsed bytes or steps. It bounds the time that damaged files can take."""
 
     def __init__(self, size: int) -> None:
         self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
@@ -98,7 +98,7 @@ class Effort:
 
 
 def find_footers(source: Source, limits: Limits) -> list[FooterCandidate]:
-    """Return the readable footers of a file, the last one first.
+    """Return the readable footers of a file, from the last to the first.
 
     The number of footers of each type and the parsed bytes are limited.
     """

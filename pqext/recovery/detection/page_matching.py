@@ -1,4 +1,4 @@
-"""Match pages with leaves: determine whether a page can belong to a leaf, and how many rows the page contains.
+"""Match pages with leaves: determine whether a page can belong to a leaf, and count the rows of the page.
 
 The number of values in a page must match its levels, because readers ignore remaining bytes.
 """
@@ -81,7 +81,7 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
 
 
 class PageMatcher:
-    """Decodes pages as values of the leaves of a schema, to determine whether they match. Results are cached.
+    """Matcher that decodes pages as values of the leaves of a schema. Results are cached.
 
     ``types`` contains a number for each leaf, which is equal for leaves that accept the same pages.
     """

@@ -145,7 +145,7 @@ def page_at(source: Source, offset: int, limits: Limits) -> Page | None:
 
 
 def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
-    """Find the segments of pages in a byte range. Pages of the file must be able to start at ``start``."""
+    """Find the segments of pages in a byte range. ``start`` must be a possible start of pages."""
     if stop <= start:
         return []
     segments = list(_PageScanner(source, stop, limits).segments(start))

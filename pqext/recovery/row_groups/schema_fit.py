@@ -54,7 +54,7 @@ The first call creates the physical types.
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """First page that does not match a leaf of the schema, and how it differs from the leaf."""
+    """First page that does not match a leaf of the schema, and a description of the difference."""
 
     page: int
     leaf: int
@@ -67,7 +67,7 @@ Chunk = tuple[Sequence[PhysicalLeaf], int, int]
 
 @dataclass(frozen=True, slots=True)
 class MatchedGroup:
-    """Row group whose page headers match the schema. It ends before page ``end``.
+    """Row group whose page headers match the schema. Page ``end`` is the first page after it.
 
     ``columns`` contains the chunks of each column in each of its possible shapes.
     """
@@ -78,7 +78,7 @@ class MatchedGroup:
 
 
 class SchemaMatcher:
-    """Matches ``pages`` with columns that can have several physical types.
+    """Matcher of ``pages`` with columns that can have several physical types.
 
     ``furthest`` is the mismatch with the highest page number. ``breaks_off`` means that the pages end within a row
     group and match the columns up to their end.

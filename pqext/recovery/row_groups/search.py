@@ -68,12 +68,12 @@ _Group = tuple[int, int]
 
 
 def is_ambiguous(split: Split) -> bool:
-    """Return whether some pages can be split into row groups in several ways, or their search was abandoned."""
+    """Return whether pages have several possible splits into row groups, or their search was abandoned."""
     return any(pages.reason in (AMBIGUOUS, GIVEN_UP) for pages in split[1])
 
 
 class Search:
-    """Search for the row groups of one segment, which ends after ``steps`` steps or when no ``effort`` remains."""
+    """Search for the row groups of one segment. It ends after ``steps`` steps or when no ``effort`` remains."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Search:
         return False
 
     def _lacks_beginning(self, stop: int) -> bool:
-        """Return whether the pages before ``stop`` need pages that are missing: a dictionary, or the start of a row."""
+        """Return whether the pages before ``stop`` require missing pages: a dictionary, or the start of a row."""
         first = self._pages[0]
         if first.is_dictionary:
             return False
@@ -190,8 +190,7 @@ class Search:
         return page_rows is None or not page_rows[1] or any(lacks)
 
     def _can_precede(self, leaf: int, page: int, rows: int) -> bool:
-        """Return whether the pages before ``page`` can be chunks of ``rows`` rows: of ``leaf`` and of preceding leaves.
-        """
+        """Return whether the pages before ``page`` can be chunks of ``rows`` rows, of ``leaf`` and preceding leaves."""
         while page:
             if leaf < 0:
                 return False

@@ -72,7 +72,7 @@ def _schema_hint(schema: Candidates) -> str:
 def _find_value_mismatch(
     source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
-    """Return the unreadable chunk that is furthest in the file, considering the first one of each row group.
+    """Return the last unreadable chunk of the file, considering only the first unreadable chunk of each row group.
 
     Returns None if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """

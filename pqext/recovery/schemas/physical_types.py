@@ -242,7 +242,7 @@ def _decimal_width(precision: int) -> int:
 def _find_readable(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> list[PhysicalLeaf] | None:
-    """Return, for each leaf, a physical type that can decode the pages of its chunk; ``None`` if a leaf has none.
+    """Return, for each leaf, a physical type that can decode the pages of its chunk; None if a leaf lacks such a type.
 
     If a column is readable in several shapes, the shape with the fewest contradictions to the schema is used.
     """
@@ -378,7 +378,7 @@ def describe_changes(elements: Sequence[SchemaElement], changes: dict[int, Schem
 def find_swapped_decimals(
     source: Source, candidates: Candidates, limits: Limits
 ) -> tuple[dict[int, SchemaElement], list[str]]:
-    """Return the decimals that are far smaller in the other byte order, and the paths of undecided decimals.
+    """Return the decimals that are far smaller in the other byte order, and the paths of ambiguous decimals.
 
     Decimals are returned as changed elements by number. A decimal read in the wrong byte order is almost always a very
     large number, or exceeds its precision, unless the correct value is itself close to the maximum. A row group of
@@ -421,7 +421,7 @@ def _largest_of_leaf(
 
 
 def _is_byte_swapped(element: SchemaElement, other: SchemaElement) -> bool:
-    """Return whether both elements have values of equal size but different byte order."""
+    """Return whether the values of both elements have the same size but different byte orders."""
     size = _byte_width(element)
     return (
         size is not None

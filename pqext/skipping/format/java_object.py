@@ -54,7 +54,7 @@ class CustomData:
 
 
 def find_custom_data(cell: bytes | memoryview) -> CustomData:
-    """Return the custom data of the first object in ``cell`` that has any. Fields are searched depth-first.
+    """Return the custom data of the first object in ``cell`` that has custom data. Fields are searched depth-first.
 
     Raises ``CorruptFileError`` for a truncated or invalid stream, and ``UnsupportedError`` for objects of other
     formats, with the offset in the cell. Work is bounded by the length of the cell.
@@ -63,7 +63,7 @@ def find_custom_data(cell: bytes | memoryview) -> CustomData:
 
 
 class _Stream:
-    """Parser of a cell. ``known`` contains the classes and strings to which back references can point."""
+    """Parser of a cell. ``known`` contains the classes and strings that back references can point to."""
 
     def __init__(self, cell: bytes | memoryview) -> None:
         self.cell = memoryview(cell)

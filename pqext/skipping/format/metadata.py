@@ -1,4 +1,4 @@
-"""Metadata of a store in the layout of each version: Spark's schema with metadata for each column.
+"""Metadata of stores: a schema in Spark's format with metadata for each column, in the layout of each version.
 
 The version, the table and the encryption are stored at the column ``obj_name``, each index at its own column.
 """
@@ -89,7 +89,7 @@ class StoreEncryption:
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Metadata of a store: its version (None if the store states none), table, keys, partition columns and indexes."""
+    """Metadata of a store: its version (None if unstated), table, keys, partition columns and indexes."""
 
     version: int | None = LATEST
     table_identifier: str | None = None

@@ -116,7 +116,7 @@ def wrap_filter(payload: bytes) -> bytes:
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """Return for each store entry whether its filter may contain any of ``values``. False is definitive.
+    """Return, for each store entry, whether its filter may contain any of ``values``. False is definitive.
 
     The result is True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings
     are passed as UTF-8.

@@ -1,1 +1,1 @@
-"""Index types, one module each: the entry of each object, how it is computed, and which objects it excludes."""
+"""Index types, one module each. A type defines the entry of an object, its computation and its use in queries."""

@@ -49,7 +49,7 @@ class Collector(Protocol):
 
 @dataclass(frozen=True)
 class Index(ABC):
-    """An index on ``operand``: a column, by its name or :func:`pqext.col`, or a value within a VARIANT column."""
+    """Index on ``operand``: a column, by its name or :func:`pqext.col`, or a value within a VARIANT column."""
 
     operand: Base
     name: ClassVar[str]
@@ -90,7 +90,7 @@ class Index(ABC):
         return cls(operand)
 
     def for_operand(self, operand: Base) -> Index:
-        """Return the same index on another operand, such as the column to which a dotted name was resolved."""
+        """Return the same index on another operand, such as the column that a dotted name was resolved to."""
         if operand is self.operand:
             return self
         other = copy(self)
@@ -118,7 +118,7 @@ class Index(ABC):
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """Return for each entry whether a row of its object may match ``leaf``. False is definitive, null is unknown.
+        """Return, for each entry, whether a row of its object may match ``leaf``. False is definitive, null is unknown.
 
         ``leaf`` is a condition on the operand in a normalised filter
         (:func:`pqext.dataset.expressions.visitors.push_down_not`). The result is null for null entries, and None if the

@@ -45,7 +45,7 @@ class Ranges:
     """Whether ``high`` is NaN if a value is NaN; irrelevant for types other than floats."""
 
     def may_match(self, leaf: Expression) -> pa.Array | None:
-        """Return for each range whether it may contain a value that matches ``leaf``. False is definitive.
+        """Return, for each range, whether it may contain a value that matches ``leaf``. False is definitive.
 
         Returns None if the ranges prove nothing. Raises ``TypeError`` if a literal cannot be compared with the values.
         """
@@ -65,7 +65,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class _ComparableRanges:
-    """Ranges in the representation that the rules of core evaluate. Bounds that are unknown or NaN are null."""
+    """Ranges in the representation of core's pruning rules. Bounds that are unknown or NaN are null."""
 
     minimum: pa.Array
     maximum: pa.Array

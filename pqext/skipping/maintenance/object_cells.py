@@ -94,7 +94,7 @@ class Indexer:
         return Row(before.path, before.modified_ms, before.size, before.etag, cells, read)
 
     def cells(self, source: Any, size: int | None = None, etag: str | None = None) -> tuple[list[pa.Array], bool]:
-        """Return the object's entry in each index, an array of length 1, and whether rows were read.
+        """Return the object's entry in each index, as an array of length 1, and whether rows were read.
 
         Raises ``ChangedFileError`` if the object does not have the expected size or etag.
         """
@@ -121,7 +121,7 @@ class Indexer:
         return result, bool(missing) and self.read_rows
 
     def _matching_types(self, file: ParquetFile) -> list[bool]:
-        """Return for each index whether the file has its column with the expected type.
+        """Return, for each index, whether the file has its column with the expected type.
 
         Results are cached by schema.
         """

@@ -1,4 +1,4 @@
-"""Layout of a store's parts: own parts as specified, and extra parts for the index types that only pqext supports."""
+"""Layout of a store's parts: own parts as specified, and extra parts for index types that only pqext supports."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Layout:
 
 @dataclass
 class PartWriter:
-    """Writes rows to the parts of a store. At most one part is buffered, to bound memory."""
+    """Writer of rows to the parts of a store. At most one part is buffered, to bound memory."""
 
     layout: Layout
     location: Any

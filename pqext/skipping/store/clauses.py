@@ -37,7 +37,7 @@ class Evidence:
     """Parameters stored with the index."""
 
     def excluded_objects(self, leaf: Expression, count: int) -> Mask | None:
-        """Return a mask of the ``count`` objects that have no row matching ``leaf``; None if the index proves nothing."""
+        """Return a mask of the ``count`` objects without a row matching ``leaf``; None if the index proves nothing."""
         try:
             may_match = self.index.may_match(leaf, self.cells)
         except (ParquetError, TypeError, ValueError, pa.ArrowException):

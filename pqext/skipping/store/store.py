@@ -205,7 +205,7 @@ class Store(PickledByFields):
     def prune_reasons(
         self, sources: Sequence[Any], filter: Expression, is_trusted: Callable[[Evidence], bool] | None = None
     ) -> list[str | None]:
-        """Return for each file the reason that no row matches ``filter``; None if a row may match.
+        """Return, for each file, the reason that no row matches ``filter``; None if a row may match.
 
         ``is_trusted`` returns whether the evidence of an index is valid for the values as the query reads them, if
         files do not declare their types.
@@ -279,7 +279,7 @@ class _Rows:
 
 
 def _stamp(files: Sequence[Any]) -> Any:
-    """Return a value that differs between states of the parts. It equals no other value if the state is unknown."""
+    """Return a value that identifies the state of the parts. The value is unique if the state is unknown."""
     objects = current_objects(files)
     if (objects.modified == UNKNOWN).any():
         return object()
@@ -422,7 +422,7 @@ def _evidence(
 
 
 def source_path(source: Any) -> str | None:
-    """Return the path or URL of a source; None if it has neither."""
+    """Return the path or URL of a source; None for other sources."""
     if isinstance(source, Location):
         return canonical_path(source.path)
     return os.path.abspath(source) if isinstance(source, str) else None

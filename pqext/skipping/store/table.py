@@ -102,7 +102,7 @@ def common_folder(sources: Sequence[Any]) -> tuple[Any, str]:
 
 
 def _folder(source: Any) -> str | None:
-    """Return the prefix that the names of the files in a folder have; None for sources that are not folders."""
+    """Return the common prefix of the names of the files in a folder; None for sources that are not folders."""
     if isinstance(source, Location):
         is_folder = not source.is_file() and not set("*?[{") & set(source.key)
         return canonical_path(source.path).rstrip("/") + "/" if is_folder else None
