@@ -1,17 +1,17 @@
-"""The command ``pqext tables``: describe, append to, compact, recluster, reshred and clean tables."""
+"""The command ``pqext tables``: describe, append to, overwrite, compact, recluster, reshred and clean tables."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pqext.cli.command import EXIT_CODES, Command, Size, argument, flag, option
+from pqext.cli.command import EXIT_CODES, Command, Size, argument, flag, option, option_group
 from pqext.cli.console import progress
 from pqext.cli.errors import usage_errors
 from pqext.cli.locations import Storage, storage_options
@@ -40,6 +40,45 @@ _allow = flag(
     "--allow-undeclared-shredding",
     help="Write shredded files although the table cannot declare them: pqext and Spark's Parquet reader read them, and "
     "readers that check Delta's feature variantShredding reject them.",
+)
+
+
+@dataclass(frozen=True)
+class _NewFiles:
+    """Values of the options for the files that a command adds to a table."""
+
+    partition_by: str | None
+    sort_by: str | None
+    file_size: int
+    shredding: tuple[str, ...]
+    allow_undeclared_shredding: bool
+
+    def write(
+        self, write: Callable[..., Any], table: str, scan: ScanOptions, select: tuple[str, ...], reading: ReaderOptions,
+        storage: Storage, **arguments: Any,
+    ) -> None:
+        """Write the rows of a scan to a table by calling ``write`` with further ``arguments``, and print the commit."""
+        with usage_errors():
+            rows = scan.scan(storage.locate(scan.sources), None, reading, storage, select)
+            choice = _parse_shredding(self.shredding, rows.schema)
+        with progress() as show:
+            result = write(
+                table, rows, partition_by=_split(self.partition_by), sort_by=_split(self.sort_by),
+                target_file_bytes=self.file_size, shredding=choice,
+                allow_undeclared_shredding=self.allow_undeclared_shredding, progress=show,
+                storage_options=storage.options() or None, **arguments,
+            )
+        click.echo(escape_text(str(result)))
+
+
+_new_files = option_group(
+    "new_files",
+    _NewFiles,
+    option("--partition-by", metavar="a,b...", help="Partition columns of a new table."),
+    option("--sort-by", metavar="a,b...", help="Columns by which the rows are sorted."),
+    _file_size,
+    option("--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, help=_shredding_help),
+    _allow,
 )
 
 
@@ -101,18 +140,12 @@ def describe(table: str, older_than: timedelta, as_json: bool, storage: Storage)
 @_table
 @scan_options
 @select_option
-@option("--partition-by", metavar="a,b...", help="Partition columns of a new table.")
-@option("--sort-by", metavar="a,b...", help="Columns to sort the rows by.")
-@_file_size
-@option("--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, help=_shredding_help)
-@_allow
-@flag("--overwrite", help="Replace all rows of the table.")
+@_new_files
 @reading_options
 @storage_options
 def append(
-    table: str, scan: ScanOptions, select: tuple[str, ...], partition_by: str | None, sort_by: str | None,
-    file_size: int, shredding: tuple[str, ...], allow_undeclared_shredding: bool, overwrite: bool,
-    reading: ReaderOptions, storage: Storage,
+    table: str, scan: ScanOptions, select: tuple[str, ...], new_files: _NewFiles, reading: ReaderOptions,
+    storage: Storage,
 ) -> None:
     """Append the rows of files to a table in one commit; the table is created if it does not exist.
 
@@ -120,18 +153,31 @@ def append(
     """
     from pqext import tables
 
-    with usage_errors():
-        places = storage.locate(scan.sources)
-        rows = scan.scan(places, None, reading, storage, select)
-        choice = _parse_shredding(shredding, rows.schema)
-    write = tables.overwrite if overwrite else tables.append
-    with progress() as show:
-        result = write(
-            table, rows, partition_by=_split(partition_by), sort_by=_split(sort_by), target_file_bytes=file_size,
-            shredding=choice, allow_undeclared_shredding=allow_undeclared_shredding, progress=show,
-            storage_options=storage.options() or None,
-        )
-    click.echo(escape_text(str(result)))
+    new_files.write(tables.append, table, scan, select, reading, storage)
+
+
+@tables.command(cls=Command)
+@_table
+@scan_options
+@select_option
+@option(
+    "--replace-where", metavar="CONDITION", show_default="all rows",
+    help="SQL condition on partition columns that selects the rows to replace; all new rows must satisfy it.",
+)
+@_new_files
+@reading_options
+@storage_options
+def overwrite(
+    table: str, scan: ScanOptions, select: tuple[str, ...], replace_where: str | None, new_files: _NewFiles,
+    reading: ReaderOptions, storage: Storage,
+) -> None:
+    """Replace the rows of a table, or of some partitions, by the rows of files in one commit.
+
+    Example: pqext tables overwrite delta:lake/events day.parquet --replace-where "day = date '2026-11-30'"
+    """
+    from pqext import tables
+
+    new_files.write(tables.overwrite, table, scan, select, reading, storage, filter=replace_where)
 
 
 @tables.command(cls=Command)

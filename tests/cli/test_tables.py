@@ -94,5 +94,20 @@ def test_describe_and_clean(table: str) -> None:
 def test_overwrite_sort_and_select(table: str, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "plain", pa.table({"id": [5]}))
     source = f"delta:{tmp_path / 'plain'}"
-    run("tables", "append", source, table, "--select", "id", "--where", "id < 5", "--sort-by", "id", "--overwrite")
+    run("tables", "overwrite", source, table, "--select", "id", "--where", "id < 5", "--sort-by", "id")
     assert pqext.scan(source).to_table()["id"].to_pylist() == [0, 1, 2]
+
+
+def test_overwrite_replaces_partitions(table: str, tmp_path: Path) -> None:
+    path = Path(table.removeprefix("delta:"))
+    source = tmp_path / "1.parquet"
+    condition = ("--replace-where", "p = 'b'")
+    outside = run("tables", "overwrite", table, source, *condition, code=1)
+    assert "partition p=a, which filter does not select" in str(outside.exception)
+    assert DeltaTable(path).version() == 2
+    assert "version 3: 1 row" in run("tables", "overwrite", table, source, *condition, "--where", "p = 'b'").output
+    rows = pqext.scan(table, ["id", "p"]).to_table().to_pylist()
+    assert sorted((row["p"], row["id"]) for row in rows) == [("a", 0), ("a", 1), ("a", 2), ("b", 11)]
+    assert "id" in str(run("tables", "overwrite", table, source, "--replace-where", "id = 7", code=1).exception)
+    run("tables", "overwrite", f"delta:{tmp_path / 'new'}", source, "--partition-by", "p", "--select", "id, p")
+    assert DeltaTable(tmp_path / "new").metadata().partition_columns == ["p"]
