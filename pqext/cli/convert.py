@@ -164,7 +164,7 @@ _VARIANT = "value"
     "--checkpoint", metavar="N|SIZE|TIME", panel=_FILE,
     help="Write a copy of the footer every N row groups (16), bytes (64MB) or seconds (30s), which lets pqext recover "
     "read the file if this process dies. Each copy lists all previous row groups, so a small N is expensive for files "
-    "with many.",
+    "with many row groups.",
 )
 @flag("--durable", panel=_FILE, help="Sync the file to disk before it appears under its name.")
 @flag("--append", panel=_FILE, help="Append row groups to the local file OUT, which sets columns, shredding and CRS.")
@@ -364,7 +364,9 @@ class _Input:
             if isinstance(schema, Mapping):
                 if others := sorted(set(schema) - {self.document_column}):
                     column = self.document_column
-                    raise ValueError(f"--shredding: {others[0]!r} is not a VARIANT column; the only one is {column!r}")
+                    raise ValueError(
+                        f"--shredding: {others[0]!r} is not a VARIANT column; the only VARIANT column is {column!r}"
+                    )
                 schema = schema.get(self.document_column, "infer")
             return read_json_documents(self.sources, self.document_column, schema, on_error, losses, **self.parsing)
         if self.format == "csv":

@@ -38,8 +38,8 @@ _shredding_help = (
 )
 _allow = flag(
     "--allow-undeclared-shredding",
-    help="Write shredded files although the table cannot declare them: pqext and Spark's Parquet reader read them, and "
-    "readers that check Delta's feature variantShredding reject them.",
+    help="Write shredded files even if the table cannot declare them. pqext and Spark's Parquet reader read these "
+    "files; readers that check Delta's feature variantShredding reject them.",
 )
 
 
@@ -207,8 +207,8 @@ def compact(table: str, where: str | None, file_size: int, dry_run: bool, storag
 @_table
 @option(
     "--by", metavar="COLUMN", multiple=True, required=True,
-    help="A geometry column, along whose Hilbert curve rows are placed; or a column, or a value within a VARIANT "
-    "column such as event:$.user.id::bigint. May be repeated.",
+    help="Sort key: a column, a value within a VARIANT column such as event:$.user.id::bigint, or a geometry column, "
+    "whose rows are sorted along a Hilbert curve. May be repeated.",
 )
 @_partitions
 @_file_size

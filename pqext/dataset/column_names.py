@@ -190,14 +190,14 @@ def restrict_columns(
     return tuple(dict.fromkeys(results))
 
 
-def _check_fields(column: Column, stored: Sequence[str], names: NameResolver) -> None:
-    """Raise ``ValueError`` if ``column`` is a struct and the selected names ``stored`` contain only fields of it."""
+def _check_fields(column: Column, selected_names: Sequence[str], names: NameResolver) -> None:
+    """Raise ``ValueError`` if ``column`` is a struct and ``selected_names`` contains only fields of it."""
     path = ".".join(column.path)
-    if path in stored or not any(name.startswith(f"{path}.") for name in stored):
+    if path in selected_names or not any(name.startswith(f"{path}.") for name in selected_names):
         return
     exact_path = names.resolve(column).path
-    fields = [name for name in stored if names.is_within(name, exact_path)]
-    if fields and not any(names.is_within(path, name) for name in stored):
+    fields = [name for name in selected_names if names.is_within(name, exact_path)]
+    if fields and not any(names.is_within(path, name) for name in selected_names):
         raise ValueError(f"only {join_names(fields)} of {path} are selected: name these fields, or select {path} first")
 
 

@@ -163,7 +163,7 @@ def scan(
 
 
 def _scan_table(
-    snapshot: TableSnapshot, chosen: tuple[str | ComputedColumn, ...] | None, filter: Filter, schema: SchemaRule,
+    snapshot: TableSnapshot, selection: tuple[str | ComputedColumn, ...] | None, filter: Filter, schema: SchemaRule,
     files: FileSet, included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
 ) -> Scan:
     """Create a scan of a table. Its schema determines the columns unless a schema is passed."""
@@ -173,7 +173,7 @@ def _scan_table(
         partitions = partitions.cast(schema)
     if any(name is not None for name in included_columns):
         partitions = partitions.add_columns(*included_columns)
-    columns: tuple[str | ComputedColumn, ...] = tuple(rule.names) if chosen is None else chosen
+    columns: tuple[str | ComputedColumn, ...] = tuple(rule.names) if selection is None else selection
     statistics = snapshot.statistics if rule is snapshot.schema else None
     columns = expand_columns(columns, lambda: Scan(ScanRequest(files, None, None, partitions, rule)).schema)
     columns = tuple(dict.fromkeys([*columns, *(name for name in included_columns if name is not None)]))

@@ -183,7 +183,7 @@ def _time_range(source: Scan, when: Any) -> tuple[datetime, datetime]:
         raise TypeError(f"datetime must be a column, a datetime or two of them, not {when!r}")
     first, last = (value if value.tzinfo else value.replace(tzinfo=UTC) for value in bounds)
     if first > last:
-        raise ValueError(f"the first time {first} is after the last one {last}")
+        raise ValueError(f"the first time {first} is after the last time {last}")
     return first, last
 
 

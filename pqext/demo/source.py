@@ -145,7 +145,7 @@ def check_column(name: str) -> None:
         raise ValueError("the VARIANT column must have a name")
     if name.lower() == GEOMETRY or name.startswith("_pqext"):
         used = f"the geometry is called {GEOMETRY}" if name.lower() == GEOMETRY else "names with _pqext are reserved"
-        raise ValueError(f"{used}: choose another name for the VARIANT column than {name!r}")
+        raise ValueError(f"{used}: choose a name for the VARIANT column other than {name!r}")
 
 
 def check_schema(schema: str | None) -> None:

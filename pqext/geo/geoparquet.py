@@ -97,7 +97,7 @@ def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
         raise GeometryError(f"GeoParquet metadata is not JSON: {error}") from None
     columns = document.get("columns") if isinstance(document, dict) else None
     if not isinstance(columns, dict) or not all(isinstance(about, dict) for about in columns.values()):
-        raise GeometryError("GeoParquet metadata does not describe columns")
+        raise GeometryError("the member 'columns' of GeoParquet metadata is missing or invalid")
     return columns
 
 

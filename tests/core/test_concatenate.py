@@ -169,7 +169,7 @@ def test_schema_mismatch_error_names_the_difference(other: pa.Table, message: st
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     first.write_bytes(by_pqext(numbers(0)))
     second.write_bytes(by_pqext(other, bloom_filters=False))
-    with pytest.raises(ValueError, match=f"second.parquet differs from that of the first file: .*{message}"):
+    with pytest.raises(ValueError, match=f"second.parquet differs from the schema of the first file: .*{message}"):
         pqext.concatenate([first, second], dest)
     assert sorted(tmp_path.iterdir()) == [first, second]
 

@@ -416,7 +416,7 @@ def test_save_warns_if_most_values_are_in_the_residual(tmp_path: Path) -> None:
         table = pa.table({"v": variant.parse_json([f'{{"x": {number}}}' for number in documents])})
         folder = tmp_path / str(share)
         if share > 0.5:
-            with pytest.warns(UserWarning, match=r"in the residual are 75.0% of v: \$.x; use types that fit"):
+            with pytest.warns(UserWarning, match=r"the residual contains 75.0% of v: \$.x; use types that fit"):
                 saved = pqext.write_dataset(table, folder, shredding={"v": "x INT"})
         else:
             saved = pqext.write_dataset(table, folder, shredding={"v": "x INT"})

@@ -318,12 +318,12 @@ def test_empty_parts_do_not_crash_geos() -> None:
 
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(lambda: P.st_area("wkt"), "st_area takes GEOMETRY, GEOGRAPHY or BINARY of WKB, but wkt is string"),
-     (lambda: P.st_buffer("geog", 1), "BINARY of WKB, but geog is geography(4326): create geometries"),
+    [(lambda: P.st_area("wkt"), "st_area takes GEOMETRY, GEOGRAPHY or BINARY with WKB, but wkt is string"),
+     (lambda: P.st_buffer("geog", 1), "BINARY with WKB, but geog is geography(4326): create geometries"),
      (lambda: P.st_buffer("geom", "wkt"), "st_buffer takes a number, but wkt is string"),
      (lambda: P.st_intersects("geom", "id"), "but id is bigint"),
      (lambda: P.st_geomfromwkt("wkb"), "st_geomfromwkt takes STRING, but wkb is binary"),
-     (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY of WKB, but wkt is string"),
+     (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY with WKB, but wkt is string"),
      (lambda: P.st_intersects("geog", P.st_geomfromwkt("wkt")), "but geog is geography(4326), and st_geomfromwkt(wkt)"),
      (lambda: P.st_dwithin("geom", "geog", 1), "and geog is geography(4326): convert GEOMETRY with CAST(st_setsrid(")],
 )  # fmt: skip
@@ -339,7 +339,7 @@ def test_result_columns_have_the_names_of_their_functions(frame: Any) -> None:
     df = frame.select(P.st_area("geom"), P.st_aswkt(P.st_buffer("geom", 1)), P.st_transform("geom", 3857).alias("m"))
     assert df.columns == ["st_area(geom)", "st_aswkt(st_buffer(geom, 1.0, 8))", "m"]
     assert df.schema["m"].dataType.srid == 3857
-    with pytest.raises(TypeError, match=r"st_buffer takes GEOMETRY or BINARY of WKB, but .* is string"):
+    with pytest.raises(TypeError, match=r"st_buffer takes GEOMETRY or BINARY with WKB, but .* is string"):
         P.st_buffer(P.st_aswkt("geom"), 1)
     with pytest.raises(ValueError, match="precision must be an integer from 1 to 12"):
         P.st_geohash("geom", 13)

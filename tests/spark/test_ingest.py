@@ -54,7 +54,7 @@ def test_residual_shares_are_reported(spark: Any, tmp_path: Path) -> None:
         "  value: STRUCT<a: ARRAY<DOUBLE>, x: DOUBLE>\n  in the residual: 12.5% of value: $.x>"
     )
     assert "ingested before and skipped: 1 file" in str(ingest_json(spark, str(source), str(tmp_path / "out")))
-    with pytest.warns(UserWarning, match=r"in the residual are 75.0% of value: \$.x; use types that fit"):
+    with pytest.warns(UserWarning, match=r"the residual contains 75.0% of value: \$.x; use types that fit"):
         ingest_json(spark, str(source), str(tmp_path / "out"), "x INT", mode="overwrite")
 
 

@@ -122,7 +122,7 @@ def test_save_warns_about_columns_that_fit_few_values(spark: Any, tmp_path: Path
     rows = spark.range(0, 4, 1, 1).selectExpr("parse_json('{\"mag\": 0.5, \"n\": 1}') AS event")
     doubles = shred_variant(rows, {"event": "mag DOUBLE, n INT"})
     assert "such as 0.5, are exact and fit no FLOAT or DOUBLE column (mag): use DECIMAL" in str(explain_write(doubles))
-    with pytest.warns(UserWarning, match=r"in the residual are 100.0% of event: \$.mag; use types that fit"):
+    with pytest.warns(UserWarning, match=r"the residual contains 100.0% of event: \$.mag; use types that fit"):
         done = write(doubles, str(tmp_path / "doubles"))
     field = pq.read_table(tmp_path / "doubles")["event"].combine_chunks().field("typed_value").field("mag")
     assert (field.field("typed_value").null_count, field.field("value").null_count) == (4, 0)

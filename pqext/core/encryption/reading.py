@@ -120,10 +120,10 @@ class FileDecryptor:
             )
         if expected and stored is None and not self.algorithm.prefix_is_supplied:
             raise EncryptionError(f"the file was written without an AAD prefix, but {expected!r} is expected: "
-                                  "it may be another file")
+                                  "it may not be the expected file")
         if expected is not None and stored is not None and expected != stored:
             raise EncryptionError(f"the file's AAD prefix is {stored!r}, but {expected!r} is expected: "
-                                  "it is another file")
+                                  "it is not the expected file")
         return FileAad(expected or stored or b"", self.algorithm.file_unique)
 
     def decrypt_footer(self, module: Bytes) -> Bytes:

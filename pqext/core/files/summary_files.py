@@ -308,13 +308,13 @@ def _chunks_differ(left: ColumnChunk, right: ColumnChunk) -> bool:
     return any(_contradicts_field(summarized, own, name) for summarized, own, names in pairs for name in names)
 
 
-def _contradicts_field(summary_value: object, own: object, name: str) -> bool:
+def _contradicts_field(summary_value: object, file_value: object, name: str) -> bool:
     """Return whether the summary has a value for the field ``name`` that differs from the file's value.
 
     The summary may omit optional fields.
     """
     value = getattr(summary_value, name, None)
-    return value is not None and value != getattr(own, name, None)
+    return value is not None and value != getattr(file_value, name, None)
 
 
 class SummarisedSource(SourceWithFooter):

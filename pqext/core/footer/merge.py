@@ -71,7 +71,7 @@ class FooterMerge:
         else:
             difference = _difference(self._first, metadata)
             if difference is not None:
-                raise ValueError(f"the schema of {named} differs from that of the first file: {difference}")
+                raise ValueError(f"the schema of {named} differs from the schema of the first file: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
                     f"dates or timestamps in {named} use a different Spark calendar or time zone from those in the "
@@ -79,7 +79,7 @@ class FooterMerge:
                     feature="merging files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:
-                raise ValueError(f"the key-value metadata of {named} differs from that of the first file")
+                raise ValueError(f"the key-value metadata of {named} differs from the metadata of the first file")
             if self._policy == "merge":
                 self._pairs = {**pairs, **self._pairs}
         if _has_values(metadata) and not isinstance(self._policy, Mapping):

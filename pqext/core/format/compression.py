@@ -296,9 +296,9 @@ def _lz4(data: Any, size: int) -> Any:
     if bytes(data[:4]) == _LZ4_FRAME_MAGIC:
         return _stream("lz4")(data, size)
 
-    def block(part: Any, room: int) -> Any:
+    def block(part: Any, max_size: int) -> Any:
         block_size = lz4_size(part)
-        _check_block("LZ4", block_size, room)
+        _check_block("LZ4", block_size, max_size)
         return pa.Codec("lz4_raw").decompress(part, decompressed_size=block_size)
 
     unframed = _hadoop(data, size, block)
@@ -315,9 +315,9 @@ def _lzo(data: Any, size: int) -> Any:
             feature="codec LZO",
         ) from None
 
-    def block(part: Any, room: int) -> Any:
+    def block(part: Any, max_size: int) -> Any:
         block_size = lzo_size(part)
-        _check_block("LZO", block_size, room)  # the library treats the size as a hint and decompresses everything
+        _check_block("LZO", block_size, max_size)  # the library treats the size as a hint and decompresses everything
         try:
             return LZOCompressor.decompress(part.tobytes(), block_size)
         except LZOError as error:
@@ -327,12 +327,14 @@ def _lzo(data: Any, size: int) -> Any:
     return unframed if unframed is not None else block(data, size)
 
 
-def _check_block(codec: str, block_size: int, room: int) -> None:
-    """Raise ``CorruptFileError`` if a block is corrupt, as a ``block_size`` of -1 indicates, or exceeds ``room``."""
+def _check_block(codec: str, block_size: int, max_size: int) -> None:
+    """Raise ``CorruptFileError`` if a block is corrupt, as a ``block_size`` of -1 means, or exceeds ``max_size``."""
     if block_size < 0:
         raise CorruptFileError(f"an {codec} block is corrupt")
-    if block_size > room:
-        raise CorruptFileError(f"an {codec} block decompresses to {block_size} bytes, but at most {room} are expected")
+    if block_size > max_size:
+        raise CorruptFileError(
+            f"an {codec} block decompresses to {block_size} bytes, but at most {max_size} are expected"
+        )
 
 
 def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | None:

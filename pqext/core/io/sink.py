@@ -210,7 +210,9 @@ class _Stream:
                 if count is None and not isinstance(self._stream, io.RawIOBase):
                     break
                 if not count:
-                    raise BlockingIOError(errno.EAGAIN, "the file object did not accept all bytes: it must be blocking")
+                    raise BlockingIOError(
+                    errno.EAGAIN, "the file object did not accept all bytes; pass a file object in blocking mode"
+                )
                 rest = rest[count:]
 
     def flush(self) -> None:

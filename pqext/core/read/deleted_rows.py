@@ -37,11 +37,11 @@ def rows_by_group(
     }
 
 
-def exclude_rows(rows: Sequence[range], deleted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row numbers in ``rows`` that are not ``deleted``."""
+def exclude_rows(rows: Sequence[range], deleted_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row numbers in ``rows`` that are not in ``deleted_rows``."""
     first, stop = rows[0].start, rows[-1].stop
     flags = np.zeros(stop - first, np.bool_)
     for part in rows:
         flags[part.start - first : part.stop - first] = True
-    flags[deleted[np.searchsorted(deleted, first) : np.searchsorted(deleted, stop)] - first] = False
+    flags[deleted_rows[np.searchsorted(deleted_rows, first) : np.searchsorted(deleted_rows, stop)] - first] = False
     return np.flatnonzero(flags) + np.int64(first)

@@ -287,7 +287,10 @@ class RowGroupReader:
         """Return the column with views replaced by copies of their values."""
         size = viewed_bytes(column.array)
         if size > buffers.ARRAY_BYTES:
-            raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
+            raise ArrayLimitError(
+                f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch; "
+                "read fewer rows at a time"
+            )
         self._assembling.reserve(size + 4 * len(column.array))
         return LeafColumn(column.repetition, column.definition, column.array.cast(canonical_type(column.array.type)))
 

@@ -125,18 +125,22 @@ class RowGroups(Sequence[RowGroup]):
         return [(index, ranges) for index, ranges in selected if ranges != []]
 
     def iter_within(
-        self, chosen: Iterable[tuple[int, T]], leaves: Sequence[LeafShape], budget: Budget, num_rows: Callable[[], int]
+        self,
+        selection: Iterable[tuple[int, T]],
+        leaves: Sequence[LeafShape],
+        budget: Budget,
+        num_rows: Callable[[], int],
     ) -> Iterator[tuple[RowGroup, T]]:
-        """Return an iterator over the ``chosen`` row groups and their rows to read, checked by :meth:`get_with_budget`.
+        """Return an iterator over the row groups and rows in ``selection``, checked by :meth:`get_with_budget`.
 
-        If all of several row groups are chosen, and the file has more rows than the budget has bytes, all row groups
-        are checked before the first is decoded.
+        If ``selection`` contains all of several row groups, and the file has more rows than the budget has bytes, all
+        row groups are checked before the first is decoded.
         """
-        chosen = list(chosen)
+        selection = list(selection)
         with suppress(CorruptFileError):  # a negative count: the reader raises the error or skips the row group
-            if len(chosen) == len(self) > 1 and num_rows() > budget.room:
+            if len(selection) == len(self) > 1 and num_rows() > budget.room:
                 self.check_shared(leaves, budget)
-        return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in chosen)
+        return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in selection)
 
     def check_repeats(self, leaves: int, memory_bytes: int) -> None:
         """Raise ``MemoryLimitError`` if too many chunks of the ``leaves`` columns begin where earlier chunks begin."""

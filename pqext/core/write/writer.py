@@ -155,12 +155,12 @@ class ParquetWriter(SuggestionMixin):
             rest = table.slice(start, stop - start) if start else table
             # Measure all columns again only for tables whose rows may differ too much in size.
             size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
-            room = self._room(len(rest), size)
-            used = rest.slice(0, room) if room < len(rest) else rest
+            remaining_rows = self._remaining_rows(len(rest), size)
+            used = rest.slice(0, remaining_rows) if remaining_rows < len(rest) else rest
             self._pending.append(used)
             self._pending_rows += len(used)
             self._pending_bytes += size * len(used) // len(rest)
-            if room <= len(rest):
+            if remaining_rows <= len(rest):
                 self._flush()
             start += len(used)
 
@@ -178,11 +178,11 @@ class ParquetWriter(SuggestionMixin):
             return
         self.end_row_group()
         self._in_order = True
-        for group in self._plan.order.row_groups(table, self._room(len(table), table.nbytes)):
+        for group in self._plan.order.row_groups(table, self._remaining_rows(len(table), table.nbytes)):
             self.write_table(group)
             self.end_row_group()
 
-    def _room(self, rows: int, size: int) -> int:
+    def _remaining_rows(self, rows: int, size: int) -> int:
         """Return the number of rows that the row group still accepts, at least 1. ``rows`` rows take ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows

@@ -335,7 +335,7 @@ def _metadata_items(schema: pa.Schema) -> Items:
     def number(position: int, format: str = "<I") -> int:
         return int(struct.unpack_from(format, data, position)[0])
 
-    def to(position: int) -> int:
+    def follow_offset(position: int) -> int:
         return position + number(position)
 
     def field(table: int, slot: int) -> int:
@@ -345,6 +345,6 @@ def _metadata_items(schema: pa.Schema) -> Items:
     def text(position: int) -> str:
         return bytes(data[position + 4 : position + 4 + number(position)]).decode()
 
-    pairs = to(field(to(field(to(0), _HEADER)), _METADATA))
-    tables = [to(pairs + 4 + 4 * item) for item in range(number(pairs))]
-    return [(text(to(field(table, 0))), text(to(field(table, 1)))) for table in tables]
+    pairs = follow_offset(field(follow_offset(field(follow_offset(0), _HEADER)), _METADATA))
+    tables = [follow_offset(pairs + 4 + 4 * item) for item in range(number(pairs))]
+    return [(text(follow_offset(field(table, 0))), text(follow_offset(field(table, 1)))) for table in tables]

@@ -315,7 +315,7 @@ def _nanoseconds(unit: str) -> int:
         if item in _UNITS:
             return _UNITS[item]
         if item in _NO_LENGTH:
-            raise ValueError(f"a duration cannot be in {escape_text(unit)}, whose length varies: write days")
+            raise ValueError(f"a duration cannot use {escape_text(unit)}, whose length varies: write days")
     raise ValueError(
         f"{escape_text(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us"
     )

@@ -181,7 +181,7 @@ def _resolve_folder(folder: str | os.PathLike[str], storage_options: Mapping[str
     if scheme_of(path) not in (None, "file", "local"):
         return path
     if storage_options:
-        raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
+        raise ValueError("storage_options are for URLs, such as s3://bucket/folder; omit them for local paths")
     return os.path.abspath(os.fsdecode(locate(path)))
 
 

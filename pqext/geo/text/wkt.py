@@ -79,7 +79,7 @@ def text_chunks(array: Any) -> list[pa.Array]:
         try:
             array = pa.array(array, pa.string())
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeError(f"expected strings: {error}") from None
+            raise TypeError(f"expected a list of strings: {error}") from None
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         raise TypeError(f"expected an Arrow array of strings or a list of strings, not {type(array).__name__}")
     held = storage_type(array.type)

@@ -22,7 +22,9 @@ from pqext.spark.functions.udf import (
     name_column,
 )
 
-_BYTES = ArgumentType(r"^(binary|void)$", "BINARY of WKB", "use st_geomfromwkt for text, or unhex for hexadecimal text")
+_BYTES = ArgumentType(
+    r"^(binary|void)$", "BINARY with WKB", "use st_geomfromwkt for text, or unhex for hexadecimal text"
+)
 
 
 def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:

@@ -37,12 +37,12 @@ VARIANTS = ArgumentType(
 )
 GEOMETRIES = ArgumentType(
     r"^(geometry.*|geography.*|binary|void)$",
-    "GEOMETRY, GEOGRAPHY or BINARY of WKB",
+    "GEOMETRY, GEOGRAPHY or BINARY with WKB",
     "create geometries with st_point, st_geomfromwkt or st_geomfromgeojson",
 )
 FLAT = ArgumentType(
     r"^(geometry.*|binary|void)$",
-    "GEOMETRY or BINARY of WKB",
+    "GEOMETRY or BINARY with WKB",
     "create geometries with st_geomfromwkt, or cast GEOGRAPHY to planar geometries with CAST(... AS GEOMETRY(4326))",
 )
 CONVERT_EDGES = (

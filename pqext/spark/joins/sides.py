@@ -94,7 +94,7 @@ def _find_side(df: DataFrame, name: str | None, side_name: str) -> Side:
     if type is None:
         kind = fields[positions[0]].dataType.simpleString()
         raise TypeError(
-            f"column {name!r} on the {side_name} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY of WKB: "
+            f"column {name!r} on the {side_name} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY with WKB: "
             "create geometries with st_point or st_geomfromwkt"
         )
     return Side(positions[0], name, type)

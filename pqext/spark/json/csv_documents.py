@@ -25,7 +25,7 @@ from pqext.core.io.sources.csv_text import (
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
 from pqext.variant.access.targets import target_type
-from pqext.variant.json.faults import Found
+from pqext.variant.json.faults import RawFault
 from pqext.variant.json.parser import JsonParser
 
 _BLOCK_BYTES = 32 << 20
@@ -120,7 +120,7 @@ class CsvRows:
         data = self.documents.buffers()[2]
         return memoryview(b"" if data is None else data)
 
-    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[RawFault], int]:
         """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 for the lines."""
         try:
             arrays, errors = parser.parse_documents(self.documents)

@@ -104,7 +104,7 @@ class PqextSource(DataSource):
         options = self._options()
         if is_table(options.get("path")):
             raise UnsupportedError(
-                "streams are not written to tables: save each batch with pqext.spark.write in foreachBatch",
+                "streams cannot be written to tables; save each batch with pqext.spark.write in foreachBatch",
                 feature="streams into tables", path=options["path"],
             )
         return StreamSink(options, schema, overwrite)

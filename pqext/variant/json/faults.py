@@ -36,7 +36,7 @@ _REMEDIES = {JsonFault.JSON_DUPLICATE: 'duplicate_keys="first" or "last" uses on
 _UTF_16 = "; the text is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"
 _LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)
 
-Found = tuple[int, int, int, bytes | None]
+RawFault = tuple[int, int, int, bytes | None]
 """Fault as reported by the kernels: row or line, byte offset, ``JsonFault``, and the repeated key or None."""
 
 
@@ -63,7 +63,7 @@ def remedy(reason: str, text: memoryview | bytes = b"") -> str:
     return next((f"; {remedy}" for code, remedy in _REMEDIES.items() if reason.startswith(REASONS[code])), "")
 
 
-def row_error(fault: Found, first_row: int = 0) -> VariantError:
+def row_error(fault: RawFault, first_row: int = 0) -> VariantError:
     """Return the error for a fault in a row. ``first_row`` is the number of the column's first row."""
     row, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
@@ -72,7 +72,7 @@ def row_error(fault: Found, first_row: int = 0) -> VariantError:
 
 
 def line_error(
-    fault: Found, preceding_lines: int = 0, path: str | None = None, text: memoryview | bytes = b""
+    fault: RawFault, preceding_lines: int = 0, path: str | None = None, text: memoryview | bytes = b""
 ) -> VariantError:
     """Return the error for a fault in a line.
 
@@ -86,7 +86,7 @@ def line_error(
     return error
 
 
-def line_fault(fault: Found, preceding_lines: int = 0) -> LineFault:
+def line_fault(fault: RawFault, preceding_lines: int = 0) -> LineFault:
     """Convert a fault in a line to a :class:`LineFault`. For the arguments, see :func:`line_error`."""
     line, offset, code, name = fault
     return LineFault(preceding_lines + line, offset, reason(code, name))

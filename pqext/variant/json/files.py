@@ -32,7 +32,7 @@ from pqext.variant.json.documents import (
     read_documents,
     read_lines,
 )
-from pqext.variant.json.faults import Found, line_error, line_fault
+from pqext.variant.json.faults import RawFault, line_error, line_fault
 from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
@@ -72,7 +72,7 @@ class TextChunk:
     ends: NDArray[np.int64] | None = None
     start: int = 0
 
-    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[RawFault], int]:
         """Parse the text. Returns the path, the rows, the faults by line, and the number of lines."""
         try:
             if self.ends is None:
@@ -102,7 +102,7 @@ def _split_documents(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
     return build_binary(pa.large_binary(), len(stops), offsets, text)
 
 
-def _locate_in_line(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
+def _locate_in_line(text: bytes, offset: int, code: int, name: bytes | None) -> RawFault:
     """Convert a fault at byte ``offset`` of the text to a fault in the line that contains the byte."""
     return text.count(b"\n", 0, offset) + 1, offset - (text.rfind(b"\n", 0, offset) + 1), code, name
 
@@ -194,7 +194,7 @@ class JsonReader(SuggestionMixin):
         path: str | None = None
         before = 0
 
-        def parse(chunk: TextChunk) -> tuple[bytes, str | None, list[pa.StructArray], list[Found], int]:
+        def parse(chunk: TextChunk) -> tuple[bytes, str | None, list[pa.StructArray], list[RawFault], int]:
             return bytes(chunk.text[:4]), *chunk.parse(how)
 
         with (

@@ -13,7 +13,7 @@ from pqext.core.base.threads import MIN_JOB_BYTES, Workers, even_ranges, thread_
 from pqext.variant import faults
 from pqext.variant.coercion import as_texts, take_without_views
 from pqext.variant.json.documents import SAMPLE_BYTES, first_lines, split_lines
-from pqext.variant.json.faults import Found, LineFault, line_error, line_fault, row_error
+from pqext.variant.json.faults import LineFault, RawFault, line_error, line_fault, row_error
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.json_parse import (
     Duplicates,
@@ -104,7 +104,7 @@ class JsonParser:
                 raise LimitError(f"row {first_row + start}: the variant exceeds 2 GiB")
             start = after
 
-    def parse_documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
+    def parse_documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[RawFault]]:
         """Parse a column of texts. Returns the variants and the faults; if ``raises``, parsing stops after a fault."""
         column = BinaryInput(texts)
         arrays, records = [], []
@@ -129,7 +129,7 @@ class JsonParser:
             start = after
         return arrays, records
 
-    def parse_lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
+    def parse_lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[RawFault], int]:
         """Parse text with one document per line. Returns the variants, the faults, and the number of parsed lines."""
         if self.schema is not None:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
@@ -189,7 +189,7 @@ def _seed() -> int:
     return secrets.randbits(64)
 
 
-def _build_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
+def _build_result(result: Any) -> tuple[pa.StructArray, list[RawFault], int, int]:
     if isinstance(result, int):
         raise faults.error(result)
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, match, after, line = result
@@ -201,7 +201,7 @@ def _build_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
     return array, match, after, line
 
 
-def _build_shredded_result(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
+def _build_shredded_result(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[RawFault], int]:
     rows, nulls, value, line, validity, metadata_offsets, metadata, columns = result
     array = build_storage(schema, build_binary(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
     return array, value, line

@@ -201,8 +201,8 @@ def warn_about_residual(shares: Mapping[str, float]) -> None:
     shares = {path: share for path, share in shares.items() if share > _HIGH_SHARE}
     if shares:
         warn(
-            f"typed columns do not fit most values: in the residual are {format_residual(shares)}; use types that fit, "
-            'such as DECIMAL(18,2) for prices in JSON text, or the schema "infer"',
+            f"typed columns do not fit most values: the residual contains {format_residual(shares)}; "
+            'use types that fit, such as DECIMAL(18,2) for prices in JSON text, or the schema "infer"',
             UserWarning,
         )
 

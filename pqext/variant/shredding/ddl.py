@@ -54,9 +54,9 @@ def parse_ddl(
     """
     parser = _Parser(text, subject, allow_maps, word_types)
     if parser.at_field_list():
-        parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
+        parsed = DdlType("STRUCT", 0, fields=parser.parse_fields(None))
     else:
-        parsed = parser.type(0)
+        parsed = parser.parse_type(0)
     parser.end()
     return parsed
 
@@ -121,7 +121,7 @@ class _Parser:
             return True
         return self.following.kind != "end" and self.following.text not in ("<", "(")
 
-    def fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
+    def parse_fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
         """Parse a list of fields up to ``closing``, or up to the end of the text if it is None."""
         fields = []
         while True:
@@ -129,15 +129,15 @@ class _Parser:
             if name.kind not in ("word", "quoted"):
                 raise self.error(name.position, f"expected a field name, found {_describe_token(name)}")
             self.skip(":")
-            kind = self.type(depth + 1)
-            fields.append((name.text.replace("``", "`"), replace(kind, required=self.attributes())))
+            kind = self.parse_type(depth + 1)
+            fields.append((name.text.replace("``", "`"), replace(kind, required=self.parse_attributes())))
             if not self.skip(","):
                 break
         if closing is not None:
             self.expect(closing)
         return tuple(fields)
 
-    def attributes(self) -> bool:
+    def parse_attributes(self) -> bool:
         """Parse the attributes after the type of a field. Returns whether the field is NOT NULL."""
         required = self.skip("NOT")
         if required:
@@ -148,7 +148,7 @@ class _Parser:
                 raise self.error(token.position, "expected the text of the comment in single quotes")
         return required
 
-    def type(self, depth: int) -> DdlType:
+    def parse_type(self, depth: int) -> DdlType:
         token = self.advance()
         if depth > MAX_DEPTH:
             raise self.error(token.position, f"the type is nested more than {MAX_DEPTH} levels deep")
@@ -158,19 +158,19 @@ class _Parser:
             raise self.error(token.position, f"expected a type, found {_describe_token(token)}{example}")
         if name == "MAP" and self.maps:
             self.expect("<")
-            key = self.type(depth + 1)
+            key = self.parse_type(depth + 1)
             self.expect(",")
-            item = self.type(depth + 1)
+            item = self.parse_type(depth + 1)
             self.expect(">")
             return DdlType(name, token.position, element=item, key=key)
         if name == "MAP":
             raise self.error(token.position, "a variant has no maps; use STRUCT for an object")
         if name == "STRUCT":
             self.expect("<")
-            return DdlType(name, token.position, fields=self.fields(">", depth))
+            return DdlType(name, token.position, fields=self.parse_fields(">", depth))
         if name == "ARRAY":
             self.expect("<")
-            element = self.type(depth + 1)
+            element = self.parse_type(depth + 1)
             self.expect(">")
             return DdlType(name, token.position, element=element)
         if name == "LIST" and self.next.text == "<":
@@ -180,9 +180,9 @@ class _Parser:
             word = self.advance().text
             self.expect(")")
             return DdlType(name, token.position, word=word)
-        return DdlType(name, token.position, self.arguments())
+        return DdlType(name, token.position, self.parse_arguments())
 
-    def arguments(self) -> tuple[int, ...]:
+    def parse_arguments(self) -> tuple[int, ...]:
         arguments: list[int] = []
         if not self.skip("("):
             return ()

@@ -105,7 +105,7 @@ def schema_from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schem
     try:
         element = lookup.schema_root()
         if element.num_children != lookup.root.tops:
-            raise CorruptFileError("the columns of the jump table differ from those of the schema")
+            raise CorruptFileError("the columns of the jump table do not match the schema")
     except ParquetError as error:
         elements = from_elements(lookup.load_metadata().schema, limits, path)
         warn_about_jump_table(path, error)
@@ -142,21 +142,21 @@ class TopColumns(Group):
     def __len__(self) -> int:
         return self._lookup.root.tops
 
-    def _all(self) -> SchemaNode:
+    def _complete_root(self) -> SchemaNode:
         """Return the root of the complete schema, after checking that the jump table matches it."""
         if self._whole is None:
             self._whole = from_elements(self._lookup.load_metadata().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
-                raise CorruptFileError("the columns of the jump table differ from those of the schema", path=self._path)
+                raise CorruptFileError("the columns of the jump table do not match the schema", path=self._path)
         return self._whole.root
 
     def _make(self, position: int) -> SchemaNode:
         if self._whole is not None or self._lookup.is_whole:
-            return self._all().children[position]
+            return self._complete_root().children[position]
         try:
             return self._by_table(position)
         except CorruptFileError as error:
-            result = self._all().children[position]
+            result = self._complete_root().children[position]
             warn_about_jump_table(self._path, error)
             return result
 
@@ -165,16 +165,16 @@ class TopColumns(Group):
         elements = [SchemaElement(name="", num_children=1), *self._lookup.column_elements(position)]
         tree = Tree(elements, self._limits, self._path, first)
         if len(tree.leaf_elements) != last - first:
-            raise CorruptFileError("the columns of the jump table differ from those of the schema")
+            raise CorruptFileError("the columns of the jump table do not match the schema")
         return tree.node(1, ())
 
     def __iter__(self) -> Iterator[SchemaNode]:
-        self._all()
+        self._complete_root()
         return super().__iter__()
 
     def names(self) -> list[str]:
         """Return the names of all columns."""
-        return self._all().child_names
+        return self._complete_root().child_names
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
         """Return the position of the first column called ``name``, and whether the name is unique.
@@ -188,7 +188,7 @@ class TopColumns(Group):
         try:
             candidates = self._lookup.find_columns(name.encode("utf-8", "surrogatepass"))
         except ParquetError as error:
-            self._all()
+            self._complete_root()
             warn_about_jump_table(self._path, error)
             return None
         if candidates is None:
@@ -203,8 +203,8 @@ class TopColumns(Group):
             try:
                 return self[self._lookup.ancestor_of_leaf(leaf)]
             except ParquetError as error:
-                self._all()
+                self._complete_root()
                 warn_about_jump_table(self._path, error)
-        columns = self._all().children
+        columns = self._complete_root().children
         assert isinstance(columns, Children)
         return self[columns.child_index(leaf)]

@@ -99,7 +99,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
             return locate_uri(path, scheme, storage_options or {})
         source = expand_home(path)
     if storage_options:
-        raise ValueError("storage_options are for URLs, such as s3://bucket/key")
+        raise ValueError("storage_options are for URLs, such as s3://bucket/key; omit them for local paths")
     return source
 
 

@@ -52,7 +52,7 @@ class LegacyCalendar:
     zone: str | None = None
 
     @staticmethod
-    def from_zones(recorded: str | None, option: str | None) -> LegacyCalendar:
+    def from_zones(recorded_zone: str | None, option: str | None) -> LegacyCalendar:
         """Return the calendar in the zone that a file records or, if that is missing or unknown, in zone ``option``.
 
         Raises ``ValueError`` if ``option``, the reader's option ``legacy_timezone``, is not a time zone.
@@ -62,9 +62,9 @@ class LegacyCalendar:
                 f"legacy_timezone {escape_text(option)!r} is unknown; pass the name of a time zone, such as "
                 '"Europe/Amsterdam", or an offset, such as "+02:00"'
             )
-        if option is not None and (not recorded or _find_offsets(recorded) is None):
+        if option is not None and (not recorded_zone or _find_offsets(recorded_zone) is None):
             return LegacyCalendar(option)
-        return LegacyCalendar(recorded or None)
+        return LegacyCalendar(recorded_zone or None)
 
     def convert_days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
         """Convert stored days to days of the proleptic Gregorian calendar."""
