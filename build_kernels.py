@@ -136,7 +136,7 @@ def toolchain(compiler: Sequence[str]) -> list[str]:
         try:
             done = subprocess.run([plain(compiler)[0], "--version"], capture_output=True, text=True, check=False)
         except OSError:
-            return told  # compiling will say what is wrong
+            return told  # the compiler reports the error
         told += done.stdout.splitlines()[:1]
     return told
 

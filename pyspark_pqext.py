@@ -1,4 +1,4 @@
-"""Data source ``pqext`` for sessions that were told nothing: Spark looks for modules named ``pyspark_*``.
+"""Data source ``pqext`` for sessions without a registration: Spark looks for modules named ``pyspark_*``.
 
 It imports them in every session that uses any Python data source, so what the source needs is imported once it is used.
 """

@@ -1,4 +1,4 @@
-"""The compiled kernels: how they are built is told in build_kernels.py. All else is in pyproject.toml."""
+"""Declare the compiled kernels, which build_kernels.py builds. All other settings are in pyproject.toml."""
 
 import os
 import sys

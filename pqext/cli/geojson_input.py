@@ -27,7 +27,7 @@ def read_geojson(
     Args:
         sources: The files.
         properties: Name of a single column of JSON text for all properties.
-        types: Types of columns of the file to which the features are appended. Times have these types.
+        types: Types of columns of the file that the features are appended to. Times have these types.
 
     Raises:
         SchemaMismatchError: If a property has incompatible types in two files, or times that its type in ``types``

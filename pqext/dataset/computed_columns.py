@@ -35,7 +35,7 @@ def variant_path(path: str) -> str:
 def column_function(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that computes the column of ``recipe`` from a batch.
 
-    ``variant`` is the name of the VARIANT column to which the paths of ``recipe`` refer. If it is None, the paths are
+    ``variant`` is the name of the VARIANT column that the paths of ``recipe`` refer to. If it is None, the paths are
     column names.
     """
     import pyarrow as pa

@@ -217,8 +217,8 @@ def read_geopandas(
     ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which becomes the active one: by
     default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
     shapely geometry represents its bounds, and a GeoSeries or GeoDataFrame its total bounds in that CRS. Without
-    ``columns``, all columns are read except the covering columns of GeoParquet metadata. Other arguments and errors are
-    those of :func:`pqext.scan`.
+    ``columns``, all columns are read except the covering columns of GeoParquet metadata. For other arguments and
+    errors, see :func:`pqext.scan`.
 
     Raises:
         ValueError: If a file has no geometry column.

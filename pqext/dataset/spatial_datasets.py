@@ -218,7 +218,7 @@ def _split_points(points: NDArray[np.float64]) -> tuple[int, float]:
 
 
 def _leaf_names(tree: Tree, x: NDArray[np.float64], y: NDArray[np.float64]) -> pa.Array:
-    """Return the path to the leaf of each point: 0 for lower halves, 1 for upper ones; null without coordinates."""
+    """Return the path to the leaf of each point: 0 for lower halves, 1 for upper halves; null without coordinates."""
     node = np.zeros(len(x), np.int64)
     for level in tree:
         axis, median = level[node].T

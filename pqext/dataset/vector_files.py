@@ -92,7 +92,8 @@ def write_file(
     Edges of GEOGRAPHY become straight lines, because the formats do not support other edges. Formats other than
     GeoPackage cannot store all empty geometries: empty points become null, and empty parts of other geometries are
     removed. Coordinates keep their CRS, also in GeoJSON, which states it in the obsolete member ``crs`` unless
-    ``RFC7946="YES"``. Line-delimited GeoJSON, KML and GPX are in longitudes and latitudes, to which GDAL transforms.
+    ``RFC7946="YES"``. Line-delimited GeoJSON, KML and GPX store longitudes and latitudes; GDAL transforms the
+    coordinates.
 
     Example:
         >>> import pyarrow as pa

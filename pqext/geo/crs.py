@@ -264,7 +264,7 @@ def _parse(text: str) -> pyproj.CRS:
 def _read(text: str) -> pyproj.CRS | str:
     """Return the pyproj CRS of a definition, or the reason that it cannot be parsed.
 
-    Reasons are cached like CRSs, because PROJ takes milliseconds to find one.
+    Reasons are cached like CRSs, because PROJ takes milliseconds to find a reason.
     """
     import pyproj
 

@@ -118,7 +118,7 @@ class _Reader:
         """Return the next geometry as WKB, and its coordinates if it is a line, otherwise None."""
         order, type, dimensions = self._read_header()
         if depth > _MAX_DEPTH:
-            raise ValueError(f"geometries are nested more than {_MAX_DEPTH} deep")
+            raise ValueError(f"geometries are nested more than {_MAX_DEPTH} levels deep")
         if allowed_types is not None and type not in allowed_types:
             raise ValueError(f"type {type} is not allowed as a member")
         width = 2 + (dimensions in (1, 3)) + (dimensions in (2, 3))

@@ -94,7 +94,7 @@ class PageBoxes:
         return bool(result[self.has_box].any())
 
     def box(self, page: int) -> BoundingBox:
-        """Return the box of a page that has one."""
+        """Return the box of a page that has a box."""
         return BoundingBox(*(float(line[page]) for line in (self.xmin, self.xmax, self.ymin, self.ymax)))
 
     @classmethod

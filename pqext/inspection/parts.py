@@ -59,7 +59,7 @@ class Parts:
 
 
 class _Finder:
-    """Collects the parts of a file, inspecting a limited number of pages and page headers."""
+    """Collector of the parts of a file. It inspects a limited number of pages and page headers."""
 
     def __init__(self, file: ParquetFile) -> None:
         self.file = file

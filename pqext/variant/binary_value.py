@@ -57,7 +57,7 @@ class Metadata:
 
     @property
     def ranks(self) -> list[int]:
-        """For each field id, the position of its name in the byte order of all names."""
+        """Position of each field id's name in the byte order of all names."""
         if self._ranks is None:
             in_order = sorted(range(len(self.names)), key=lambda i: self.names[i].encode("utf-8"))
             self._ranks = [0] * len(in_order)

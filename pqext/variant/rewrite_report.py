@@ -13,7 +13,7 @@ from pqext.variant.shredding.schema import ShreddingSchema
 
 
 class LossError(ValueError):
-    """Raised if replacing a file would lose data. ``lost`` describes the data."""
+    """Replacing a file would lose data. ``lost`` describes the data."""
 
     def __init__(self, loss: str, advice: str = "overwrite=True allows it") -> None:
         self.lost = loss

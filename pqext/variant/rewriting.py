@@ -356,7 +356,7 @@ def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> 
 
 
 class _Reshredder:
-    """Converts arrays from the stored shredding to the new shredding, and counts invalid values."""
+    """Converter of arrays from the stored shredding to the new shredding. It counts invalid values."""
 
     def __init__(
         self, shredding: Mapping[str, dict[str, Any]], strict: bool, invalid_values: InvalidValues, path: str | None

@@ -268,7 +268,7 @@ def test_curves_are_nested_at_most_32_deep(name: str, depth: int) -> None:
     for _ in range(32 - depth):
         (shape,) = shape.geoms
     assert shape.equals(alone)
-    with pytest.raises(GeometryError, match="nested more than 32 deep"):
+    with pytest.raises(GeometryError, match="nested more than 32 levels deep"):
         geo.linearize(pa.array([rejected]))
 
 

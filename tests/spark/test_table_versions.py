@@ -54,7 +54,7 @@ def test_options_of_files_are_rejected(spark: Any, folder: str, tmp_path: Path) 
     table = f"delta:{folder}"
     pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     options: list[tuple[Any, dict[str, Any], str]] = [
-        ([table, str(tmp_path)], {}, "a table is read alone"),
+        ([table, str(tmp_path)], {}, "a table cannot be read together with other paths"),
         (table, {"path_glob_filter": "*"}, "option path_glob_filter is for files"),
         (table, {"modified_after": "2100-01-01T00:00:00Z"}, "option modified_after is for files"),
         (str(tmp_path), {"version": 1}, "version and timestamp are for Delta and Iceberg tables"),

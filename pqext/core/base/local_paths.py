@@ -52,7 +52,7 @@ def check_path(path: str) -> None:
 
 
 def check_target(path: object, name: str = "path") -> None:
-    """Raise ``ValueError`` if the path of a file or folder to write is empty, which would be the working folder."""
+    """Raise ``ValueError`` if the path of a file or folder to write is empty, because "" means the working folder."""
     if isinstance(path, str | bytes | os.PathLike) and not os.fspath(path):
         raise ValueError(f"{name} is empty; pass a path or a URL")
 

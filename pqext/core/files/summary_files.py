@@ -168,7 +168,7 @@ class Summary:
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
-        """Return an error if the summary has negative row counts, lacks row groups or repeats one; otherwise None."""
+        """Return an error if the summary has negative row counts, or lacks or repeats row groups; otherwise None."""
         total = sum(self._rows)
         message = None
         if any(rows < 0 for rows in self._rows):

@@ -116,7 +116,7 @@ class ChunkRanges:
 
     @cached_property
     def _first_equal_groups(self) -> list[int]:
-        """For each row group, the position of the first row group with the same ranges."""
+        """Positions of the first row groups with the same ranges as each row group."""
         seen: dict[tuple[_Extent, ...], int] = {}
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._layouts)]
 

@@ -45,7 +45,7 @@ class _Closable(Protocol):
 class Source(ABC):
     """Readable sequence of ``size`` bytes. ``path`` is its name in errors, or None.
 
-    ``merge_gap`` is the number of unneeded bytes up to which reading them is cheaper than another request.
+    ``merge_gap`` is the maximum number of unneeded bytes that are cheaper to read than another request.
     ``tail_bytes`` is the number of bytes at the end of the file that are fetched first and probably contain the footer.
     Threads may read concurrently. If ``is_remote`` is true, each read costs a round trip.
     """

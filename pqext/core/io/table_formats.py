@@ -124,7 +124,7 @@ class TableGuard:
             path, name = os.path.split(path)
 
     def check_target(self, folder: str) -> None:
-        """Raise ``TableFormatError`` if a folder or file to write is a table or within one."""
+        """Raise ``TableFormatError`` if a folder or file to write is a table or within a table."""
         path = os.path.realpath(folder)
         self._check(path)
         self.check_file(path)

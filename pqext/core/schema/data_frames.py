@@ -62,7 +62,7 @@ def restore_extension_types(table: pa.Table, attributes: Any) -> pa.Table:
 
 
 def drop_row_ranges(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Return the metadata of a schema without row labels that would be wrong for rows in another order.
+    """Return the metadata of a schema without pandas' row labels, which are wrong once rows have another order.
 
     A pandas ``RangeIndex`` is stored as a range, which would label the wrong rows. Without it, pandas numbers the rows.
     """

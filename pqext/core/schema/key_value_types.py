@@ -158,7 +158,7 @@ class Calendars(NamedTuple):
     int96: LegacyCalendar | None = None
 
     def calendar_of(self, leaf: SchemaNode) -> LegacyCalendar | None:
-        """Return the calendar of a leaf; None if its values do not depend on one.
+        """Return the calendar of a leaf; None if its values do not depend on a calendar.
 
         Spark never converts local timestamps.
         """

@@ -22,7 +22,7 @@ from pqext.core.schema.types.logical import LeafType
 class SchemaNode:
     """Node of the schema: a leaf with a physical type, or a group of children.
 
-    ``max_definition_level`` and ``max_repetition_level`` are those of the node itself. ``leaf_start`` and ``leaf_stop``
+    ``max_definition_level`` and ``max_repetition_level`` apply to the node itself. ``leaf_start`` and ``leaf_stop``
     bound the column indexes of its leaves. ``path`` excludes the root. If ``is_adopted`` is true, the logical type
     comes from key-value metadata, and ``declared_type`` is the type in the schema. ``calendar`` is the calendar of a
     leaf's values if it is not the proleptic Gregorian calendar. If ``is_utc`` is true, INT96 timestamps are read as

@@ -102,7 +102,7 @@ class BoundOrder:
         return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 
     def key(self, raw: bytes) -> Any:
-        """Return the sort key of one bound; None if it is not a value of this type."""
+        """Return the sort key of a bound; None if the bound is not a value of this type."""
         return self.keys([raw])[0]
 
     def column_order(self) -> ColumnOrder:

@@ -144,7 +144,7 @@ class NumberQueue:
 
 
 def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield groups of consecutive ranges, each a start and a stop. A group has one range, or spans at most ``reach``.
+    """Yield groups of consecutive ranges (start, stop). A group has one range or spans at most ``reach`` rows.
     """
     group: list[tuple[int, int]] = []
     for place in ranges:

@@ -74,7 +74,7 @@ class WrittenPages:
 
 @dataclass
 class PageWriter:
-    """Serialises the pages of one encrypted column chunk: compression, encryption, checksum and header.
+    """Serialiser of the pages of one encrypted column chunk: compression, encryption, checksum and header.
 
     Pages that are not encrypted are written by :func:`pqext.core.kernels.encode.pages.encode_pages`.
     """
@@ -266,7 +266,7 @@ def encode_chunk(
 
 
 def _build_dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
-    """Return the dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values.
+    """Return the dictionary of a chunk: the input's dictionary of strings or bytes, or a dictionary of the values.
 
     Return None if a dictionary is not worthwhile.
     """

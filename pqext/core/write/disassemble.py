@@ -194,7 +194,7 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
 
 
 class DenseColumns:
-    """Splits columns into leaf columns.
+    """Splitter of columns into leaf columns.
 
     ``unbounded`` collects the names of columns whose dictionaries exceed the index type.
     """

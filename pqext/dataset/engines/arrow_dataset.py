@@ -102,7 +102,7 @@ def _can_bind(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 
 def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition to one that is true for at least the rows that match ``filter``.
+    """Translate a condition to a condition that is true for at least the rows that match ``filter``.
 
     Return None if no part of it can be translated.
     """
@@ -128,7 +128,7 @@ def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression |
 
 
 class _UnsupportedTextError(Exception):
-    """Raised for expression text that the parser does not support."""
+    """The parser does not support the text of an expression."""
 
 
 Both = tuple[Any, Expression]

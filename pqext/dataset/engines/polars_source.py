@@ -39,7 +39,7 @@ _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "
 
 
 class UntranslatableError(Exception):
-    """Raised for a part of a condition that cannot be translated and that only polars evaluates."""
+    """A part of a condition cannot be translated. Only polars evaluates this part."""
 
 
 def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
@@ -83,7 +83,7 @@ def _frame(data: Any) -> pl.DataFrame:
 
 
 def translate(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
-    """Translate a condition to one that is true for at least the rows that match ``predicate``.
+    """Translate a condition to a condition that is true for at least the rows that match ``predicate``.
 
     Return None if no part of it can be translated.
     """

@@ -206,7 +206,7 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
     if pa.types.is_duration(type):
         return duration_literal(scalar.value * NANOSECONDS[type.unit])
     if pa.types.is_nested(type) or pa.types.is_interval(type):
-        raise TypeError(f"an Arrow scalar of type {type} is not a literal")
+        raise TypeError(f"an Arrow scalar of type {type} cannot be a literal; pass a Python value")
     try:
         return to_literal(scalar.as_py())
     except OverflowError as error:
@@ -299,7 +299,8 @@ class ValueType:
 def value_type_of_node(node: SchemaNode) -> ValueType | None:
     """Return the comparison category of a column in a file's schema, or None if its values cannot be compared.
 
-    It is the category of the column's Arrow type, so that conditions on statistics and on values are evaluated alike.
+    It is the category of the column's Arrow type, so that conditions on statistics and on values are evaluated
+    identically.
     """
     if not node.is_leaf or find_by_logical_type(node.logical_name) is not None:
         return None

@@ -267,5 +267,5 @@ def _set_timezone(node: Any, timezone: str) -> Any:
 
 
 def _depends_on_timezone(node: Cast | VariantField) -> bool:
-    """Return whether a cast has no timezone, although its results depend on one."""
+    """Return whether the results of a cast depend on a timezone that the cast does not state."""
     return node.timezone is None and depends_on_timezone(target_type(node.type))

@@ -131,7 +131,7 @@ def _unquote(name: str) -> str:
 
 
 def _needs_name(value: Any) -> bool:
-    """Return whether an expression needs a name. Columns and VARIANT fields have one."""
+    """Return whether an expression needs a name. Columns and VARIANT fields do not."""
     return not isinstance(value, Column | VariantField)
 
 

@@ -176,7 +176,7 @@ class Task:
 
 
 def merge_stages(stages: Sequence[Stage]) -> Stage:
-    """Merge ``stages`` into one that reads all their columns and applies all their filters."""
+    """Merge ``stages`` into one stage that reads all their columns and applies all their filters."""
     if len(stages) == 1:
         return stages[0]
     columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))

@@ -3,7 +3,7 @@
 ``st_x(geom) >= 5`` is true only of points whose X is at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
 vertex whose X is at most 5: both intersect a half-plane. ``st_distance(geom, p) < 3`` is true only of geometries within
 a distance of 3 from ``p``. A row group or page whose box lies outside cannot match. The converse is not true: other
-geometries may intersect the half-plane as well. A point whose X is NaN has a valid Y although it intersects nothing.
+geometries may also intersect the half-plane. A point whose X is NaN has a valid Y although it intersects nothing.
 
 Predicates on computed geometries are tested with boxes around the results. For ``st_intersects(st_buffer(geom, 3), p)``
 these are larger by 3 on each side.

@@ -50,7 +50,7 @@ class Conflict(Exception):
 
 
 class Unifier:
-    """Merges the schemas of files, which are added one at a time.
+    """Incremental merge of the schemas of files.
 
     ``schema`` is the unified schema of the files added so far.
     The types of columns that are not in ``required_columns`` may conflict. By default, all columns are required.

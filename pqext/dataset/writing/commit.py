@@ -66,7 +66,7 @@ def staging_folder(target: Path, job: str) -> Path:
 def begin(target: Path, job: str, owner: int | None = None) -> Path:
     """Create the folder for a job's files, and ``target`` if needed. This is done once, before any task runs.
 
-    The process ``owner`` runs the job, by default the Java process to which this process belongs. The job has been
+    The process ``owner`` runs the job, by default the Java process that this process belongs to. The job has been
     killed if this process no longer exists.
     """
     folder = staging_folder(target, job)

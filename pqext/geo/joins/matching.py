@@ -110,7 +110,7 @@ def _widen_sides(sides: Sides, metres: float, geometries: GeometryColumn) -> Sid
 
 
 class Matcher:
-    """Finds the rows of the right side that match rows of a left side, using an index over the right side."""
+    """Index over the rows of the right side. It finds the rows that match rows of a left side."""
 
     def __init__(self, right: GeometryColumn, condition: Condition) -> None:
         self.right, self.condition = right, condition
@@ -320,7 +320,7 @@ class _Grid:
 
 
 class Nearest:
-    """Finds the nearest planar geometries of the right side for rows of a left side."""
+    """Index over planar geometries of the right side. It finds the geometries nearest to rows of a left side."""
 
     def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely

@@ -35,7 +35,7 @@ _Numbers = NDArray[np.int64]
 
 
 class TooManyVerticesError(LimitError):
-    """Raised if following edges requires more than the maximum number of vertices."""
+    """Following the edges requires more than the maximum number of vertices."""
 
 
 class Border:

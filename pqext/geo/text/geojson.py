@@ -183,9 +183,9 @@ def write_geojson(
     ``geometry`` is the name of the geometry column, by default the only column with a geometry type. ``id`` is the name
     of a column that becomes the features' id. All other columns become properties: dates and times as ISO 8601,
     decimals as numbers, NaN and infinite numbers as null, and dictionary-encoded values decoded. ``precision`` is the
-    number of decimals to which coordinates are rounded. The file appears at its path when it is complete. Raises
-    GeometryError if a column's CRS is not OGC:CRS84 (see :func:`pqext.geo.transform`) and in the cases of
-    :func:`to_geojson`, TypeError for columns that JSON cannot represent, and ValueError for columns that do not exist.
+    number of decimals of rounded coordinates. The file appears at its path when it is complete. Raises GeometryError if
+    a column's CRS is not OGC:CRS84 (see :func:`pqext.geo.transform`) and in the cases of :func:`to_geojson`, TypeError
+    for columns that JSON cannot represent, and ValueError for columns that do not exist.
     """
     from pqext.core.io.sink import Sink
 

@@ -156,7 +156,7 @@ def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list
 
 
 class _PageScanner:
-    """Finds pages by their headers.
+    """Scanner that finds pages by their headers.
 
     ``in_footer`` means that the offsets are from a footer, so implausible counts are accepted.
     """

@@ -59,7 +59,7 @@ class UnplacedPages:
 
 
 class _SearchLimitError(Exception):
-    """Raised when a search has used all its steps or effort."""
+    """A search has used all its steps or effort."""
 
 
 Split = tuple[list[PageGroup], list[UnplacedPages]]

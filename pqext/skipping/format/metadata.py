@@ -293,7 +293,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
     """Merge the metadata of the parts of a store. Each part has its path, for errors.
 
     The result has the partition columns and indexes of all parts. Raises ``CorruptFileError`` if two parts are
-    inconsistent: the message names the first part, and the path is that of the second.
+    inconsistent: the message names the first part, and the error has the path of the second.
     """
     first_path, first = parts[0]
     partitions = dict.fromkeys(first.partitions)

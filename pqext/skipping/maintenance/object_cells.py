@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Indexer:
-    """Computes the rows of a store. If ``read_rows`` is false, entries that footers do not prove remain unknown."""
+    """Builder of the rows of a store. If ``read_rows`` is false, entries that footers do not prove remain unknown."""
 
     indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)

@@ -34,7 +34,7 @@ class Side:
         return self.parse_array(whole)
 
     def parse_array(self, array: pa.Array) -> Geometries:
-        """Parse an array of the column to geometries."""
+        """Parse an array of the column into geometries."""
         return replace(Geometries.from_arrow(array), type=self.type)
 
 

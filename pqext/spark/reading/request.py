@@ -403,7 +403,7 @@ _FILE_OPTIONS = frozenset({"path_glob_filter", "modified_after", "modified_befor
 def _check_table_options(paths: Sequence[str], values: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` unless a table is read alone, without options of files."""
     if len(paths) > 1:
-        raise ValueError(f"a table is read alone, but the paths are {', '.join(map(redact_uri, paths))}")
+        raise ValueError(f"a table cannot be read together with other paths: {', '.join(map(redact_uri, paths))}")
     unused = sorted(_FILE_OPTIONS & values.keys())
     if unused:
         raise ValueError(f"option {unused[0]} is for files; the table states its files and partitions in its log")

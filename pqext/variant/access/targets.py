@@ -50,7 +50,7 @@ _EXACT_INTEGERS = 1 << 53
 def describe_leaf_type(type: pa.DataType) -> Described | None:
     """Return the kernels' description of a leaf type.
 
-    Returns None for nested types, dictionaries, and types to which no value can be cast.
+    Returns None for nested types, dictionaries, and types that no value can be cast to.
     """
     types = pa.types
     if type in _PLAIN:

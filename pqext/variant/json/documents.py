@@ -67,10 +67,10 @@ def read_lines(
     """Yield the complete lines of a file that begin at or after byte ``start``, and before ``stop`` if it is not None.
 
     Lines are yielded in chunks of about ``chunk_bytes``, each with its offset in the file. A line belongs to the range
-    in which it begins, so adjacent ranges yield every line once. If no line begins in a range, nothing is read beyond
-    its end. A byte order mark at the start of the file is ignored. The file is read from its current position if
-    ``start`` is 0, and only forward. Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without
-    reading much more.
+    where it begins, so adjacent ranges yield every line once. If no line begins in a range, nothing is read beyond its
+    end. A byte order mark at the start of the file is ignored. The file is read from its current position if ``start``
+    is 0, and only forward. Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without reading
+    much more.
     """
     at, text = start, b""
     held: list[bytes] = []  # text of the line that begins at `at`, and its length

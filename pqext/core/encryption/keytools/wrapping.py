@@ -269,7 +269,7 @@ class FileKeyUnwrapper:
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
         """Return the KMS connection for ``material``.
 
-        If ``material`` is that of the footer key, it provides the instance if none is configured and, with
+        If ``material`` wraps the footer key, it provides the instance if none is configured and, with
         ``read_kms_url``, also the URL.
         """
         known = self._config

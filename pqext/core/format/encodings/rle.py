@@ -43,7 +43,7 @@ def encode(values: pa.Array) -> Bytes:
 
 
 def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
-    """Decode the levels of consecutive pages into ``out``. Raises ``CorruptFileError`` if one exceeds ``max_level``."""
+    """Decode the levels of consecutive pages into ``out``. Raises ``CorruptFileError`` above ``max_level``."""
     rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
 
 

@@ -1,6 +1,6 @@
 """Layouts of extension bytes: frames, and containers for several extensions of a structure, which can have only one.
 
-A frame can be recognised and checked from its end, without reading the preceding Thrift. Its layout is that of the
+A frame can be recognised and checked from its end, without reading the preceding Thrift. It has the layout of the
 first example in the specification:
 
 K bytes   payload

@@ -101,7 +101,7 @@ class Upload(Protocol):
         """Append ``buffers``."""
 
     def commit(self) -> None:
-        """Publish the file, replacing any previous one."""
+        """Publish the file, replacing any previous file."""
 
     def abort(self) -> None:
         """Discard the file. The path keeps its previous content. Never raises."""

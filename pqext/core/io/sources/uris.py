@@ -231,7 +231,7 @@ def _arguments(name: str, options: Options) -> dict[str, Any]:
 
 
 def _with_endpoint(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return ``arguments`` with the endpoint from the environment, unless they already have one."""
+    """Return ``arguments`` with the endpoint from the environment, unless they already have an endpoint."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if "endpoint_override" in arguments or not endpoint:
         return arguments

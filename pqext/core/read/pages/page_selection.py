@@ -105,8 +105,8 @@ class _Run:
 class SelectedPages:
     """Pages of a chunk that contain any of ``rows`` according to the offset index in ``index``.
 
-    ``chunk`` is the offset and length of the chunk in ``source``. Bytes that the index omits, or to which it assigns no
-    rows, are checked too, since a page there would shift all rows. No other pages are fetched.
+    ``chunk`` is the offset and length of the chunk in ``source``. Bytes that the index omits or assigns no rows are
+    also checked, since a page there would shift all rows. No other pages are fetched.
     """
 
     complete = False

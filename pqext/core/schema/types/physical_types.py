@@ -142,7 +142,7 @@ def _timestamp_storage(arrow_type: pa.DataType, physical: str) -> LeafType:
     if physical == "INT96":
         return LeafType(Type.INT96)
     if physical not in ("", "INT64"):
-        raise ValueError(f"PARQUET:physical_type of a timestamp is INT64 or INT96, not {physical!r}")
+        raise ValueError(f"PARQUET:physical_type of a timestamp must be INT64 or INT96, not {physical!r}")
     unit = TIME_UNITS["ms" if arrow_type.unit == "s" else arrow_type.unit]
     return LeafType(
         Type.INT64, logical=LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=arrow_type.tz is not None, unit=unit))
