@@ -192,7 +192,7 @@ def check_crs(schema: pa.Schema, crs: str | None) -> None:
 
 
 def read_existing_columns(path: Any) -> ExistingColumns | None:
-    """Return the columns of the file at ``path``; None if there is no local file, or if it is empty."""
+    """Return the columns of the file at ``path``; None if it is not a local file or is empty."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     import pyarrow as pa

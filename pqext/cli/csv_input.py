@@ -142,8 +142,8 @@ class _CsvInput:
                 if opened.reader.schema.names != schema.names:
                     columns = excerpt(str(opened.reader.schema.names))
                     raise CorruptFileError(
-                        f"the columns {columns} differ from those of {name_of(self._sources[0])}; convert the files "
-                        "separately",
+                        f"the columns {columns} differ from the columns of {name_of(self._sources[0])}; "
+                        "convert the files separately",
                         path=name_of(source),
                     )
                 row = self._options.skip_rows + bool(self._options.has_header and not self._options.names)

@@ -132,7 +132,7 @@ _PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitu
 
 
 def suggest_geometry(documents: pa.Array) -> str | None:
-    """Return an option that adds a geometry column from fields with typical names; None if there are no such fields."""
+    """Return an option that adds a geometry column from fields with typical names; None without these fields."""
     keys = _field_paths(documents)
     for key in keys:
         parent, dot, name = key.rpartition(".")

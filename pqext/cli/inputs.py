@@ -115,7 +115,7 @@ def read_vector_layers(sources: Sequence[Source], layer: str | None) -> Stream:
         for path in paths[1:]:
             with open_file(path, layer=layer) as other:
                 if not other.schema.equals(reader.schema, check_metadata=True):
-                    reason = f"the columns or the CRS differ from those of {paths[0]}"
+                    reason = f"the columns or the CRS differ from {paths[0]}"
                     raise CorruptFileError(reason, path=path)
                 yield from other
 

@@ -133,7 +133,7 @@ def _build_map(
     size = f"{format_coordinate(width, width / 1e3)} by {format_coordinate(height, height / 1e3)}"
     notes = [
         f"Expected: the amount that a query of {size} at a random location in the extent reads. "
-        "Bytes are those of this column."
+        "Bytes are bytes of this column."
     ]
     for number, (xmin, ymin, xmax, ymax) in enumerate(queries, 1):
         box = BoundingBox(xmin, xmax, ymin, ymax)

@@ -30,7 +30,7 @@ Index = TypeVar("Index")
 class _RightSide(Generic[Index]):
     """Right side of a join, with an index of its geometries.
 
-    The rows and the index are held in memory, except those of a scan of more than :data:`MOST_HELD` stored bytes. Of
+    The rows and the index are held in memory, except the rows of a scan of more than :data:`MOST_HELD` stored bytes. Of
     this scan, only the rows near each table of left rows are read.
     """
 

@@ -163,10 +163,7 @@ class GeospatialHandler(OrdersRows):
         return plain.cast(storage.field.type)
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the covering column that option ``covering`` requests, or None. GeoParquet 1.1 implies one by default.
-
-        If the metadata of ``schema`` already names a covering, the covering is computed again.
-        """
+        """Return the covering column that options or GeoParquet 1.1 require, if any. It replaces an existing one."""
         option = _option(options.geometry.get(field.name))
         existing = geoparquet.covering_field(schema, field.name)
         default = None

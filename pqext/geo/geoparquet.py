@@ -247,7 +247,7 @@ def boxes(text: str) -> dict[str, BoundingBox]:
 
 
 def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
-    """Parse the ``bbox`` in a column's description, with Z if present; None if there is no valid box."""
+    """Parse the ``bbox`` in a column's description, with Z if present; None without a valid box."""
     stated = description.get("bbox")
     if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
         return None
@@ -367,7 +367,7 @@ _boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
 def parse_covering(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if there is no covering."""
+    """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty without a covering."""
     paths = [_bounds(description).get(bound) for bound in COVERING_FIELDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
 

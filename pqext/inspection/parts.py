@@ -232,7 +232,7 @@ class _Finder:
 
 
 def find_parts(file: ParquetFile) -> Parts:
-    """Locate the parts of ``file`` by its footer and offset indexes, or by page headers if there is no offset index.
+    """Locate the parts of ``file`` by its footer and offset indexes, or by page headers without an offset index.
 
     At most ``MAX_CHUNKS`` chunks are inspected. Corruption is recorded in the notes, and its bytes are reported as
     ``other``.

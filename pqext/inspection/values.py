@@ -30,7 +30,7 @@ def enum_name(enum_type: type[IntEnum], value: int) -> str:
 
 
 def logical_type(logical: LogicalType | None) -> str | None:
-    """Format a logical type with its parameters, such as ``DECIMAL(9, 2)``; None if there is no logical type."""
+    """Format a logical type with its parameters, such as ``DECIMAL(9, 2)``; None without a logical type."""
     if logical is None:
         return None
     if logical.member is None:

@@ -85,7 +85,7 @@ def _find_range(box: BoundingBox, name: str) -> tuple[float, float] | None:
 
 
 def compute_data_box(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingBox | None:
-    """Return the box of all geometries, including edges that are not planar; None if there is no valid box.
+    """Return the box of all geometries, including edges that are not planar; None without a valid box.
 
     Raises ``GeometryError`` with file, column and row for invalid WKB.
     """

@@ -66,7 +66,7 @@ class Metadata:
         return self._ranks
 
     def name(self, field_id: int) -> str:
-        """Return the name with the id ``field_id``. Raises ``VariantError`` if there is no such id."""
+        """Return the name with the id ``field_id``. Raises ``VariantError`` for an unknown id."""
         if field_id >= len(self.names):
             faults.fail(Fault.FAULT_FIELD_ID)
         return self.names[field_id]

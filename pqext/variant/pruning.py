@@ -73,7 +73,7 @@ class VariantPredicate:
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
-    """Return the group with the ``value`` and ``typed_value`` of ``path``; None if there is no such group."""
+    """Return the group with the ``value`` and ``typed_value`` of ``path``; None if it does not exist."""
     for step in path:
         typed = node.child("typed_value")
         if typed is None or typed.is_leaf or not isinstance(step, str) or typed.logical_name:

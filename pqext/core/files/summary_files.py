@@ -162,7 +162,7 @@ class Summary:
 
     @cached_property
     def records(self) -> dict[str, FileRecord] | None:
-        """Recorded files by name; None if there is no record, or if the record lacks a file or row counts differ."""
+        """Recorded files by name; None without a record, or if the record lacks a file or row counts differ."""
         record = read_record(self.metadata)
         is_whole = record is not None and self.groups.keys() <= record.keys()
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None

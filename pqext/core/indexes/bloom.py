@@ -388,5 +388,5 @@ def filter_cache(size: int = KEPT_BYTES) -> FilterCache:
 
 
 def filter_bytes(bloom: SplitBlockFilter | None) -> int:
-    """Return the size of a filter in bytes; 0 if there is no filter."""
+    """Return the size of a filter in bytes; 0 without a filter."""
     return 0 if bloom is None else bloom.num_bytes

@@ -200,7 +200,7 @@ class ColumnChunk:
         return extensions(self.metadata)
 
     def extension(self, owner: UUID) -> bytes | None:
-        """Return the content of ``owner``'s entry in the metadata's extension; None if there is no entry.
+        """Return the content of ``owner``'s entry in the metadata's extension; None without an entry.
 
         Raises ``CorruptFileError`` if the extension is corrupt, and ``UnsupportedError`` if its version is unknown.
         """
@@ -247,7 +247,7 @@ class ColumnChunk:
         return None if self.indexes is None or not self.trusted else self.indexes.located_pages(self)
 
     def page_bounds(self) -> list[Bounds]:
-        """Return the bounds of each page from the page index. The list is empty if there is no page index."""
+        """Return the bounds of each page from the page index. The list is empty without a page index."""
         pages = self.pages
         return [] if pages is None else pages.bounds
 

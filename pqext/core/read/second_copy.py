@@ -29,7 +29,7 @@ _OFFSETS = ("data_page_offset", "dictionary_page_offset")
 
 
 def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
-    """Return the metadata of a chunk's second copy, given the metadata of the chunk; None if there is no copy.
+    """Return the metadata of a chunk's second copy, given the metadata of the chunk; None without a copy.
 
     Raises ``CorruptFileError`` if the extension is corrupt or contradicts the chunk.
     """

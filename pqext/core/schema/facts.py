@@ -40,7 +40,7 @@ class PageFacts(Protocol):
 
 
 class LeafFacts(Protocol):
-    """Facts about one leaf in a row group. There are no bounds and no pages if statistics are not trusted."""
+    """Facts about one leaf in a row group. Bounds and pages are unknown if statistics are not trusted."""
 
     @property
     def node(self) -> SchemaNode:
@@ -66,7 +66,7 @@ class LeafFacts(Protocol):
         """Return whether a value may satisfy ``predicate`` according to a Bloom filter. False is definitive."""
     @property
     def pages(self) -> PageFacts | None:
-        """Pages with their bounds; None if there is no offset index."""
+        """Pages with their bounds; None without an offset index."""
     @property
     def page_locations(self) -> PageFacts | None:
         """Pages, possibly without their bounds; None if their positions are unknown."""

@@ -1,7 +1,7 @@
 """Encode the columns of a row group, write them in order, and collect their page indexes and Bloom filters.
 
 Bloom filters follow all row groups, or each row group is followed by its own filters. After them come all column
-indexes, the offset indexes of each row group, and the footer. Until then, the chunk metadata of a row group is kept
+indexes, the offset indexes of each row group, and the footer. Until then, the chunk metadata of a row group is held
 serialised if only the locations of indexes are missing, because a file may have millions of chunks.
 """
 

@@ -69,7 +69,7 @@ def expand_braces(pattern: str) -> list[str]:
 def _find_braces(text: str, start: int) -> list[int]:
     """Return the positions of the first pair of braces after ``start`` that contains commas, and of these commas.
 
-    For nested pairs, it is the outermost pair. The list is empty if there is no pair.
+    For nested pairs, it is the outermost pair. The list is empty without a pair.
     """
     first: list[int] = []
     open_ones: list[list[int]] = []

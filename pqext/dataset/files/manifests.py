@@ -92,7 +92,7 @@ class SinkLog:
 
     @staticmethod
     def read(folder: str) -> SinkLog | None:
-        """Read the log of ``folder``; return None if there is no log.
+        """Read the log of ``folder``; return None if it does not exist.
 
         Raises ``CorruptFileError`` if the log is corrupt or lacks a batch, and ``UnsupportedError`` if its version is
         not 1.

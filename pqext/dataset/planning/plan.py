@@ -44,7 +44,7 @@ class Stage:
     the filter's operands, and its column index."""
     compared: tuple[str, ...] = ()
     """Top-level columns that the filter compares. Strings arrive as dictionaries if they are stored so, and each
-    distinct value is compared once. The columns are part of the result if they are ``kept``."""
+    distinct value is compared once. The columns are part of the result if ``kept`` is true."""
     byte_ranges: tuple[ByteRange, ...] = ()
     """Byte ranges of the pages of the row group's rows, merged if adjacent. The first stage fetches all of them, later
     stages at most these. Empty if byte ranges were not requested."""

@@ -1,8 +1,8 @@
 """Plan the columns, row groups and pages that a query reads from one file, in stages.
 
-The filter's columns are read first: those of each conjunct in a separate stage, ordered by the bytes that the stage is
-expected to save relative to the bytes that it reads. The other columns of the result follow, for the remaining rows.
-All decisions about reading are made here.
+The filter's columns are read first: the columns of each conjunct in a separate stage, ordered by the bytes that the
+stage is expected to save relative to the bytes that it reads. The other columns of the result follow, for the remaining
+rows. All decisions about reading are made here.
 """
 
 from __future__ import annotations

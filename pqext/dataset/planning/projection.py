@@ -96,7 +96,7 @@ def _stored_field(column: Column, file: ParquetFile) -> pa.Field:
 
 
 def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
-    """Return the leaf that contains all values of a field in a row group; None if there is no single leaf.
+    """Return the leaf that contains all values of a field in a row group; None if a single leaf does not suffice.
 
     Values that do not match the type of the leaf are stored in the sibling ``value``, which must be completely null.
     Objects are stored in ``typed_value``, so the field is not stored elsewhere.

@@ -1,8 +1,8 @@
 """Bounds of computed values, and the predicates that bounds can disprove.
 
-The bounds are computed from those of columns and apply to all results for values within them. A value that cannot be
-computed is null, so the bounds of exact results are exact even if values overflow. Results in doubles are rounded, and
-rounding is monotonic. Comparisons with literals are converted to the predicates.
+The bounds are computed from the bounds of columns and apply to all results for values within them. A value that cannot
+be computed is null, so the bounds of exact results are exact even if values overflow. Results in doubles are rounded,
+and rounding is monotonic. Comparisons with literals are converted to the predicates.
 """
 
 from __future__ import annotations

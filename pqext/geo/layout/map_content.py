@@ -109,7 +109,7 @@ def _globe_bounds(shapes: Shapes, bounds: Any) -> Any:
 
 
 def row_group_map(file: ParquetFile, column: str, read: Collection[int]) -> str:
-    """Return a small map of the boxes of row groups as HTML; empty if there are no boxes.
+    """Return a small map of the boxes of row groups as HTML; empty without boxes.
 
     The boxes of row groups that are not in ``read`` are dashed.
     """

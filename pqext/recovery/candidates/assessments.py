@@ -155,7 +155,7 @@ def _read_all(
         names = [top.node.name for top in file.shapes]
         for index, assessment in enumerate(assessments):
             try:
-                # Dictionaries are kept: a few bytes of indexes can refer to a long text very many times.
+                # Dictionaries are not expanded: a few bytes of indexes can refer to a long text very many times.
                 for _ in file.iter_dictionary_batches(_BATCH, None, index, None, names, budget.restart()):
                     pass
             except ParquetError:

@@ -67,7 +67,7 @@ class Store(PickledByFields):
 
     @cached_property
     def extra_metadata(self) -> StoreMetadata | None:
-        """Metadata of the extra parts; None if there are no extra parts."""
+        """Metadata of the extra parts; None without extra parts."""
         folder = join_location(self.location, EXTRA)
         return self.list_parts(folder, (), rows=False)[1].metadata if current_parts(folder) else None
 

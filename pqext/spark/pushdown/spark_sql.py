@@ -403,7 +403,7 @@ def read_in_two_steps(
 ) -> DataFrame:
     """Read ``columns`` of the rows that match ``condition``.
 
-    ``read`` reads these columns and those of the condition, and ``where`` filters the result.
+    ``read`` reads these columns and the columns of the condition, and ``where`` filters the result.
     """
     needed = add_condition_columns(columns, condition, stored_columns)
     filtered = where(read(needed), condition)

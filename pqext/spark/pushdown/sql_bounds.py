@@ -62,7 +62,7 @@ def value_bound(
 ) -> Expression | None:
     """Return a bound of a clause that pqext can evaluate. It selects rows that match or may raise an error in Spark.
 
-    ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None if there is no bound.
+    ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None without a bound.
     """
     risks: list[Expression] = []
     for leaf in visitors.leaves(tree):
@@ -107,7 +107,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return a bound of a comparison that calls a function or compares a timestamp; None if there is no bound.
+    """Return a bound of a comparison that calls a function or compares a timestamp; None without a bound.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -125,7 +125,7 @@ class _Bounds:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
     def bound(self, node: Any) -> Expression | None:
-        """Return the bound of a clause; None if there is no bound."""
+        """Return the bound of a clause; None without a bound."""
         try:
             return self._bound(node)
         except (ValueError, TypeError, OverflowError):

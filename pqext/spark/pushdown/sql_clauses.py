@@ -150,7 +150,7 @@ def strip_literal_types(text: str) -> str:
 
 
 def _type_start(tokens: Sequence[re.Match[str]], end: int) -> int:
-    """Return the index of the first token of the type before token ``end``, or ``end`` if there is no type."""
+    """Return the index of the first token of the type before token ``end``, or ``end`` without a type."""
     first = end
     while first:
         start = _bracket_start(tokens, first) if tokens[first - 1][0] == ")" else first

@@ -113,7 +113,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _create_offset(())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """Return the offset after at most ``limit`` new files, or ``start`` if there are no new files."""
+        """Return the offset after at most ``limit`` new files, or ``start`` without new files."""
         seen = _parse_digests(start)
         there = {file.digest: file for file in self.list_files()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]

@@ -174,7 +174,7 @@ def to_storage_layout(array: pa.StructArray, schema: ShreddingSchema) -> pa.Stru
 
 
 def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
-    """Return the child ``name`` with nulls in the rows where the group is null; None if there is no such child."""
+    """Return the child ``name`` with nulls in the rows where the group is null; None if it does not exist."""
     index = group.type.get_field_index(name)
     if index < 0 or not group.null_count:
         return child(group, name)

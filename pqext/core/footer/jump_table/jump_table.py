@@ -133,7 +133,7 @@ class Root:
 
 
 def has_correct_table(footer: bytes) -> bool | None:
-    """Return whether the jump table of a serialised footer is correct; None if there is no jump table.
+    """Return whether the jump table of a serialised footer is correct; None without a jump table.
 
     Raises ``CorruptFileError`` for a corrupt frame.
     """

@@ -179,7 +179,7 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
 
 
 def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
-    """Return the number of fields of each of the first complete rows; ``[0]`` if there are no rows."""
+    """Return the number of fields of each of the first complete rows; ``[0]`` without rows."""
     counts = []
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
     try:

@@ -1,6 +1,6 @@
 """Select the Arrow type of a field from its Parquet type and the stored Arrow schema.
 
-The rules match those of Arrow's reader (``ApplyOriginalMetadata``), so that both return the same types.
+The rules match Arrow's reader (``ApplyOriginalMetadata``), so that both return the same types.
 """
 
 from __future__ import annotations

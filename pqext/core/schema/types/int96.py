@@ -1,7 +1,7 @@
 """INT96 timestamps: eight bytes of nanoseconds within a day, then four bytes of the Julian day, all little-endian.
 
-They are deprecated, but Spark and Impala still write them. Their range exceeds that of 64-bit nanoseconds, so every
-conversion is checked: a value out of range raises an error and never wraps around.
+They are deprecated, but Spark and Impala still write them. Their range exceeds the range of 64-bit nanoseconds, so
+every conversion is checked: a value out of range raises an error and never wraps around.
 """
 
 from __future__ import annotations
