@@ -364,9 +364,7 @@ class _Input:
             if isinstance(schema, Mapping):
                 if others := sorted(set(schema) - {self.document_column}):
                     column = self.document_column
-                    raise ValueError(
-                        f"--shredding: {others[0]!r} is not a VARIANT column; the only VARIANT column is {column!r}"
-                    )
+                    raise ValueError(f"--shredding: {others[0]!r} is not a VARIANT column; pass {column!r}")
                 schema = schema.get(self.document_column, "infer")
             return read_json_documents(self.sources, self.document_column, schema, on_error, losses, **self.parsing)
         if self.format == "csv":

@@ -60,35 +60,36 @@ def scan(
     """Create a lazy query over Parquet files that selects the ``columns`` of the rows that match ``filter``.
 
     Args:
-        sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
-            folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
-            ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
-            these. Or one table: a ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``, or a ``pyiceberg`` table,
-            ``"iceberg:CATALOG.NAMESPACE.TABLE"`` or ``"iceberg:PATH_OR_URL"`` of its metadata file or folder; see
-            :mod:`pqext.tables`.
+        sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder, a pattern
+            (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a ``_metadata`` file, bytes, a binary file object, or a list
+            of these. Links to folders inside a folder are not followed. A ``_metadata`` file represents the files that
+            it lists. Alternatively, one table: a ``deltalake.DeltaTable`` or ``"delta:PATH_OR_URL"``, or a
+            ``pyiceberg`` table, ``"iceberg:CATALOG.NAMESPACE.TABLE"`` or ``"iceberg:PATH_OR_URL"`` of its metadata file
+            or folder; see :mod:`pqext.tables`.
         columns: Top-level names, dotted paths or SQL text such as ``"price * 2 as twice"``, as in :meth:`Scan.select`;
-            None for all. A value inside a VARIANT becomes a separate column by
-            ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
-            ``col("user").field("name")``, named ``user.name``. A computed column needs a name,
-            ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. A mapping names all columns of the
-            result, ``{"id": "id", "twice": col("price") * 2}``. Values inside a VARIANT are extracted as by
-            ``pqext.variant.get``; if a leaf of the file stores all of them, only that leaf is read.
+            None for all columns. ``col("event").variant("$.user.uid", "int64")`` returns a value inside a VARIANT as a
+            column named ``event.user.uid``, and ``col("user").field("name")`` a field of a struct as a column named
+            ``user.name``. A computed column needs a name: ``(col("price") * 2).alias("twice")`` or ``("twice",
+            col("price") * 2)``. A mapping names all columns of the result: ``{"id": "id", "twice": col("price") * 2}``.
+            Values inside a VARIANT are extracted as by ``pqext.variant.get``. If one leaf of a file stores all of them,
+            only that leaf is read.
         filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and name like '%Fiji%'"``
             (:func:`pqext.filters.from_sql`), or tuples as in pyarrow, ``[("mag", ">=", 5)]``.
-        schema: How files are combined. By default their columns must agree by name and type; Arrow types that Parquet
-            does not distinguish, such as dictionaries and time zones, follow the first file, and durations must agree.
-            With ``"union"`` the result has the columns of all files, including files that the filter excludes; a file
-            that lacks a column has nulls there, and types widen without loss
-            (:mod:`pqext.dataset.table.unified_schema`). With a ``pyarrow.Schema`` the result has exactly these columns,
-            partition columns included, cast as ``pyarrow.compute.cast`` does, and no file is opened to infer them. A
-            geometry column keeps its CRS and edges: a schema with others is an error. Conditions on columns that a file
-            lacks are conditions on null.
+        schema: Schema of the result if files differ. By default, the names and types of columns must agree in all
+            files. Arrow types that Parquet does not distinguish, such as dictionaries and time zones, follow the first
+            file, but durations must agree. With ``"union"``, the result has the columns of all files, including files
+            that the filter excludes. Missing columns are null, and types widen without loss
+            (:mod:`pqext.dataset.table.unified_schema`). With a ``pyarrow.Schema``, the result has exactly these
+            columns, including partition columns, cast as ``pyarrow.compute.cast`` does, and no file is opened to infer
+            the schema. Geometry columns keep their CRS and edges: a schema with another CRS or other edges is an error.
+            In conditions, missing columns are null.
         on_invalid: ``"raise"`` raises one error for all files that are not Parquet or have a corrupt footer; ``"skip"``
             skips them with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` reads columns from folders such as ``year=2020``; None treats them as plain folders.
-        partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``;
-            ``"*"`` applies to all columns that are not named. By default a column has integers or dates if all its
-            folder names contain these, and otherwise text, also for numbers with leading zeros (``zip=01234``).
+        partition_types: Types of partition columns by name, as Arrow types or their names, such as ``{"day":
+            "string"}``; ``"*"`` applies to all columns that are not named. By default, a column has integers or dates
+            if all its folder names are integers or dates. Otherwise, and for numbers with leading zeros
+            (``zip=01234``), it has text.
         include_file_paths: The name of an additional column with the path of each row's file, as passed or listed;
             filters on it prune files without opening them.
         include_row_numbers: The name of an additional int64 column that numbers the rows of each file from 0, before
@@ -98,15 +99,15 @@ def scan(
         ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, including files
             that the table has removed. By default such a folder is an error; individually named files of the table are
             read.
-        version: The version of a table, by default the current one; for Iceberg, the id of a snapshot.
+        version: The version of a table, by default the current version; for Iceberg, the id of a snapshot.
         timestamp: The time of the table version to read, as ISO 8601 text or a datetime with a time zone.
-        timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
-            an offset (``"+02:00"``): casts of text without a zone, dates and timestamps without a time zone to
-            instants, and of instants to text, dates, times and timestamps without a time zone.
+        timezone: The zone of local times in casts of ``columns`` and ``filter``: an IANA name (``"Europe/Paris"``) or
+            an offset (``"+02:00"``). It applies to casts of text, dates and timestamps without a time zone to instants,
+            and to casts of instants to text, dates, times and timestamps without a time zone.
         limits: Bounds on memory and counts, for untrusted files.
         options: Reader options (:class:`pqext.ReadOptions`); ``keywords`` take precedence.
         filesystem: A pyarrow or fsspec file system, or an obstore store, that contains ``sources``.
-        storage_options: Credentials and other settings of the store that a URL names.
+        storage_options: Credentials and other settings of the store in a URL.
         **keywords: The fields of :class:`pqext.ReadOptions`.
 
     Returns:

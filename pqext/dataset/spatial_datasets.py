@@ -133,7 +133,7 @@ def write_dataset(
 
 
 def geometry_name(schema: pa.Schema, name: str | None) -> str:
-    """Return ``name``, by default the only geometry column. Raises ValueError if that column does not exist."""
+    """Return ``name``, by default the only geometry column. Raises ValueError if the column does not exist."""
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"

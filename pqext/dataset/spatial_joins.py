@@ -76,17 +76,18 @@ def join(
     large files in Hilbert order join row group by row group.
 
     Args:
-        left: A pyarrow Table or what :func:`pqext.write_table` accepts, a :class:`pqext.Scan`, or a path to scan.
+        left: A pyarrow Table or any other input of :func:`pqext.write_table`, a :class:`pqext.Scan`, or a path to scan.
         right: Like ``left``; it should be the smaller side.
         predicate: ``intersects``, ``within``, ``contains``, ``covers``, ``covered_by``, ``touches``, ``crosses``,
             ``overlaps``, ``equals``, or ``dwithin`` with ``distance``. They are spherical for GEOGRAPHY.
         on: The geometry column of both sides, or a pair of names; by default the only geometry column of each. A plain
             column of WKB has the CRS and edges of the other side.
         distance: The distance for ``dwithin``, in units of the CRS, or in metres for GEOGRAPHY.
-        columns: Columns of the result, by their names in it; other columns are not read.
-        how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
-            the rows of the left with or without a match, once each and without columns of the right.
-        suffix: Added to names of the right side that the left side has too.
+        columns: Names of the columns of the result. Other columns are not read.
+        how: ``inner`` returns matching pairs; ``left`` also returns rows of the left side without a match, with nulls;
+            ``semi`` and ``anti`` return the rows of the left side with or without a match, once each and without
+            columns of the right side.
+        suffix: Suffix for names of the right side that also occur on the left.
         edges: Edges of the geometries of both sides, such as ``"planar"`` or ``"spherical"``, to join GEOMETRY with
             GEOGRAPHY; by default the edges of the columns. Boxes do not prune a file whose column has other edges.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pystac
 
 When: TypeAlias = "str | datetime | tuple[datetime, datetime]"
-"""A column of dates or timestamps, a time, or the first and the last one."""
+"""A column of dates or timestamps, a time, or the first and the last time."""
 
 _MEDIA_TYPE = "application/vnd.apache.parquet"
 _DENSIFIED = 21
@@ -43,10 +43,10 @@ def stac_item(rows: Any, datetime: When, *, id: str | None = None, column: str |
 
     Args:
         rows: A path, a folder, a URL, or a :class:`pqext.Scan`, whose filter limits extent and number of rows.
-        datetime: A column of dates or timestamps, whose range the item covers, or a time, or the first and the
-            last one. Times without zone are UTC.
+        datetime: A column of dates or timestamps, whose range the item covers; a time; or the first and the last time.
+            Times without a zone are UTC.
         id: The identifier, by default the name of the file or folder.
-        column: The geometry column; by default the only one.
+        column: The geometry column; by default the only geometry column.
 
     Returns:
         A ``pystac.Item``. Its extent is in longitudes and latitudes, and its geometry the rectangle of the extent, in

@@ -27,7 +27,7 @@ class Limits:
     metadata_objects: int = 5_000_000
     """Maximum number of list elements and unknown fields of one metadata structure that become Python objects.
 
-    An object takes some 100 bytes of memory, and only two bytes in the file may declare one. Row groups, columns and
+    An object takes about 100 bytes of memory, but two bytes in the file can declare an object. Row groups, columns and
     the schema become objects one at a time, on access.
     """
     metadata_depth: int = 64
@@ -48,9 +48,9 @@ class Limits:
     These are the levels, values, dictionaries and decompressed pages of all columns. A few bytes in a file can expand
     to any number of decoded bytes. ``read`` counts the complete table. ``iter_batches`` and scans count the rows that
     they have not returned yet, and end batches early to stay below the limit. Pages are decoded completely, except
-    those of a few runs and those that repeat long strings of a dictionary. A page that exceeds the limit by itself is
-    an error. The table of a scan counts in addition to its batches. In total, a call may decode 4 GiB, forty times
-    this limit or 1,024 times the size of the file, whichever is more, because decoding 10 GiB takes several seconds.
+    pages of a few runs and pages that repeat long strings of a dictionary. A page that exceeds the limit by itself is
+    an error. The table of a scan counts in addition to its batches. In total, a call may decode 4 GiB, forty times this
+    limit or 1,024 times the size of the file, whichever is more, because decoding 10 GiB takes several seconds.
     """
     memory_expansion: int = 256
     """Multiple of a file's own size that a call may hold, if this is more than ``memory_bytes``."""
@@ -65,7 +65,7 @@ class Limits:
     damaged_pieces: int = 1_000_000
     """Maximum number of corrupt pages or chunks that the reads of one open file skip with ``on_corrupt="skip"``.
 
-    Skipping one takes about a millisecond.
+    Skipping a page takes about a millisecond.
     """
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ class ReadOptions:
     each other (``VariantError`` names the row in its batch), have optional ``metadata`` or a wrong sort flag; and
     invalid page indexes, page boxes, Bloom filters and schemas (``CorruptFileError``, ``LimitError``)."""
     checksums: bool = True
-    """Verify the CRC of each page that has one."""
+    """Verify the CRC of each page that has a CRC."""
     threads: int = 0
     """Number of columns decoded in parallel; 0 is one per processor."""
     on_corrupt: Literal["raise", "skip"] = "raise"
@@ -84,7 +84,7 @@ class ReadOptions:
     maxima of geometries are never used."""
     external_files: Literal["folder", "any", "reject"] = "folder"
     """Files that may contain the column chunks of a summary file: ``"folder"`` allows files in its folder and below,
-    ``"any"`` all files, and ``"reject"`` no other files (:mod:`pqext.core.io.external_files`)."""
+    ``"any"`` allows all files, and ``"reject"`` allows no other files (:mod:`pqext.core.io.external_files`)."""
     geoparquet: bool = True
     """Read plain columns as geometries if the file's GeoParquet metadata declares them."""
     arrow_schema: bool = True
@@ -100,8 +100,8 @@ class ReadOptions:
     invalid_values: Literal["raise", "null"] = "raise"
     """Result for values that are out of range for their type, such as a TIME beyond the day: an error, or null."""
     invalid_utf8: InvalidUtf8 = "raise"
-    """Result for strings that are not valid UTF-8, which Spark and others write: an error, the string with U+FFFD in
-    place of invalid bytes, or all string columns as binary. Replaced strings are not used for pruning."""
+    """Result for strings that are not valid UTF-8, which Spark and others write: an error, the string with U+FFFD for
+    invalid bytes, or all string columns as binary. Replaced strings are not used for pruning."""
     legacy_calendar: Literal["rebase", "stored"] = "rebase"
     """Dates and instants stored by Spark in its legacy calendar (Julian before 15 October 1582). ``"rebase"`` converts
     them to the proleptic Gregorian calendar, like Spark, and ``"stored"`` returns the stored values."""
@@ -196,13 +196,13 @@ class WriteOptions:
     page_version: Literal[1, 2] = 1
     """Version of data pages."""
     statistics: bool | Mapping[str, bool] = True
-    """Whether columns have minima, maxima and null counts. Columns missing from a mapping have them."""
+    """Whether columns have minima, maxima and null counts. Columns that a mapping omits have these statistics."""
     page_index: bool | Mapping[str, bool] = True
-    """Whether columns have a page index. Columns missing from a mapping have one. Without statistics it contains only
-    the positions of pages."""
+    """Whether columns have a page index. Columns that a mapping omits have a page index. Without statistics, it
+    contains only the positions of pages."""
     bloom_filters: bool | Mapping[str, Any] = False
     """Whether columns have a Bloom filter: ``True``, or ``{"fpp": 0.01, "ndv": None}`` with the false-positive rate and
-    the number of distinct values. Columns missing from a mapping have none."""
+    the number of distinct values. Columns that a mapping omits have no Bloom filter."""
     bloom_filter_bytes: int = 128 << 20
     """Maximum size of a Bloom filter in bytes."""
     bloom_filter_place: Literal["file", "row_group"] = "file"
@@ -225,11 +225,11 @@ class WriteOptions:
     geometry: Mapping[str, Any] = field(default_factory=dict)
     """CRS of each WKB column, or a mapping with ``crs``, ``edges`` and these keys (:mod:`pqext.geo.annotation`).
 
-    ``order``, ``"hilbert"`` or ``"zorder"``: sort the rows by this column, of a whole table in ``write_table``, of each
-    row group in a ``ParquetWriter``, of each task in Spark. Row groups and pages then end where their boxes stay small:
-    a row group has about three quarters of ``row_group_rows``, a page at most 2,048 rows. ``page_boxes=False`` omits
-    the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` rejects (True),
-    clamps (``"clamp"``) or writes (False, GEOMETRY only) coordinates outside the range of a geographic CRS.
+    ``order``, ``"hilbert"`` or ``"zorder"``: sort the rows by this column: of the complete table in ``write_table``, of
+    each row group in a ``ParquetWriter``, of each task in Spark. Row groups and pages then end where their boxes stay
+    small: a row group has about three quarters of ``row_group_rows``, a page at most 2,048 rows. ``page_boxes=False``
+    omits the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` rejects
+    (True), clamps (``"clamp"``) or writes (False, GEOMETRY only) coordinates outside the range of a geographic CRS.
     ``orientation`` is ``"counterclockwise"`` (default of GEOGRAPHY) or ``"unchanged"``; ``epoch`` is a decimal year."""
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options of columns with registered types (:func:`pqext.register`): by the annotation's ``option``, then by

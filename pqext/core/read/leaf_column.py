@@ -78,7 +78,7 @@ class LeafColumn:
         return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
 
     def row_of_slot(self, slot: int, slot_level: int) -> int:
-        """Return the position in the run of the row that contains ``slot`` of ``array``."""
+        """Return the number, within the run, of the row that contains ``slot`` of ``array``."""
         entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
         return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
 

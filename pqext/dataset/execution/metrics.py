@@ -36,7 +36,7 @@ class Metrics:
     row_groups: int = 0
     """Number of row groups that were read at least in part."""
     requests: int = 0
-    """Reads of the sources, footers and indexes included."""
+    """Number of reads from the sources, including footers and indexes."""
     bytes: int = 0
     """Number of bytes fetched by these requests."""
     pages: int = 0
@@ -46,13 +46,13 @@ class Metrics:
     rows: int = 0
     """Number of rows returned or counted."""
     plan_seconds: float = 0.0
-    """Seconds of opening files and planning, without waiting for bytes."""
+    """Seconds spent opening files and planning, excluding time waiting for bytes."""
     fetch_seconds: float = 0.0
-    """Seconds of waiting for bytes, summed over concurrent requests."""
+    """Seconds spent waiting for bytes, summed over concurrent requests."""
     decode_seconds: float = 0.0
-    """Seconds of decoding and everything not counted elsewhere."""
+    """Seconds spent decoding, and all time not counted elsewhere."""
     filter_seconds: float = 0.0
-    """Seconds of evaluating the filter, summed over threads."""
+    """Seconds spent evaluating the filter, summed over threads."""
     seconds: float = 0.0
     """Total seconds of the run."""
 

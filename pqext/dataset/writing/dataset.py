@@ -73,7 +73,7 @@ def write_dataset(
             dates. The files do not contain these columns; :func:`pqext.scan` reads them from folder names, and empty
             text as null.
         mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` does nothing in this case,
-            ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see. If existing files
+            ``"append"`` adds files, and ``"overwrite"`` replaces all visible Parquet files. If existing files
             remain, VARIANT columns are shredded like the columns of the newest file unless ``shredding`` is passed
             (``shredding={}`` writes them unshredded), WKB without a type has its geometry type and CRS, and geometries
             have its covering column.
@@ -81,7 +81,7 @@ def write_dataset(
             only partitions with rows in ``data``.
         max_records_per_file: Number of rows after which another file is started.
         target_file_bytes: Approximate size in bytes after which another file is started.
-        storage_options: Credentials and other settings of the store that a URL names.
+        storage_options: Credentials and other settings of the store in a URL.
         progress: Called with the number of rows written and the total number, which is None for a stream.
         options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`, such as ``shredding=`` and ``geometry=``.

@@ -293,7 +293,7 @@ def evaluate(
 
 
 def _geometries(argument: Any, type: GeospatialType, rows: int, edges: Edges | None, crs: Any) -> Any:
-    """Return a constant as a column of one row, and an array as a function from a row range to a column."""
+    """Convert a constant to a column of one row, and an array to a function that returns the column of a row range."""
     if not isinstance(argument, pa.Array | pa.ChunkedArray):
         return constant_column(argument, type)
     if len(argument) != rows:

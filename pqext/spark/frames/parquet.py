@@ -112,8 +112,8 @@ def read(
 
     Args:
         spark: The session.
-        path: A file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), a URL of one (``s3://``,
-            ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...), a list of these, or a table, ``"delta:PATH"``.
+        path: A file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), a URL (``s3://``, ``s3a://``,
+            ``gs://``, ``abfss://``, ``https://``, ...), a list of these, or a table, ``"delta:PATH"``.
         columns: The columns to read: names, VARIANT values (``col("event").variant("$.mag", "double")``) and computed
             values (``(col("a") * 2).alias("b")``), as in :meth:`pqext.Scan.select`, or a mapping of names to these.
             Spark does not pass the needed columns to a data source, so select them here.
@@ -122,14 +122,14 @@ def read(
         bbox: A box ``(xmin, ymin, xmax, ymax)``, or text of these numbers, that geometries must intersect; it crosses
             the antimeridian if ``xmin > xmax``.
         shredded: Return shredded VARIANT columns as their storage structs.
-        bbox_column: The geometry column of ``bbox``; the only one by default.
+        bbox_column: The geometry column of ``bbox``; by default the only geometry column.
         metrics_path: A folder where tasks write metrics for :func:`read_metrics`.
         partition_bytes: Maximum number of bytes that a task reads.
         partitioning: ``"hive"`` reads columns from folders named ``year=2020``, as in :func:`pqext.scan`, and does not
             open files in folders that ``where`` excludes. None (option ``none``) reads the files only.
         trust_statistics: False reads all row groups and pages, as in :class:`pqext.ReadOptions`.
-        memory_bytes: Maximum number of decoded bytes of a file in a task; the limit of ``pqext.Limits.untrusted()`` by
-            default.
+        memory_bytes: Maximum number of decoded bytes of a file in a task, by default the limit of
+            ``pqext.Limits.untrusted()``.
         storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. By default, Spark's Hadoop
             settings for the store, or otherwise the environment.
         schema: ``"union"`` matches columns by name, as in :func:`pqext.scan`; names that differ only in case need

@@ -61,7 +61,7 @@ def write(
             boto3), ``gs://`` or ``abfss://`` (obstore); or a table, ``"delta:PATH_OR_URL"`` or
             ``"iceberg:CATALOG.NAMESPACE.TABLE"``, as in :func:`pqext.tables.append`.
         mode: If the folder contains files, ``"error"`` raises ``FileExistsError``, ``"ignore"`` does nothing,
-            ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see. An append shreds VARIANT
+            ``"append"`` adds files, and ``"overwrite"`` replaces all visible files. An append shreds VARIANT
             columns without :func:`shred_variant` like the newest file, unless option ``shredding`` is passed
             (``shredding={}`` writes them unshredded). ``df.write`` does not. A table is not empty if it exists.
         partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
@@ -71,7 +71,7 @@ def write(
             represents all values (option ``mergeSchema``). Read the folder with ``read(..., schema="union")``, which
             returns nulls for columns that a file does not have.
         max_records_per_file: Maximum number of rows in a file.
-        target_file_bytes: Approximate size, within some tens of percent, at which a task starts the next file.
+        target_file_bytes: Approximate size of a file, within some tens of percent.
         storage_options: Credentials and other options of the store, as in :func:`pqext.scan`. By default, Spark's
             Hadoop settings for the store, or otherwise the environment.
         options: Options of :class:`pqext.WriteOptions`; and ``allow_undeclared_shredding`` for tables.

@@ -174,9 +174,9 @@ def ingest_json(
             ``kind`` and ``year``, or a mapping with other names and types, ``{"day": ("$.time", "date"), "kind":
             "$.kind"}``. Types are as in :func:`pqext.variant.get`, STRING by default; strings, integers, booleans
             and dates can name folders. Missing values, values that cannot be cast and empty strings are null.
-        merge_schema: Accept rows with other columns than ``dest``, as in :func:`write`.
+        merge_schema: Accept rows whose columns differ from ``dest``, as in :func:`write`.
         max_records_per_file: Maximum number of rows in a file.
-        target_file_bytes: Size at which a task starts the next file.
+        target_file_bytes: Approximate size of a file. A task starts the next file at this size.
         format: ``"lines"`` for one document per line; ``"documents"``, ``"array"`` or ``"auto"`` for documents that
             span lines, as in :func:`pqext.variant.read_json`, so that one task reads a file; ``"csv"`` for documents in
             a column of CSV files.
@@ -186,7 +186,7 @@ def ingest_json(
             ``null_words``, a list of unquoted fields that are null in addition to empty fields; ``encoding``, UTF-8 by
             default; ``skip_rows``, the number of lines before the header; and ``comment``, the character at the start
             of lines to skip.
-        again: Ingest all files, including those whose rows are in ``dest``.
+        again: Ingest all files, including files whose rows are already in ``dest``.
         on_changed_arguments: ``"raise"`` raises ``ValueError`` if rows in ``dest`` were written with other arguments
             (schema, columns, options of the writer). ``"skip"`` retains these rows and skips their files.
         numbers: As in :func:`pqext.variant.parse_json`.
@@ -194,7 +194,7 @@ def ingest_json(
         max_bytes: Maximum size of a document.
         task_bytes: Maximum number of bytes of text that a task reads. By default at most 256 MiB, with work for every
             processor.
-        progress: Called by a separate thread with the number of completed tasks and of all tasks.
+        progress: Called by a separate thread with the number of completed tasks and the number of all tasks.
         storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. Spark's Hadoop settings by
             default.
         options: Options of the writer; ``encodings="auto"`` and ``profile="spark"`` by default. Settings of the session

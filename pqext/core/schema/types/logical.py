@@ -55,7 +55,7 @@ TIME_UNITS = {
 
 
 class IntervalAnnotation(LogicalType):
-    """INTERVAL annotation. It has only a ConvertedType. LogicalType reserves a number for it but has no such member."""
+    """INTERVAL annotation. It exists only as a ConvertedType; LogicalType reserves a number but defines no member."""
 
     __slots__ = ()
 
