@@ -171,7 +171,7 @@ def test_slices_contain_only_their_own_files(tmp_path: Path, small_slices: None)
     write_deltalake(tmp_path, rows, partition_by=["p"])
     source = TableStream({"path": f"delta:{tmp_path}"}, SCHEMA)
     slices = source.partitions({"table_version": -1}, {"table_version": 0})
-    assert [len(each.query.files) for each in slices] == [len(each.work.tasks) for each in slices]
+    assert [len(each.query.files) for each in slices] == [len(each.tasks) for each in slices]
     assert len(slices) == 3
     assert all(set(each.query.partitions.stated) == {*each.query.files} for each in slices)
     assert ids(source, {"table_version": None}, {"table_version": 0}) == list(range(6))
@@ -190,6 +190,28 @@ def test_slices_contain_only_their_own_deleted_rows(tmp_path: Path, small_slices
     assert [{*each.query.table.view.deleted} for each in slices] == [{*each.query.files} for each in slices]
     assert len(slices) == 3
     assert ids(source, {"table_version": None}, end) == [1, 2, 5, 6, 9, 10]
+
+
+def test_batch_reads_send_each_task_only_its_own_deleted_rows(tmp_path: Path, small_slices: None) -> None:
+    for number in range(3):
+        rows = pa.table({"id": pa.array(range(number * 4, number * 4 + 4), pa.int64()), "p": [number] * 4})
+        write_deltalake(
+            tmp_path, rows, mode="append", partition_by=["p"],
+            **({} if number else {"configuration": {"delta.enableDeletionVectors": "true"}}),
+        )
+    for path in adds(str(tmp_path)):
+        delete_rows(str(tmp_path), path, [0, 3])
+    reader = PqextSource({"path": f"delta:{tmp_path}"}).reader(SCHEMA)
+    slices = reader.partitions()
+    sent = cloudpickle.loads(cloudpickle.dumps(reader))
+    query = sent.query
+    assert (query.files, query.table.files, query.table.view.deleted, query.partitions.stated) == ((), (), {}, {})
+    assert len(slices) == 3
+    for each in slices:
+        assert {*each.query.table.view.deleted} == {*each.query.partitions.stated} == {*each.query.files}
+        assert len(each.query.files) == 1
+    batches = [batch for each in slices for batch in sent.read(cloudpickle.loads(cloudpickle.dumps(each)))]
+    assert sorted(id for batch in batches for id in batch.column(0).to_pylist()) == [1, 2, 5, 6, 9, 10]
 
 
 def test_slices_contain_only_their_own_values_and_deletes_of_iceberg(tmp_path: Path, small_slices: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from uuid import uuid4
 
@@ -96,17 +97,19 @@ class Reader(DataSourceReader):
         self.named = query.display_names()
 
     def __getstate__(self) -> dict[str, object]:
-        """Omit the statistics of a table's log, which only the driver needs."""
-        table = self.query.table
-        if table is None:
+        """Omit the metadata of a table's files. A slice contains that of its own files."""
+        if self.query.table is None:
             return self.__dict__
-        return {**self.__dict__, "query": replace(self.query, table=replace(table, statistics=None))}
+        return {**self.__dict__, "query": self.query.restrict(()), "named": {}}
 
     @concise_errors
     def partitions(self) -> list[InputPartition]:
         """Plan a slice for each task from the row groups that may contain matching rows."""
         plan = plan_read(self.query, self.columns)
-        return [*plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)]
+        slices = plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)
+        if self.query.table is None:
+            return [*slices]
+        return [replace(each, query=self.query.restrict({task.path for task in each.tasks})) for each in slices]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a slice."""
@@ -114,7 +117,11 @@ class Reader(DataSourceReader):
             return  # Spark reads an empty partition if a plan is empty
         prepare_worker()
         check_settings(self.query.assumed)
-        yield from self.rows(partition)
+        reader = self
+        if partition.query is not None:
+            reader = copy(self)
+            reader.query, reader.named = partition.query, partition.query.display_names()
+        yield from reader.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a slice, in a task or on the driver."""

@@ -34,6 +34,8 @@ class Slice(InputPartition):
     """Work of one Spark task: plans of files with the row groups that the task reads."""
 
     tasks: tuple[Task, ...]
+    query: Query | None = None
+    """The query with the partition values and deleted rows of these files only; None for files without a table."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Options are text, because they pass through Spark: lists, expressions and mappin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -200,6 +200,20 @@ class Query:
         """Map names in plans and messages to files. Files whose name equals their path are omitted."""
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
+
+    def restrict(self, names: Collection[str]) -> Query:
+        """Return the query of a table without the metadata of files other than ``names``, for a task that reads these.
+
+        The statistics of the log are omitted, because only the driver needs them.
+        """
+        assert self.table is not None
+        named, stated, view = self.display_names(), self.partitions.stated or {}, self.table.view
+        table = replace(
+            self.table, files=(), values={}, statistics=None, view=None if view is None else view.restrict(names)
+        )
+        partitions = replace(self.partitions, stated={name: stated[name] for name in names if name in stated})
+        files = tuple(named.get(name, name) for name in sorted(names))
+        return replace(self, files=files, partitions=partitions, table=table)
 
     @property
     def options(self) -> ReadOptions:

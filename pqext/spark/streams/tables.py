@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.dataset.table_snapshot import TableSnapshot
 from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
 from pqext.spark.options.file import normalize_options
@@ -23,7 +22,6 @@ from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
 from pqext.spark.streams.files import SupportsTriggerAvailableNow, read_limit, split_stream_options
-from pqext.spark.streams.parquet import StreamSlice
 from pqext.tables.backend import TableHistory
 from pqext.tables.history import open_history
 
@@ -101,27 +99,12 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         query = Query.from_options(self._query_options, table=snapshot)
         query = replace(query, has_user_schema=self._has_user_schema).resolve()
         check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)
-        slices = Reader(query, self._schema).partitions()
-        return [StreamSlice(_restrict(query, each), each) for each in slices if isinstance(each, Slice)]
+        return Reader(query, self._schema).partitions()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a slice."""
-        if isinstance(partition, StreamSlice):
-            yield from Reader(partition.query, self._schema).read(partition.work)
-
-
-def _restrict(query: Query, work: Slice) -> Query:
-    """Return ``query`` restricted to the files and statistics of one slice, because each slice is sent to its task."""
-    paths = {task.path for task in work.tasks}
-    named = query.display_names()
-    stated = query.partitions.stated or {}
-    partitions = replace(query.partitions, stated={path: stated[path] for path in paths if path in stated})
-    table = query.table
-    assert isinstance(table, TableSnapshot)
-    return replace(
-        query, files=tuple(named.get(path, path) for path in sorted(paths)), partitions=partitions,
-        table=replace(table, files=(), values={}, statistics=None, view=table.view and table.view.restrict(paths)),
-    )
+        if isinstance(partition, Slice) and partition.query is not None:
+            yield from Reader(partition.query, self._schema).read(partition)
 
 
 def _offset(version: int | None) -> dict[str, Any]:
