@@ -25,6 +25,7 @@ from pqext.tables.read_shares import column_shares, format_shares, key_share
 from pqext.tables.selection import select_files
 from pqext.tables.sort_keys import SortKeys, key_items
 from pqext.tables.writing import open_writer
+from pqext.variant.shredding.choice import residual_shares, warn_about_residual
 from pqext.variant.types import is_marked
 
 _ARGUMENTS = (
@@ -330,6 +331,8 @@ class _Rewrite:
             order = self.order if self._has_current_partitions(files) else None
             layout = self.layout(self._options)
             version = self.writer.commit(layout, new.files, removed, data_change=False, order=order)
+        if self._options.shredding:
+            warn_about_residual(residual_shares(each.file.residual for each in new.files))
         new_size = sum(each.file.bytes for each in new.files)
         read_after = None
         with suppress(Exception):  # an exception would report a committed rewrite as failed

@@ -21,6 +21,7 @@ from pqext.tables.backend import TARGET_FILE_BYTES, TableWriter
 from pqext.tables.clustering import add_keys, sorted_batches
 from pqext.tables.data_files import BATCH_ROWS, new_files
 from pqext.tables.write_plan import FilePaths, Replacement, SelectedPartitions, TableCommit, TableWrite
+from pqext.variant.shredding.choice import residual_shares, warn_about_residual
 
 _ARGUMENTS = (
     "partition_by", "sort_by", "target_file_bytes", "allow_undeclared_shredding", "storage_options", "progress",
@@ -271,4 +272,6 @@ def _write(
     with new_files(writer) as new:
         with rows.batches() as batches:
             new.write(plan.layout, batches, target_file_bytes, Steps(progress, rows.count))
-        return plan.commit(writer, new.files)
+        result = plan.commit(writer, new.files)
+    warn_about_residual(residual_shares(each.file.residual for each in new.files))
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -15,11 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import pqext
+from pqext import variant
 from pqext.dataset.files.folders import COMMIT, list_files
 from pqext.dataset.writing import commit
 from pqext.spark import explain_read, explain_write, functions, layout, shred_variant, write
 from pqext.spark.streams.parquet import StreamSink
 from pqext.spark.writing.sink import Sink, read_summary
+from pqext.spark.writing.table_sink import TableSink
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
 
@@ -116,6 +119,43 @@ def test_written_files_are_reported(tmp_path: Path) -> None:
     assert (done.path, done.rows, len(done.files), done.shredded) == (str(tmp_path / "out"), 3, 2, {})
     assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.parquet"))
     assert str(done) == f"3 rows, {done.bytes:,} bytes in 2 files in {tmp_path / 'out'}"
+
+
+@pytest.mark.parametrize("sink", [Sink, StreamSink, TableSink])
+def test_commit_warns_about_columns_that_fit_few_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: type[Any]
+) -> None:
+    """Saves without a summary warn in the process that commits, whose output is that of Spark's driver."""
+    monkeypatch.setattr("pqext.spark.streams.parquet._identify_job", lambda: ("query", "0" * 32))
+    events = variant.parse_json(['{"mag": 0.5, "n": 1}'] * 4)
+    schema = T.StructType([T.StructField("event", T.VariantType())])
+    options = {"shredding": '{"event": "mag INT, n INT"}', "path": str(tmp_path / "out")}
+    if sink is TableSink:
+        options |= {"path": f"delta:{tmp_path}/out", "allow_undeclared_shredding": "true"}
+    writer = sink(options, schema, False)
+    messages = [writer.write(iter([pa.record_batch([events], names=["event"])]))]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        writer.commit(messages, 0) if sink is StreamSink else writer.commit(messages)
+    assert [str(each.message).partition(";")[0] for each in caught] == [
+        "typed columns do not fit most values: in the residual are 100.0% of event: $.mag"
+    ]
+    if sink is not StreamSink:
+        summary = sink({**options, "summary_path": str(tmp_path / "summary.json")}, schema, True)
+        messages = [summary.write(iter([pa.record_batch([events], names=["event"])]))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the process that reads the summary warns
+            summary.commit(messages)
+
+
+def test_warning_as_an_error_does_not_fail_a_commit(tmp_path: Path) -> None:
+    schema = T.StructType([T.StructField("event", T.VariantType())])
+    writer = Sink({"shredding": '{"event": "mag INT"}', "path": str(tmp_path)}, schema, False)
+    rows = pa.record_batch([variant.parse_json(['{"mag": 0.5}'])], names=["event"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer.commit([writer.write(iter([rows]))])
+    assert pqext.scan(tmp_path).count() == 1
 
 
 def test_save_warns_about_columns_that_fit_few_values(spark: Any, tmp_path: Path) -> None:

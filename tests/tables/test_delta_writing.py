@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -199,6 +200,20 @@ def test_covering_column_is_added_only_on_request(tmp_path: Path) -> None:
     assert by_deltalake(tmp_path / "plain") == [{"at": rows["at"][0].as_py()}]
     (row,) = by_deltalake(tmp_path / "boxes")
     assert row["at_bbox"] == {"xmin": 1.0, "ymin": 2.0, "xmax": 1.0, "ymax": 2.0}
+
+
+def test_values_in_the_residual_are_reported(tmp_path: Path) -> None:
+    table, message = f"delta:{tmp_path}", r"in the residual are 100\.0% of event: \$\.n; use types that fit"
+    shredding = {"event": "n BOOLEAN"}
+    for write in (tables.append, tables.overwrite):
+        with pytest.warns(UserWarning, match=message):
+            write(table, events(10), shredding=shredding, allow_undeclared_shredding=True)
+    with pytest.warns(UserWarning, match=message):
+        tables.reshred(table, shredding, allow_undeclared_shredding=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tables.append(table, events(10), shredding={"event": "n BIGINT"}, allow_undeclared_shredding=True)
+        tables.compact(table)
 
 
 @pytest.mark.spec("tables.delta.shredding")

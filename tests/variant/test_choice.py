@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
@@ -83,6 +85,24 @@ def test_invalid_choice_is_rejected_before_any_work(choice: Any, message: str) -
     with pytest.raises(ValueError, match=message):
         pqext.write_table(documents(), sink, shredding={"v": choice})
     assert sink.getvalue() == b""
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+@pytest.mark.parametrize(("numbers", "is_warning"), [(["0.5", "1"], False), (["0.5", "0.5", "0.5", "1"], True)])
+def test_write_table_warns_if_most_values_are_in_the_residual(
+    numbers: list[str], is_warning: bool, as_stream: bool
+) -> None:
+    rows = pa.table({"v": variant.parse_json([f'{{"x": {number}}}' for number in numbers])})
+    sink = io.BytesIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pqext.write_table(rows.to_reader() if as_stream else rows, sink, shredding={"v": "x INT"})
+        pqext.write_table(rows, io.BytesIO())
+    texts = [str(each.message).partition(";")[0] for each in caught]
+    assert texts == ["typed columns do not fit most values: in the residual are 75.0% of v: $.x"] * is_warning
+    assert all(each.filename == __file__ for each in caught)
+    residual = pq.read_table(sink)["v"].combine_chunks().field("typed_value").field("x").field("value")
+    assert residual.null_count == numbers.count("1")
 
 
 def test_empty_sample_types_nothing() -> None:

@@ -136,3 +136,9 @@ def test_required_variants_below_null_structs_round_trip(choice: str | None) -> 
     found = pqext.read_table(sink.getvalue())["s"].combine_chunks()
     assert found.is_valid().to_pylist() == [True, False, True]
     assert variant.to_json(found.drop_null().field(0)).to_pylist() == ["1", "3"]
+
+
+@pytest.mark.parametrize("path", [*COLUMNS])
+def test_values_in_the_residual_of_nested_variants_are_reported(path: str) -> None:
+    with pytest.warns(UserWarning, match=rf"in the residual are 100\.0% of {path}: \$\.b; use types that fit"):
+        write(path, shredding={path: "a BIGINT, b INT"})

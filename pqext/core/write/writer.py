@@ -11,6 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from pqext.core.base.errors import warn
+from pqext.core.base.lazy_imports import load_service
 from pqext.core.base.suggestions import SuggestionMixin, suggest_arguments
 from pqext.core.base.threads import synchronized
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
@@ -444,7 +445,6 @@ def write_table(
         ignore_table_format=ignore_table_format, **keywords,
     )
     with writing as writer:
-        if isinstance(table, pa.Table):
-            writer.write_ordered(table)
-            return
-        writer.write_table(table)
+        (writer.write_ordered if isinstance(table, pa.Table) else writer.write_table)(table)
+    if writer.options.shredding:
+        load_service("warn_about_file")(writer.arrow_schema, writer.storage_schema, writer._row_groups)

@@ -24,9 +24,7 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.table.partitions import NULL
 from pqext.dataset.writing.staging import StagingArea, Token
-from pqext.variant.shredding.choice import Counts, parse_shredding, residual_counts
-from pqext.variant.shredding.schema import schema_of_storage
-from pqext.variant.types import is_marked, is_shredded_type
+from pqext.variant.shredding.choice import Counts, parse_shredding, residual_counts, stored_shredding
 
 _OPEN_FILES = 64
 """Maximum number of partitions written at a time; beyond it, the least recently used file is closed."""
@@ -225,7 +223,7 @@ class _PartFile:
     def close(self) -> StagedFile:
         self._flush()
         self._writer.close()
-        shredded = _shredding_schemas(self._schema, self._writer.storage_schema)
+        shredded = stored_shredding(self._schema, self._writer.storage_schema)
         token = self._staged.finish(self._name, self._dest)
         residual = self._writer.residual_counts(shredded)
         return StagedFile(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
@@ -242,33 +240,6 @@ class _PartFile:
             self._gathers = self._orders
             if self._writer.bytes_written > before:
                 self.held = 0
-
-
-def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> dict[str, str]:
-    """Return the shredding schema of each shredded VARIANT of a file, by its path."""
-    result: dict[str, str] = {}
-    own = [] if stored_schema is None else [field for field in schema if field.name in stored_schema.names]
-    pending = [] if stored_schema is None else _children("", own, stored_schema)
-    while pending:
-        path, field, retained = pending.pop()
-        if is_marked(field) or is_shredded_type(field.type):
-            if is_shredded_type(retained.type):
-                result[path] = str(schema_of_storage(retained.type))
-        elif pa.types.is_struct(field.type):
-            pending += _children(f"{path}.", field.type, retained.type)
-        elif pa.types.is_map(field.type):
-            pending.append((f"{path}.key_value.value", field.type.item_field, retained.type.item_field))
-        elif hasattr(field.type, "value_field"):
-            pending.append((f"{path}.list.element", field.type.value_field, retained.type.value_field))
-    return result
-
-
-def _children(
-    prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
-) -> list[tuple[str, pa.Field, pa.Field]]:
-    """Return a tuple of path, field and stored field for each child, in reverse order."""
-    both = zip(fields, stored_fields, strict=True)
-    return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
 
 def check_division(division: Division, schema: pa.Schema) -> None:

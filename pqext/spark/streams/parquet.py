@@ -28,7 +28,7 @@ from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
 from pqext.spark.streams.files import FileStream, split_stream_options
-from pqext.spark.writing.sink import SaveWriter
+from pqext.spark.writing.sink import SaveWriter, report_residual
 
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
 _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")
@@ -135,6 +135,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         except BaseException:
             target.abort()
             raise
+        report_residual(file.file for file in files)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Remove the staged files of the tasks."""

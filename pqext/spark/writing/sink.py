@@ -15,7 +15,8 @@ import json
 import logging
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -52,6 +53,7 @@ from pqext.spark.columns.timestamps import (
 )
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, parse_save_options
 from pqext.spark.reading.request import Query
+from pqext.variant.shredding.choice import residual_shares, warn_about_residual
 
 _logger = logging.getLogger(__name__)
 _ADVICE = 'save to another folder or with mode("overwrite")'
@@ -189,6 +191,8 @@ class Sink(DataSourceArrowWriter):
             target.abort()
             raise
         path = self.writer.options.summary_path
+        if path is None:
+            report_residual(staging.file for staging in files)
         try:
             if path is not None:
                 write_summary(path, target.path, [staging.file for staging in files])
@@ -198,6 +202,16 @@ class Sink(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staged files of all tasks."""
         self.writer.target.abort()
+
+
+def report_residual(files: Iterable[WrittenFile]) -> None:
+    """Warn about values in the residual, in the output of the driver.
+
+    It never raises, because an exception would report a committed save as failed. Saves with a summary do not call it,
+    because the process that reads the summary warns.
+    """
+    with suppress(UserWarning):
+        warn_about_residual(residual_shares(file.residual for file in files))
 
 
 def write_summary(path: str, target: str, files: Sequence[WrittenFile]) -> None:

@@ -28,7 +28,7 @@ from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import months_to_intervals, reject_months
 from pqext.spark.columns.timestamps import reject_ancient_values
 from pqext.spark.options.save import Division, SaveOptions, parse_save_options, stated_partition_overwrite
-from pqext.spark.writing.sink import write_summary
+from pqext.spark.writing.sink import report_residual, write_summary
 from pqext.tables.backend import TARGET_FILE_BYTES, NewFile, TableWriter
 from pqext.tables.data_files import JobFolder, new_files, write_files
 from pqext.tables.write_plan import Replacement, SelectedPartitions, TableWrite, WrittenPartitions
@@ -142,6 +142,8 @@ class TableSink(DataSourceArrowWriter):
         if any(result.is_retry for result in results):
             self.folder.clean(lambda: writer, [new.file.name for new in files])
         path = self.options.summary_path
+        if path is None:
+            report_residual(new.file for new in files)
         try:
             if path is not None:
                 write_summary(path, self.table, [new.file for new in files])

@@ -30,7 +30,7 @@ from pqext.variant.shredding.schema import (
     walk,
 )
 from pqext.variant.shredding.shredder import Coerce, check_coerce
-from pqext.variant.types import VariantLike
+from pqext.variant.types import VariantLike, is_marked, is_shredded_type
 
 _SHOWN_PATHS = 5
 _HIGH_SHARE = 0.5
@@ -205,6 +205,42 @@ def warn_about_residual(shares: Mapping[str, float]) -> None:
             'use types that fit, such as DECIMAL(18,2) for prices in JSON text, or the schema "infer"',
             UserWarning,
         )
+
+
+def warn_about_file(schema: pa.Schema, stored_schema: pa.Schema | None, row_groups: Iterable[RowGroup]) -> None:
+    """Warn about paths of a file as :func:`warn_about_residual` does.
+
+    ``schema`` has the columns that were written, and ``stored_schema`` has them as the file stores them.
+    """
+    shredded_paths = stored_shredding(schema, stored_schema)
+    warn_about_residual(residual_shares([residual_counts(row_groups, shredded_paths)]))
+
+
+def stored_shredding(schema: pa.Schema, stored_schema: pa.Schema | None) -> dict[str, str]:
+    """Return the shredding schema of each shredded VARIANT of a file, by its path."""
+    result: dict[str, str] = {}
+    own = [] if stored_schema is None else [field for field in schema if field.name in stored_schema.names]
+    pending = [] if stored_schema is None else _stored_children("", own, stored_schema)
+    while pending:
+        path, field, retained = pending.pop()
+        if is_marked(field) or is_shredded_type(field.type):
+            if is_shredded_type(retained.type):
+                result[path] = str(schema_of_storage(retained.type))
+        elif pa.types.is_struct(field.type):
+            pending += _stored_children(f"{path}.", field.type, retained.type)
+        elif pa.types.is_map(field.type):
+            pending.append((f"{path}.key_value.value", field.type.item_field, retained.type.item_field))
+        elif hasattr(field.type, "value_field"):
+            pending.append((f"{path}.list.element", field.type.value_field, retained.type.value_field))
+    return result
+
+
+def _stored_children(
+    prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
+) -> list[tuple[str, pa.Field, pa.Field]]:
+    """Return a tuple of path, field and stored field for each child, in reverse order."""
+    both = zip(fields, stored_fields, strict=True)
+    return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
 
 def inexact_paths(choice: Shredding) -> list[str]:
