@@ -427,3 +427,11 @@ def test_save_warns_if_most_values_are_in_the_residual(tmp_path: Path) -> None:
         assert residual.null_count == len(documents) * (1 - share)
         assert saved.residual == {"v: $.x": share}
         assert repr(saved).startswith(f"<pqext.SaveResult: {len(documents)} rows, ")
+
+
+def test_struct_that_the_shredding_names_is_a_variant(tmp_path: Path) -> None:
+    binary = variant.parse_json(['{"x": 1}', '{"x": "a"}'])
+    bare = pa.StructArray.from_arrays([binary.field("value"), binary.field("metadata")], ["value", "metadata"])
+    saved = pqext.write_dataset(pa.table({"v": bare}), tmp_path, shredding={"v": "x BIGINT"})
+    assert (saved.shredded, saved.residual) == ({"v": ("STRUCT<x: BIGINT>",)}, {"v: $.x": 0.5})
+    assert variant.to_python(pqext.read_table(tmp_path)["v"]) == [{"x": 1}, {"x": "a"}]

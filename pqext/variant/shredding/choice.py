@@ -223,9 +223,10 @@ def stored_shredding(schema: pa.Schema, stored_schema: pa.Schema | None) -> dict
     pending = [] if stored_schema is None else _stored_children("", own, stored_schema)
     while pending:
         path, field, retained = pending.pop()
-        if is_marked(field) or is_shredded_type(field.type):
-            if is_shredded_type(retained.type):
-                result[path] = str(schema_of_storage(retained.type))
+        if is_shredded_type(retained.type):
+            result[path] = str(schema_of_storage(retained.type))
+        elif is_marked(field):
+            continue
         elif pa.types.is_struct(field.type):
             pending += _stored_children(f"{path}.", field.type, retained.type)
         elif pa.types.is_map(field.type):
