@@ -6,6 +6,7 @@ import datetime
 import io
 import random
 from itertools import product
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,8 +36,9 @@ def dates() -> list[tuple[int, int, int]]:
     return [*drawn, *((year, month, day) for year, (month, day) in ends), LAST_JULIAN]
 
 
-def written(column: pa.Array, zone: str) -> io.BytesIO:
-    notes = {VERSION: "3.5.0", DATES: "", ZONE: zone}
+def written(column: pa.Array, zone: str | None, version: str | None = "3.5.0") -> io.BytesIO:
+    notes = {VERSION: version, DATES: "", ZONE: zone} if version else {}
+    notes = {key: value for key, value in notes.items() if value is not None}
     pq.write_table(pa.table({"a": column}).replace_schema_metadata(notes), out := io.BytesIO())
     return out
 
@@ -82,3 +84,82 @@ def test_bounds_include_leap_days_that_are_read_after_later_instants(year: int, 
     with pqext.open(out) as file:
         for condition in (pqext.col("a") < midnight, pqext.col("a") >= midnight + a_day):
             assert not row_group_may_match(bind(condition, file.schema), file.row_groups[0])
+
+
+def may_match(out: io.BytesIO, condition: pqext.Expression, **options: Any) -> bool:
+    with pqext.open(out, **options) as file:
+        return row_group_may_match(bind(condition, file.schema), file.row_groups[0])
+
+
+def test_row_groups_are_pruned_by_converted_dates() -> None:
+    stored = [julian_days(1000, 6, 1), julian_days(1500, 6, 1)]
+    out = written(pa.array(stored, pa.int32()).cast(pa.date32()), "UTC")
+    first, last, a = datetime.date(1000, 6, 1), datetime.date(1500, 6, 1), pqext.col("a")
+    assert [may_match(out, condition) for condition in (a <= first, a >= last)] == [True, True]
+    assert [may_match(out, condition) for condition in (a < first, a > last)] == [False, False]
+
+
+ANCIENT = datetime.datetime(1000, 6, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+MODERN = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+
+
+def ancient_and_modern(zone: str | None) -> io.BytesIO:
+    """A file with ``ANCIENT``, as stored by a writer at +02:00, and ``MODERN``."""
+    stored = [(julian_days(1000, 6, 1) * 24 + 10) * 3_600_000_000, int(MODERN.timestamp()) * 1_000_000]
+    return written(pa.array(stored, pa.int64()).cast(pa.timestamp("us", "UTC")), zone)
+
+
+@pytest.mark.parametrize("zone", [None, "Mars/Utopia", "+19:00"])
+def test_option_replaces_a_missing_or_unknown_time_zone(zone: str | None) -> None:
+    out = ancient_and_modern(zone)
+    assert pqext.read_table(out, legacy_timezone="+02:00")["a"].to_pylist() == [ANCIENT, MODERN]
+    with pytest.raises(pqext.UnsupportedError, match="time zone"):
+        pqext.read_table(out)
+    # Without the zone, the bounds of the ancient instant are unknown.
+    assert may_match(out, pqext.col("a") < ANCIENT)
+    assert not may_match(out, pqext.col("a") < ANCIENT, legacy_timezone="+02:00")
+
+
+def test_recorded_time_zone_takes_precedence_over_the_option() -> None:
+    assert pqext.read_table(ancient_and_modern("+02:00"), legacy_timezone="+05:00")["a"].to_pylist() == [ANCIENT, MODERN]
+
+
+@pytest.mark.parametrize("zone", ["Mars/Utopia", "+19:00"])
+def test_unknown_time_zone_in_the_option_is_rejected(zone: str) -> None:
+    with pytest.raises(ValueError, match="legacy_timezone"):
+        pqext.read_table(ancient_and_modern(None), legacy_timezone=zone)
+
+
+@pytest.mark.parametrize("options", [{}, {"datetime_rebase_mode": "exception"}])
+def test_modern_instants_need_no_calendar(options: Any) -> None:
+    column = pa.array([MODERN], pa.timestamp("us", "UTC"))
+    out = written(column, None, None if options else "3.5.0")
+    assert pqext.read_table(out, **options)["a"].to_pylist() == [MODERN]
+    a = pqext.col("a")
+    assert [may_match(out, condition, **options) for condition in (a < MODERN, a == MODERN, a > MODERN)] == [
+        False, True, False
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type", "below", "value", "above"),
+    [
+        (pa.date32(), datetime.date(1582, 10, 14), datetime.date(1582, 10, 15), datetime.date(2000, 1, 1)),
+        (
+            pa.timestamp("us", "UTC"),
+            datetime.datetime(1899, 12, 31, 23, tzinfo=datetime.UTC), datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC),
+            MODERN,
+        ),
+    ],
+)
+def test_ambiguous_values_are_an_error_on_request(type: pa.DataType, below: Any, value: Any, above: Any) -> None:
+    a, options = pqext.col("a"), {"datetime_rebase_mode": "exception"}
+    known = written(pa.array([value, above], type), None, None)
+    assert pqext.read_table(known, **options)["a"].to_pylist() == [value, above]
+    assert [may_match(known, condition, **options) for condition in (a < value, a > above)] == [False, False]
+    ambiguous = written(pa.array([below, value], type), None, None)
+    assert pqext.read_table(ambiguous)["a"].to_pylist() == [below, value]
+    with pytest.raises(pqext.UnsupportedError, match="READ_ANCIENT_DATETIME"):
+        pqext.read_table(ambiguous, **options)
+    # A bound that is ambiguous prunes nothing.
+    assert [may_match(ambiguous, condition, **options) for condition in (a < below, a > value)] == [True, False]
