@@ -80,7 +80,7 @@ def _candidates(chunk: pa.Array) -> NDArray[np.int64]:
     """Return the rows whose type is a curve, or a collection that may contain curves."""
     width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
     _, offsets, data = chunk.buffers()
-    if data is None or not len(chunk):
+    if not len(chunk):
         return np.array([], np.int64)
     ends = np.frombuffer(offsets, width, chunk.offset + len(chunk) + 1)[chunk.offset :].astype(np.int64)
     rows = np.flatnonzero((np.diff(ends) >= 5) & chunk.is_valid().to_numpy(zero_copy_only=False))
@@ -193,8 +193,6 @@ def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
     """Return the vertices of chords along the arcs through vertices 0, 1, 2, then 2, 3, 4 and so on."""
     if len(vertices) and len(vertices) % 2 == 0:
         raise ValueError(f"{len(vertices)} vertices do not form arcs; an odd number is required")
-    if len(vertices) < 3:
-        return vertices
     centres, radii, turns = _circles(vertices)
     angles = np.abs(turns) / step - 1e-9
     pieces = np.maximum(1, np.ceil(angles)).astype(np.int64)

@@ -121,7 +121,8 @@ def test_option_replaces_a_missing_or_unknown_time_zone(zone: str | None) -> Non
 
 
 def test_recorded_time_zone_takes_precedence_over_the_option() -> None:
-    assert pqext.read_table(ancient_and_modern("+02:00"), legacy_timezone="+05:00")["a"].to_pylist() == [ANCIENT, MODERN]
+    found = pqext.read_table(ancient_and_modern("+02:00"), legacy_timezone="+05:00")
+    assert found["a"].to_pylist() == [ANCIENT, MODERN]
 
 
 @pytest.mark.parametrize("zone", ["Mars/Utopia", "+19:00"])
@@ -147,7 +148,8 @@ def test_modern_instants_need_no_calendar(options: Any) -> None:
         (pa.date32(), datetime.date(1582, 10, 14), datetime.date(1582, 10, 15), datetime.date(2000, 1, 1)),
         (
             pa.timestamp("us", "UTC"),
-            datetime.datetime(1899, 12, 31, 23, tzinfo=datetime.UTC), datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC),
+            datetime.datetime(1899, 12, 31, 23, tzinfo=datetime.UTC),
+            datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC),
             MODERN,
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,21 @@ def test_union_contains_both_boxes_and_wraps_only_if_allowed(
     if not (one.wraps or other.wraps):
         planar = max(one.xmax, other.xmax) - min(one.xmin, other.xmin)
         assert union.width <= planar
+
+
+@pytest.mark.spec("geo.box.wraparound")
+def test_union_with_a_wrapping_box_is_the_narrowest_that_wraps() -> None:
+    ends = [-180.0, -120.0, 0.0, 60.0, 180.0]
+    ranges = [BoundingBox(west, east, 0, 0) for west in ends for east in ends]
+    circle = [BoundingBox(-180, 180, 0, 0)]
+    for one, other in product(ranges, ranges):
+        assert one.intersects(other) == bool(points(one) & points(other))
+        if one.wraps or other.wraps:
+            both = points(one) | points(other)
+            fitting = [box for box in ranges if box.wraps and both <= points(box)] or circle
+            union = one.union(other)
+            assert both <= points(union)
+            assert union.width == min(box.width for box in fitting), (one, other)
 
 
 def test_union_preserves_ranges_of_either_box() -> None:

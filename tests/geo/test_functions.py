@@ -338,3 +338,23 @@ def test_box_of_transformed_geometries_is_a_little_wider_than_that_of_pyproj(sou
         assert east <= box[1] <= east + (east - west) / 2
         assert south - (north - south) / 2 <= box[2] <= south
         assert north <= box[3] <= north + (north - south) / 2
+
+
+def test_shells_are_clockwise_with_any_version_of_shapely(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = [shape for shape in SHAPES if shape is None or not shape.has_m]
+    shapes.append(shapely.GeometryCollection([shapely.box(0, 0, 1, 1)]))
+    expected = shapely.orient_polygons(shapes, exterior_cw=True)
+    monkeypatch.delattr(shapely, "orient_polygons")  # which shapely lacks before 2.1
+    found = geo.to_shapely(geo.orient(geo.from_shapely(shapes), exterior_cw=True))
+    assert [shapely.to_wkt(shape) for shape in found] == [shapely.to_wkt(shape) for shape in expected]
+
+
+@pytest.mark.parametrize("other", [(2.0, -3.0, 9.0, 1.0), shapely.to_wkb(shapely.box(2, -3, 9, 1))], ids=["box", "wkb"])
+def test_box_of_unions_contains_both_boxes(other: Any) -> None:
+    boxes = np.array([[0.0, 1.0, 0.0, 2.0], [8.0, 11.0, -9.0, -8.0]]).T
+    found = FUNCTIONS["st_union"].result_sides(boxes, GeospatialType(), [other])
+    for (xmin, xmax, ymin, ymax), box in zip(boxes.T, found.T, strict=True):
+        west, south, east, north = shapely.union(shapely.box(xmin, ymin, xmax, ymax), shapely.box(2, -3, 9, 1)).bounds
+        assert box == pytest.approx([west, east, south, north], abs=1e-9)
+        assert box[0] <= west < east <= box[1]
+        assert box[2] <= south < north <= box[3]

@@ -269,3 +269,28 @@ def test_boxes_are_written_as_geometries() -> None:
     shapes = geo.to_shapely(pqext.read_table(written(marked(array, "geoarrow.box")))["g"])
     assert shapely.equals(shapes[0], shapely.box(0, 1, 2, 3))
     assert shapes[1] is None
+
+
+def test_nulls_and_dictionaries_are_decoded() -> None:
+    assert from_geoarrow(pa.nulls(2), "geoarrow.point").to_pylist() == [None, None]
+    points = pa.array([{"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}])
+    array = pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 1]), points)
+    expected = ["POINT (3 4)", None, "POINT (1 2)", "POINT (3 4)"]
+    assert geo.to_wkt(from_geoarrow(array, "geoarrow.point")).to_pylist() == expected
+
+
+def test_collections_of_mixed_dimensions_have_those_of_their_first_part() -> None:
+    flat, high = pa.array([{"x": 1.0, "y": 2.0}]), pa.array([{"x": 1.0, "y": 2.0, "z": 3.0}])
+    union = pa.UnionArray.from_dense(
+        pa.array([1, 11, 11], pa.int8()), pa.array([0, 0, 0], pa.int32()), [flat, high], ["Point", "Point Z"], [1, 11]
+    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), union)
+    shapes = [[shapely.Point(1, 2)], [], [shapely.Point(1, 2, 3)] * 2]
+    expected = [shapely.to_wkb(shapely.GeometryCollection(parts), flavor="iso") for parts in shapes]
+    for start in range(4):
+        assert from_geoarrow(lists[start:], "geoarrow.geometrycollection").to_pylist() == expected[start:]
+    with pytest.raises(GeometryError, match="layout is geoarrow"):
+        from_geoarrow(
+            pa.UnionArray.from_dense(pa.array([8], pa.int8()), pa.array([0], pa.int32()), [flat], ["Point"], [8]),
+            "geoarrow.geometry",
+        )

@@ -272,6 +272,23 @@ def test_curves_are_nested_at_most_32_deep(name: str, depth: int) -> None:
         geo.linearize(pa.array([rejected]))
 
 
+def test_plain_and_empty_members_of_collections_are_preserved() -> None:
+    members = [shapely.Point(1, 2), shapely.box(0, 0, 1, 1).difference(shapely.box(0.2, 0.2, 0.4, 0.4))]
+    body = b"".join([struct.pack("<I", 3), *shapely.to_wkb(members, byte_order=0).tolist(), arcs(np.empty((0, 2)))])
+    (shape,) = geo.to_shapely(geo.linearize(pa.array([curve(7, body)])))
+    assert shape == shapely.GeometryCollection([*members, shapely.LineString()])
+
+
+def test_arrays_without_rows_need_no_buffers() -> None:
+    array = pa.Array.from_buffers(pa.binary(), 0, [None, None, None])
+    assert geo.linearize(array).to_pylist() == []
+
+
+def test_surfaces_next_to_curves_are_rejected() -> None:
+    with pytest.raises(GeometryError, match="type 15 is not supported"):  # POLYHEDRALSURFACE
+        geo.linearize(pa.array([curve(7, struct.pack("<I", 1) + curve(15, struct.pack("<I", 0)))]))
+
+
 def test_offsets_may_have_odd_padding() -> None:
     (wkb,) = [shapely.to_wkb(shapely.Point(1, 2))]
     offsets = pa.py_buffer(np.array([0, len(wkb)], np.int32).tobytes() + b"\0\0\0")
