@@ -15,6 +15,7 @@ import pytest
 
 import pqext
 from pqext import col, filters, skipping
+from pqext.core.base.errors import SchemaMismatchError
 from pqext.dataset.expressions.visitors import resolve_dotted_names
 
 ROWS = pa.table({"a.b": [1, 2, 3], "a": [{"b": 30, "c": 1}, {"b": 20, "c": 2}, {"b": 10, "c": 3}], "n": [0, 1, 2]})
@@ -67,6 +68,28 @@ def test_result_columns_match_those_of_filters(path: Path) -> None:
         assert pqext.read_table(path, columns).to_pydict() == {"a.b": [30, 20, 10]}
     both = pqext.scan(path, [("x", col("a.b")), ("y", col("a").field("b"))], "a.b > 1").to_table()
     assert both.to_pydict() == {"x": [2, 3], "y": [20, 10]}
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 1], [40, 40], pa.array([1, 1], pa.duration("s"))], ids=["smaller", "larger", "of another type"]
+)
+def test_field_of_the_first_file_is_the_field_in_all_files(tmp_path: Path, values: Any) -> None:
+    fields = pa.array([{"b": 30}, {"b": 1}])
+    pqext.write_table(pa.table({"a": fields, "n": [0, 1]}), tmp_path / "0.parquet")
+    pqext.write_table(pa.table({"a.b": values, "a": fields, "n": [2, 3]}), tmp_path / "1.parquet")
+    for filter in (col("a.b") > 2, "a.b + 1 > 3"):
+        scan = pqext.scan(tmp_path, ["n"], filter)
+        assert scan.to_table()["n"].to_pylist() == rows_of_duckdb(tmp_path / "*.parquet", "a.b > 2") == [0, 2]
+        assert scan.count() == 2
+
+
+@pytest.mark.parametrize("names", [["a.b", "a"], ["a.b"]], ids=["another type", "missing"])
+def test_dotted_name_of_the_first_file_never_changes_its_meaning(tmp_path: Path, names: list[str]) -> None:
+    pqext.write_table(pa.table({"a": [{"b": 30}, {"b": 1}]}), tmp_path / "0.parquet")
+    pqext.write_table(pa.table({name: [1, 2] for name in names}), tmp_path / "1.parquet")
+    for scan in (pqext.scan(tmp_path, {"x": col("a.b")}), pqext.scan(tmp_path, ["a.b"]).order_by("a.b")):
+        with pytest.raises(SchemaMismatchError, match=r"1\.parquet"):
+            scan.to_table()
 
 
 def test_other_struct_fields_are_accessible_by_dotted_names(path: Path) -> None:

@@ -295,8 +295,6 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
         TypeError: If the column does not have exactly one value per row.
     """
     node = schema.root
-    if column.dotted > 1:
-        column = column.resolve_name(node)
     for depth, name in enumerate(column.path):
         if depth and find_by_logical_type(node.logical_name) is not None:
             inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"

@@ -259,12 +259,11 @@ def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
     """Return the comparison category of a duration column; None for other operands."""
     if not isinstance(operand, Column):
         return None
-    column = operand.resolve_name(file.schema.root.child_names)
-    node = find(file.schema, column)
+    node = find(file.schema, operand)
     if node.physical_type != Type.INT64 or node.logical_name:
         return None
-    tops = file.select([column.path[0]])
-    type = type_at(pa.schema([top.field(file.options) for top in tops]), column.path)
+    tops = file.select([operand.path[0]])
+    type = type_at(pa.schema([top.field(file.options) for top in tops]), operand.path)
     return value_type_of_arrow(type) if type is not None and pa.types.is_duration(type) else None
 
 
