@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.Thrift import TType
+from thrift.transport.TTransport import TMemoryBuffer
 
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import Limits
@@ -96,6 +99,15 @@ def test_bytes_match_those_of_the_thrift_package(struct: Struct) -> None:
 def test_structure_round_trips_byte_for_byte(struct: Struct) -> None:
     data = encode(struct)
     assert encode(decode(type(struct), data)[0]) == data
+
+
+@pytest.mark.parametrize("count", [0, 1, 14, 15, 16, 127, 128, (1 << 14) - 1, 1 << 14, (1 << 31) - 1])
+def test_list_header_matches_that_of_the_thrift_package(count: int) -> None:
+    protocol = TCompactProtocol(buffer := TMemoryBuffer())
+    protocol.writeStructBegin("RowGroup")
+    protocol.writeFieldBegin("columns", TType.LIST, 1)
+    protocol.writeListBegin(TType.STRUCT, count)
+    assert b"\x19" + thrift.struct_list_header(count) == buffer.getvalue()
 
 
 def test_reading_starts_at_the_offset_and_ends_after_the_structure() -> None:

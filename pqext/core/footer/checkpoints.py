@@ -37,7 +37,7 @@ from pqext.core.footer.thrift_footer import FLAT_MAGIC, MAGIC, Footer
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framing import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
-from pqext.core.format.thrift import LazyStructs, decode, encode, uleb
+from pqext.core.format.thrift import LazyStructs, decode, encode, struct_list_header
 from pqext.core.io.source import Source
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.kernels.thrift.reader import scan_fields
@@ -107,9 +107,7 @@ def encode_with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes
     raw = encode(metadata)
     fields, _ = scan_fields(raw, limits=OWN_METADATA)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
-    count = len(groups)
-    head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
-    return b"".join([raw[:value], head, *groups, raw[stop:]])
+    return b"".join([raw[:value], struct_list_header(len(groups)), *groups, raw[stop:]])
 
 
 @dataclass(frozen=True, slots=True)

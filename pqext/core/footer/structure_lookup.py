@@ -15,7 +15,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, Statistics
 from pqext.core.format.predicate import Bounds
-from pqext.core.format.thrift import LazyStructs, Struct, decode, field, uleb
+from pqext.core.format.thrift import LazyStructs, Struct, decode, field, struct_list_header
 from pqext.core.kernels.thrift.column_chunks import chunk_bytes, read_statistics
 from pqext.core.kernels.thrift.reader import StructIndex
 from pqext.core.schema import statistics
@@ -119,7 +119,7 @@ def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits
 
     Raises ``CorruptFileError`` unless the structures end exactly where the bytes do.
     """
-    data = b"".join((b"\x19\xfc", uleb(count), *parts, b"\x00"))
+    data = b"".join((b"\x19", struct_list_header(count), *parts, b"\x00"))
     result, end = decode(struct_type, data, limits=limits, path=path)
     if end != len(data):
         raise CorruptFileError("the footer's structures are not at the expected offsets")

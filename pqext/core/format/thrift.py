@@ -40,6 +40,11 @@ def uleb(value: int) -> bytes:
     return bytes(out)
 
 
+def struct_list_header(count: int) -> bytes:
+    """Return the shortest header of a list of ``count`` structures."""
+    return bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+
+
 def read_uleb(data: bytes, position: int) -> tuple[int, int]:
     """Decode the integer at ``position``; return the integer and the offset after it.
 

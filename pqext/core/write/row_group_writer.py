@@ -23,7 +23,7 @@ from pqext.core.base.threads import Workers
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.writing import ChunkEncryptor
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, RowGroup
-from pqext.core.format.thrift import decode, encode, uleb
+from pqext.core.format.thrift import decode, encode, struct_list_header
 from pqext.core.indexes import bloom
 from pqext.core.io.sink import Sink
 from pqext.core.kernels.encode.small_chunk import SmallChunk
@@ -103,8 +103,7 @@ class WrittenGroup:
         assert self._group is not None
         if self._group.columns or not self._columns:
             return encode(self._group)
-        count = len(self._columns)
-        head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+        head = struct_list_header(len(self._columns))
         chunks = [chunk + b"\0" for chunk in self._columns if isinstance(chunk, bytes)]
         return b"".join([_EMPTY_LIST[:1], head, *chunks, encode(self._group)[len(_EMPTY_LIST) :]])
 

@@ -14,7 +14,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs, LookupFooter
 from pqext.core.format.extension.framing import parts
 from pqext.core.format.metadata import FileMetaData, RowGroup
-from pqext.core.format.thrift import Struct, decode, uleb
+from pqext.core.format.thrift import Struct, decode, struct_list_header
 from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.layout import FooterFormat
@@ -89,9 +89,7 @@ class FlatLookup(ColumnWindows):
             raise
 
     def _schema(self) -> bytes:
-        count = self._elements
-        head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
-        return head + self.flat.elements(0, count)
+        return struct_list_header(self._elements) + self.flat.elements(0, self._elements)
 
     def _file(self, lists: dict[int, bytes]) -> bytes:
         """Return the serialised footer with its empty lists replaced by ``lists``, a mapping by field id."""

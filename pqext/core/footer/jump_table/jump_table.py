@@ -20,7 +20,7 @@ from pqext.core.base.limits import OWN_METADATA
 from pqext.core.format.extension.framing import frame, unframe
 from pqext.core.format.extension.structure import append_readable, extensions
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.format.thrift import LazyStructs, decode, encode, read_uleb, uleb
+from pqext.core.format.thrift import LazyStructs, decode, encode, read_uleb, struct_list_header
 from pqext.core.kernels.thrift import schema_tree
 from pqext.core.kernels.thrift.footer_lists import nested_struct_offsets, struct_offsets
 from pqext.core.kernels.thrift.reader import StructIndex, scan_fields
@@ -250,16 +250,11 @@ def _locate_orders(span: tuple[int, int] | None, count: int, serialised_footer: 
     """
     if span is None or not count:
         return 0, 0, 0, 0
-    start, stop = span[0] + _list_header(count), span[1]
+    start, stop = span[0] + len(struct_list_header(count)), span[1]
     held = np.frombuffer(serialised_footer, np.uint8, stop - start, start)
     if len(held) != count * _ORDER_BYTES or held.reshape(count, _ORDER_BYTES)[:, 1:].any():
         return 0, 0, 0, 0
     return span[0], start, stop, _ORDER_BYTES
-
-
-def _list_header(count: int) -> int:
-    """Return the size of the shortest header of a list."""
-    return 1 if count < 15 else 1 + len(uleb(count))
 
 
 def _locate_row_groups(
@@ -270,7 +265,7 @@ def _locate_row_groups(
     Return None if the footer is unusual.
     """
     ends = struct_offsets(groups)
-    header = bytes([columns << 4 | 12]) if columns < 15 else b"\xfc" + uleb(columns)
+    header = struct_list_header(columns)
     heads = np.zeros((len(groups), 3), np.int64)
     chunks = np.zeros((columns + 1, len(groups)), np.int64)
     for at in range(len(groups)):

@@ -27,7 +27,7 @@ from pqext.core.footer.jump_table.jump_table import (
 )
 from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, build_list, peek
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
-from pqext.core.format.thrift import Struct, decode, field, uleb
+from pqext.core.format.thrift import Struct, decode, field, struct_list_header
 from pqext.core.io.source import Source
 
 _logger = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Lookup(ColumnWindows):
 
     def _begins_list(self, start: int, stop: int, count: int) -> bool:
         """Return whether the bytes from ``start`` to ``stop`` are the header of a list of ``count`` structures."""
-        expected = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
+        expected = struct_list_header(count)
         return stop - start == len(expected) and self._blocks.span(start, stop) == expected
 
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
