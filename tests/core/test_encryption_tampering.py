@@ -16,7 +16,7 @@ import pytest
 
 import pqext
 from pqext.core.base.buffers import view
-from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError, UnsupportedError
 from pqext.core.encryption.modules import Module
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.layout import FooterFormat
@@ -234,6 +234,54 @@ def test_encrypted_column_without_an_algorithm_is_corrupt() -> None:
         file.read()
     with pytest.raises(EncryptionError, match="not encrypted"):
         pqext.open(stripped, pqext.ReadOptions(decryption=DECRYPTION))
+
+
+def test_unknown_algorithm_and_crypto_metadata_are_unsupported() -> None:
+    from pqext.core.footer.reading import read_footer
+    from pqext.core.footer.thrift_footer import serialise_footer
+    from pqext.core.format.metadata import ColumnCryptoMetaData, EncryptionAlgorithm, FileCryptoMetaData
+    from pqext.core.format.thrift import encode
+
+    empty_struct = (3, 12, b"\0")  # field 3, which is not part of either union
+    crypto = encode(FileCryptoMetaData(encryption_algorithm=EncryptionAlgorithm(unknown=(empty_struct,))))
+    encrypted = b"PARE" + crypto + len(crypto).to_bytes(4, "little") + b"PARE"
+    with pytest.raises(UnsupportedError, match="unknown algorithm") as caught:
+        pqext.open(encrypted, pqext.ReadOptions(decryption=DECRYPTION))
+    assert caught.value.offset == 4 + len(crypto)
+    data = FILES["signed footer"]
+    footer = read_footer(open_source(data))
+    footer.metadata.row_groups = list(footer.metadata.row_groups)
+    columns = footer.metadata.row_groups[0].columns = list(footer.metadata.row_groups[0].columns)
+    columns[0].crypto_metadata = ColumnCryptoMetaData(unknown=(empty_struct,))
+    changed = data[: footer.offset] + serialise_footer(encode(footer.metadata) + bytes(28))
+    unsigned = pqext.encryption.FileDecryption(KEY, KEYS, check_footer_signature=False)
+    with pqext.open(changed, pqext.ReadOptions(decryption=unsigned)) as file:
+        assert file.read(["b"]).equals(TABLE.select(["b"]))
+        with pytest.raises(UnsupportedError, match="crypto metadata is of an unknown type") as caught:
+            file.read(["a"])
+        assert caught.value.column == "a"
+
+
+@pytest.mark.parametrize("extra", [-1, 1])
+def test_footer_module_and_signature_of_a_wrong_length_are_rejected(extra: int) -> None:
+    for name, message in (
+        ("encrypted footer", "footer: .* declares a length"), ("signed footer", rf"followed by {28 + extra} bytes"),
+    ):
+        data = FILES[name]
+        length = int.from_bytes(data[-8:-4], "little")
+        footer = data[-8 - length : -8] + b"\0" if extra > 0 else data[-8 - length : -9]
+        changed = data[: -8 - length] + footer + len(footer).to_bytes(4, "little") + data[-4:]
+        with pytest.raises(EncryptionError, match=message):
+            pqext.open(changed, pqext.ReadOptions(decryption=DECRYPTION))
+
+
+def test_error_for_a_missing_footer_key_offers_to_skip_the_verification() -> None:
+    def fail(metadata: bytes) -> bytes:
+        raise KeyError(metadata)
+
+    data = encrypt(plaintext_footer=True, footer_key_metadata=b"k")
+    with pytest.raises(EncryptionError, match=r"the footer key: KeyError; check_footer_signature=False reads"):
+        pqext.open(data, decryption=pqext.encryption.FileDecryption(key_retriever=fail))
 
 
 @pytest.mark.spec("encryption.v2.plaintext-levels")

@@ -401,11 +401,12 @@ def test_key_material_of_more_than_64_mib_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("encryption.tools.material")
-def test_key_material_of_a_later_type_is_rejected_even_if_complete() -> None:
+@pytest.mark.parametrize("type_", ["PKMT2", "PKMT0", "PKMT", "PKMT10", "pkmt1"])
+def test_key_material_of_another_type_is_rejected_even_if_complete(type_: str) -> None:
     material = KeyMaterial(is_footer_key=False, master_key_id="kf", wrapped_dek="eA==").serialise(internal=True)
     assert isinstance(parse_metadata(material.encode()), KeyMaterial)
-    with pytest.raises(EncryptionError, match="PKMT2"):
-        parse_metadata(material.replace("PKMT1", "PKMT2").encode())
+    with pytest.raises(EncryptionError, match=f"type '{type_}' is unknown"):
+        parse_metadata(material.replace("PKMT1", type_).encode())
 
 
 @pytest.mark.spec("encryption.tools.material")

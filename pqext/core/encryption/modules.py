@@ -198,6 +198,6 @@ def _strip_length(module: Bytes, min_length: int) -> Bytes:
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
     if length != len(module) - LENGTH_BYTES or length < min_length:
         raise EncryptionError(
-            f"an encrypted module declares {length} bytes but has {len(module) - LENGTH_BYTES}: the file is damaged"
+            f"an encrypted module of {len(module)} bytes declares a length of {length} bytes: the file is damaged"
         )
     return module[LENGTH_BYTES:]

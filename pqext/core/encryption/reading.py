@@ -12,9 +12,10 @@ from typing import NamedTuple
 from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError, EncryptionError, ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
-from pqext.core.encryption.modules import SIGNATURE_BYTES, AesKey, FileAad, Module, module_length
+from pqext.core.encryption.modules import SIGNATURE_BYTES, AesKey, FileAad, Module
 from pqext.core.format.metadata import (
     ColumnChunk,
+    ColumnCryptoMetaData,
     ColumnMetaData,
     EncryptionAlgorithm,
     FileCryptoMetaData,
@@ -171,10 +172,9 @@ class FileDecryptor:
             return AesKey(self._decryption.footer_key)
         return self._retrieve(self._key_metadata, "the footer key")
 
-    def column_key(self, chunk: ColumnChunk, path: str) -> AesKey | None:
-        """Return the key of an encrypted column chunk; None if the reader does not have the key."""
-        crypto = chunk.crypto_metadata
-        if crypto is None or crypto.member is None:
+    def _column_key(self, crypto: ColumnCryptoMetaData, path: str) -> AesKey | None:
+        """Return the key of an encrypted column; None if the reader does not have the key."""
+        if crypto.member is None:
             raise UnsupportedError("the column's crypto metadata is of an unknown type", feature="encryption")
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
@@ -202,7 +202,7 @@ class FileDecryptor:
                 )
             return None
         try:
-            key = self.column_key(chunk, path)
+            key = self._column_key(chunk.crypto_metadata, path)
         except (EncryptionError, UnsupportedError) as error:
             error.locate(column=path)
             raise
@@ -297,11 +297,6 @@ def open_encrypted(
     crypto, end = decode(FileCryptoMetaData, raw, limits=limits, base=offset, path=path)
     try:
         decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
-        remaining = len(raw) - end
-        if module_length(raw[end:], remaining, remaining) != remaining:
-            raise EncryptionError(
-                "the length of the encrypted footer does not match the footer length at the end of the file"
-            )
         return decryptor.decrypt_footer(raw[end:]), decryptor
     except (EncryptionError, UnsupportedError) as error:
         error.locate(path=path, offset=offset + end)
