@@ -279,8 +279,8 @@ def test_plain_and_empty_members_of_collections_are_preserved() -> None:
     assert shape == shapely.GeometryCollection([*members, shapely.LineString()])
 
 
-def test_arrays_without_rows_need_no_buffers() -> None:
-    array = pa.Array.from_buffers(pa.binary(), 0, [None, None, None])
+def test_arrays_without_rows_need_no_offsets() -> None:
+    array = pa.Array.from_buffers(pa.binary(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
     assert geo.linearize(array).to_pylist() == []
 
 
