@@ -219,7 +219,7 @@ def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) 
 
 
 def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) -> str:
-    """Return a hint at the literal of ``value_type`` that the user probably meant; empty without a hint.
+    """Return a hint at the literal of ``value_type`` that the user probably meant; empty if no literal is likely.
 
     >>> literal_hint("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"
