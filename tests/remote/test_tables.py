@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 import pqext
 from pqext import tables
+from pqext.core.io.sources.locations import list_files
 
 from .conftest import BUCKET, KEY, S3, SECRET
 
@@ -66,3 +68,24 @@ def test_failed_append_leaves_no_object_and_no_secret_in_the_message(s3: S3) -> 
     with pytest.raises((pqext.ParquetError, OSError)) as error:
         tables.append(name, pa.table({"id": [1]}), storage_options=wrong)
     assert SECRET not in str(error.value)
+
+
+def test_delta_table_in_a_store_is_read_as_of_a_time(s3: S3) -> None:
+    name, settings = f"delta:s3://{BUCKET}/lake/v", options(s3)
+    for value in (1, 2):
+        tables.append(name, pa.table({"id": [value]}), storage_options=settings)
+        if value == 1:
+            sleep(1.1)  # the store's times are in whole seconds
+    log = [file.listed for file in list_files(f"s3://{BUCKET}/lake/v/_delta_log", None, settings)]
+    times = [
+        datetime.fromtimestamp(file.modified_ms / 1000, UTC)
+        for file in log if file and file.modified_ms and file.path.endswith(".json")
+    ]
+    assert len(times) == 2
+    for time in times:
+        table = DeltaTable(name.removeprefix("delta:"), storage_options=settings)
+        table.load_as_version(time)
+        ids = pqext.scan(name, timestamp=time, storage_options=settings).to_table()["id"].to_pylist()
+        assert sorted(ids) == [*range(1, table.version() + 2)]
+    with pytest.raises(FileNotFoundError, match="no version at"):
+        pqext.scan(name, timestamp=times[0] - timedelta(seconds=1), storage_options=settings)

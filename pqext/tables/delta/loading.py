@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -16,11 +17,14 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.tables.backend import expired_version_error
+from pqext.tables.delta.log_statistics import log_files
 from pqext.tables.error_texts import error_reason
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _NAMES = {"anon": "skip_signature", "anonymous": "skip_signature"}
 _DENIED = re.compile(r"PermissionDenied|Unauthenticated|operation lacked|status(?: code)?:? ?40[13]\b|HTTP 40[13]\b")
 """Texts in errors of requests that the object store denies."""
@@ -87,19 +91,33 @@ def load_table(
     if not is_number:
         raise ValueError(f"{name} has no version {version}; its last version is {table.version()}")
     if timestamp is not None:
-        _check_time(table, timestamp, name)
+        _check_time(table, timestamp, name, storage_options)
     return table
 
 
-def _check_time(table: DeltaTable, timestamp: datetime, name: str) -> None:
+def _check_time(
+    table: DeltaTable, timestamp: datetime, name: str, storage_options: Mapping[str, Any] | None
+) -> None:
     """Raise ``FileNotFoundError`` if the version is later than ``timestamp``.
 
-    deltalake returns the first version for times before it.
+    deltalake returns the first version for earlier times. The time of a version is the modification time of its commit,
+    in whole milliseconds, as in deltalake.
     """
-    written = next(iter(table.history(1)), {}).get("timestamp")
-    if isinstance(written, int) and written > timestamp.timestamp() * 1000:
-        first = datetime.fromtimestamp(written / 1000, UTC)
+    written = _commit_time(table, storage_options)
+    if written is not None and written > (timestamp - _EPOCH) // _MILLISECOND:
+        first = _EPOCH + written * _MILLISECOND
         raise FileNotFoundError(f"{name} has no version at {timestamp}; version {table.version()} is from {first}")
+
+
+def _commit_time(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> int | None:
+    """Return the modification time of the version's commit, in milliseconds since 1970; None if it is unknown."""
+    for file, match in log_files(table.table_uri, storage_options):
+        if match[2] == "json" and int(match[1]) == table.version():
+            if isinstance(file, str):
+                return os.stat(file).st_mtime_ns // 1_000_000
+            modified: int | None = file.listed.modified_ms
+            return modified
+    return None
 
 
 def is_rejection(error: Exception) -> bool:
