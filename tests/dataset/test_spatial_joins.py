@@ -209,6 +209,18 @@ def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
             assert len(geo.nearest(rows, RIGHT)) == 0
 
 
+@pytest.mark.parametrize(
+    ("areas", "expected"),
+    [
+        ([None, shapely.Polygon()], []),
+        ([shapely.box(-1.5e308, 0, 1.5e308, 1), shapely.box(0, 0, 1, 1)], [(0, 0), (0, 1), (1, 0)]),
+    ],
+)
+def test_points_are_joined_with_areas_that_fit_no_grid(areas: list[Any], expected: list[tuple[int, int]]) -> None:
+    points = [shapely.Point(0.5, 0.5), shapely.Point(-9e307, 0.5), shapely.Point(2, 2)]
+    assert pairs(geo.join(table("row", points), table("zone", areas), "within", columns=["row", "zone"])) == expected
+
+
 @pytest.mark.parametrize(("edges", "expected"), [("planar", [(0, 0)]), ("spherical", [(0, 1)])])
 @pytest.mark.parametrize("is_file", [False, True])
 def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: bool, tmp_path: Path) -> None:
@@ -237,6 +249,8 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
 @pytest.mark.parametrize(("arguments", "options", "error", "message"), [
     ((LEFT, RIGHT, "disjoint"), {}, ValueError, "how='anti' returns the rows"),
     ((LEFT, RIGHT, "intersect"), {}, ValueError, "did you mean"),
+    ((LEFT, RIGHT, "within"), {"distance": 1}, TypeError, "within does not accept a distance"),
+    ((LEFT, RIGHT, "dwithin"), {"distance": 10**400}, ValueError, "distance"),
     ((LEFT, RIGHT, "dwithin"), {}, TypeError, "dwithin requires a distance as a number"),
     ((LEFT, RIGHT), {"how": "outer"}, ValueError, "how must be one of inner, left, semi, anti"),
     ((LEFT, RIGHT), {"on": "shap"}, ValueError, "the left side has no column 'shap'; did you mean 'shape'"),

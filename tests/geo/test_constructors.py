@@ -118,3 +118,11 @@ def test_from_shapely_rejects_arrow_arrays(form: str) -> None:
 def test_from_shapely_rejects_arrays_of_different_shapes() -> None:
     with pytest.raises(TypeError, match="expected a list, numpy array or GeoSeries of shapely geometries"):
         geo.from_shapely([np.zeros((2, 2)), np.zeros((2, 3))])
+
+
+def test_points_are_made_of_chunked_arrays_of_equal_length() -> None:
+    x, y = pa.chunked_array([[1.0], [], [2.0, None]]), pa.chunked_array([[3, 4], [5]])
+    points = [shapely.Point(1, 3), shapely.Point(2, 4), None]
+    assert geo.to_shapely(geo.from_points(x, y)).tolist() == points
+    with pytest.raises(ValueError, match=r"same length, not \[3, 2\]"):
+        geo.from_points(x, y[:2])

@@ -223,11 +223,11 @@ def joined(tmp_path: Path, *files: bytes, **options: Any) -> Any:
     return found["columns"]["g"]
 
 
-def with_metadata(data: bytes, **about: Any) -> bytes:
-    """The file with something else in its metadata about column g; None leaves a member out."""
+def with_metadata(data: bytes, column: str = "g", **about: Any) -> bytes:
+    """The file with something else in its metadata about a column; None leaves a member out."""
     found = described(data)
-    told = {**found["columns"]["g"], **about}
-    found["columns"]["g"] = {name: value for name, value in told.items() if value is not None}
+    told = {**found["columns"][column], **about}
+    found["columns"][column] = {name: value for name, value in told.items() if value is not None}
 
     def change(metadata: FileMetaData) -> None:
         metadata.key_value_metadata = [KeyValue(key="geo", value=json.dumps(found))]
@@ -285,6 +285,16 @@ class TestFilesMadeOfSeveral:
         texts = [json.dumps({"version": version, "columns": {"g": {}}}) for version in ("1.0.0", "1.1.0")]
         for one, other in (texts, texts[::-1]):
             assert json.loads(geoparquet.merge_metadata([one, other]))["columns"] == {"g": {"geometry_types": []}}
+
+    @pytest.mark.parametrize("crs", [4326, {"type": "unknown"}])
+    def test_invalid_crs_is_planar_and_equal_to_itself_only(self, crs: Any) -> None:
+        abouts = [{"crs": crs, "bbox": [-179, 0, -178, 1]}, {"crs": crs, "bbox": [178, 2, 179, 3]}]
+        texts = [json.dumps({"version": "1.1.0", "columns": {"g": about}}) for about in abouts]
+        merged = json.loads(geoparquet.merge_metadata(texts))["columns"]["g"]
+        assert merged == {"crs": crs, "geometry_types": [], "bbox": [-179, 0, 179, 3]}
+        other = json.dumps({"version": "1.1.0", "columns": {"g": {"crs": 3857}}})
+        with pytest.raises(ValueError, match="differs in crs"):
+            geoparquet.merge_metadata([texts[0], other])
 
     def test_empty_files_do_not_affect_the_metadata(self, tmp_path: Path) -> None:
         whole, empty = written(table()), written(table([]))
@@ -457,6 +467,10 @@ class TestPruningByCovering:
             tmp_path / "theirs.parquet", points, 4326, write_covering_bbox=True, row_group_size=10
         )
         assert matches(path, SpatialPredicate("intersects", (12, -1, 13, 1))) == [False, True, False, False]
+        for column in ("nothing", "geometry"):  # a covering of columns that do not exist, or are not numbers
+            sides = {side: [column] for side in ("xmin", "ymin", "xmax", "ymax")}
+            changed = with_metadata(path.read_bytes(), column="geometry", covering={"bbox": sides}, bbox=None)
+            assert matches(changed, SpatialPredicate("intersects", (12, -1, 13, 1))) == [True] * 4
         bare = by_geopandas(tmp_path / "bare.parquet", points, 4326, row_group_size=10)
         assert matches(bare, SpatialPredicate("intersects", (12, -1, 13, 1))) == [True] * 4
 

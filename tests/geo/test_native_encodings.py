@@ -134,6 +134,16 @@ class TestNativeEncodings:
         with pytest.raises(GeometryError, match=r"linestring contains a null part or coordinate.*column g"):
             read(sink)
 
+    @pytest.mark.parametrize(
+        ("rows", "sizes"), [([[1.0, 2.0], [1.0, 2.0, 3.0]], "2 and 3"), ([[1.0]], "1"), ([[1.0] * 5], "5")]
+    )
+    def test_coordinates_of_other_sizes_are_an_error(self, rows: list[list[float]], sizes: str) -> None:
+        text = json.dumps({"version": "1.1.0", "primary_column": "g", "columns": {"g": {"encoding": "point"}}})
+        table = pa.table({"g": rows}).replace_schema_metadata({"geo": text})
+        pq.write_table(table, sink := io.BytesIO())
+        with pytest.raises(GeometryError, match=f"coordinates have {sizes} numbers"):
+            read(sink)
+
     def test_rows_are_not_appended_to_a_native_encoding(self, tmp_path: Any) -> None:
         path = tmp_path / "f.parquet"
         path.write_bytes(by_geopandas(COLUMNS["point"]).getvalue())

@@ -288,6 +288,20 @@ def test_page_box_wraps_around_its_own_gap() -> None:
     assert not twin.holds((found.xmin[9], found.xmax[9], 0.0, 0.0), 0.0, 0.0)
 
 
+@pytest.mark.spec("geo.page_boxes.ignored")
+def test_page_of_nulls_that_contradicts_the_null_count_loses_no_row() -> None:
+    nulls = payload(written(table_of(geo.from_points([*range(8)] + [None] * 8, [0] * 16))))
+    data = written(points(40))
+    stored = bytearray(payload(data))
+    at = page_boxes.HEADER.size + 2 * page_boxes.PAGE_BYTES
+    stored[at : at + 8] = nulls[-8:]
+    with pytest.warns(DamagedIndexWarning, match="8 nulls, but the statistics count 4"):
+        found = pqext.read_table(
+            with_payload(data, frame(bytes(stored), PAGE_BOXES)), filter=pqext.col("g").intersects((-66, -1, -60, 9))
+        )
+    assert len(found) == 4
+
+
 class TestBesideOthers:
     @pytest.mark.spec("geo.page_boxes.shared", "extension.container")
     def test_user_entries_share_a_container_with_page_boxes(self) -> None:

@@ -280,8 +280,8 @@ class _Grid:
             return
         boxes = sides[rows]
         self.low = boxes[:, :2].min(axis=0)
-        span = boxes[:, 2:].max(axis=0) - self.low
         with np.errstate(all="ignore"):
+            span = boxes[:, 2:].max(axis=0) - self.low
             self.scale = np.where(span > 0, self.count / span, 0.0)
         if not (np.isfinite(self.scale).all() and np.isfinite(span).all()):
             self.usable = False
