@@ -16,8 +16,10 @@ import pyarrow as pa
 from pqext.core.base.errors import GeometryError
 from pqext.core.base.lazy_imports import load_object
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import escape_text
 from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.wkb import holds_bytes, storage_type
 
@@ -171,6 +173,20 @@ def array_type(type: pa.DataType) -> GeospatialType | None:
         return None
     serialize = getattr(type, "__arrow_ext_serialize__", None)
     return GeospatialType.from_extension_metadata(serialize() if serialize else None)
+
+
+def describe_difference(first: GeospatialType, second: GeospatialType) -> tuple[str, str]:
+    """Return descriptions of two different types, such as ``CRS EPSG:4326 and planar edges``, for messages.
+
+    PROJJSON is shortened to the identifier or name of the CRS, unless both types then have the same description.
+    """
+    types = first, second
+    short, full = (
+        tuple(f"CRS {escape_text(label(type.crs))} and {type.edges} edges" for type in types)
+        for label in (crs_label, lambda crs: crs or crs_.DEFAULT)
+    )
+    one, other = full if short[0] == short[1] else short
+    return one, other
 
 
 class _WkbArray(pa.ExtensionArray):  # type: ignore[misc]

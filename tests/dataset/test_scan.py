@@ -225,7 +225,7 @@ def test_files_with_different_crs_are_not_mixed(tmp_path: Path) -> None:
         pqext.write_table(
             pa.table([pqext.geo.from_points([1.0], [2.0])], schema=pa.schema([field])), tmp_path / f"{number}.parquet"
         )
-    message = r"column 'g' has the extension type .*4326.* and .*3857.*; read the files separately"
+    message = r"'g' has CRS EPSG:4326 and planar edges in .*, but CRS EPSG:3857 and planar edges in .*; read the files"
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path)
 

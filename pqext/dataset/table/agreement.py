@@ -15,7 +15,7 @@ from pqext.core.schema.types.marks import marks
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
-from pqext.dataset.table.unified_schema import are_unifiable
+from pqext.dataset.table.unified_schema import are_unifiable, describe_marks
 from pqext.geo.types import type_of
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
@@ -174,7 +174,7 @@ def check_agreement(
 def _marks_mismatch(
     name: str, first: pa.Field, other: pa.Field, first_path: str, other_path: str, advice: str
 ) -> SchemaMismatchError:
+    first_type, other_type = describe_marks(first, other)
     return SchemaMismatchError(
-        f"schemas differ: column {name!r} has the extension type {marks(first)} in {first_path} and {marks(other)} in "
-        f"{other_path}{advice}"
+        f"schemas differ: column {name!r} has {first_type} in {first_path}, but {other_type} in {other_path}{advice}"
     )

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from pqext.core.base.text import escape_text
 from pqext.core.schema.types.arrow_compute import cast_exactly, decode_dictionary
-from pqext.geo.crs import DEFAULT, equal
-from pqext.geo.types import GeospatialType, type_of
+from pqext.geo.crs import equal
+from pqext.geo.types import GeospatialType, describe_difference, type_of
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -146,10 +146,10 @@ def _check_fields(
         names = (*parents, field.name)
         first, second = type_of(own), type_of(field)
         if first is not None and second is not None and not _is_same_type(first, second):
+            stored, requested = describe_difference(first, second)
             raise ValueError(
-                f"column {escape_text('.'.join(names))!r} has {_describe_type(first)} in {path}, but "
-                f"{_describe_type(second)} in "
-                "schema=; read it as stored, then reproject it with pqext.geo.transform"
+                f"column {escape_text('.'.join(names))!r} has {stored} in {path}, but {requested} in schema=; read it "
+                "as stored, then reproject it with pqext.geo.transform"
             )
         if pa.types.is_nested(own.type) and pa.types.is_nested(field.type):
             _check_fields(_children(field.type), _children(own.type), path, names)
@@ -157,10 +157,6 @@ def _check_fields(
 
 def _is_same_type(first: GeospatialType, second: GeospatialType) -> bool:
     return first.edges == second.edges and (first.crs == second.crs or equal(first.crs, second.crs))
-
-
-def _describe_type(type: GeospatialType) -> str:
-    return f"CRS {escape_text(type.crs or DEFAULT)} and {type.edges} edges"
 
 
 def _children(type: pa.DataType) -> list[pa.Field]:

@@ -30,8 +30,10 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
-from pqext.core.base.errors import SchemaMismatchError
+from pqext.core.base.errors import GeometryError, SchemaMismatchError
+from pqext.core.base.text import escape_text
 from pqext.core.schema.types.marks import marks
+from pqext.geo.types import describe_difference, type_of
 
 _DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
 """Decimal types by bit width: the maximum precision, and the factory."""
@@ -106,9 +108,10 @@ def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
     if pa.types.is_null(other.type):
         return first.with_nullable(True)
     if marks(first) != marks(other):
-        raise Conflict(_describe_field(first), _describe_field(other))
+        first_type, other_type = describe_marks(first, other)
+        raise Conflict(f"{first.type} with {first_type}", f"{other.type} with {other_type}")
     if marks(first) and first.type != other.type and not (_is_binary(first.type) and _is_binary(other.type)):
-        raise Conflict(_describe_field(first), _describe_field(other))
+        raise Conflict(first.type, other.type)
     return first.with_type(unify_types(first.type, other.type)).with_nullable(first.nullable or other.nullable)
 
 
@@ -264,9 +267,20 @@ def _is_list(type: pa.DataType) -> bool:
     return bool(is_view or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
 
 
-def _describe_field(field: pa.Field) -> str:
-    result = marks(field)
-    return f"{field.type} marked {result}" if result else str(field.type)
+def describe_marks(first: pa.Field, other: pa.Field) -> tuple[str, str]:
+    """Describe the extension types of two fields: the CRS and edges of geometries, otherwise names and parameters."""
+    try:
+        types = type_of(first), type_of(other)
+    except GeometryError:  # the metadata is invalid
+        types = None, None
+    if types[0] is not None and types[1] is not None:
+        return describe_difference(types[0], types[1])
+    return _describe_mark(first), _describe_mark(other)
+
+
+def _describe_mark(field: pa.Field) -> str:
+    texts = [escape_text(text) for text in marks(field).values() if text]
+    return f"the extension type {' '.join(texts)}" if texts else "no extension type"
 
 
 def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
