@@ -189,7 +189,7 @@ def test_geometry_keeps_its_crs_and_is_readable_by_polars(tmp_path: Path) -> Non
     assert scan.filter(col("at").intersects((0, 0, 5, 5))).to_table()["id"].to_pylist() == [1]
     assert polars.scan_delta(str(tmp_path)).collect()["at"].to_list() == rows["at"].to_pylist()
     other = rows.cast(pa.schema([("id", pa.int64()), geo.geometry_field("at", 4326)]))
-    with pytest.raises(pqext.ParquetError, match=r"geometry type .*4326.* in the rows and .*3857.* in the table"):
+    with pytest.raises(pqext.ParquetError, match=r"CRS EPSG:4326 .* in the rows, but CRS EPSG:3857 .* in the table"):
         tables.append(f"delta:{tmp_path}", other)
 
 

@@ -14,7 +14,8 @@ from pqext.core.schema.types.marks import FIELD_ID
 from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.geo import geoparquet
 from pqext.geo.geoarrow import encoding_of
-from pqext.geo.types import type_of
+from pqext.geo.types import GeospatialType, describe_difference, mark, type_of
+from pqext.geo.wkb import holds_bytes
 from pqext.tables.delta.schemas import COVERING, GEOMETRY, ID, PHYSICAL_NAME, covering_columns
 from pqext.variant.types import is_marked, storage_type
 
@@ -45,20 +46,44 @@ def delta_struct(schema: pa.Schema) -> dict[str, Any]:
     return {"type": "struct", "fields": [_delta_field(field, field.name) for field in schema]}
 
 
-def struct_of_rows(schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def struct_of_rows(
+    schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any], table: pa.Schema | None = None
+) -> dict[str, Any]:
     """Return the Delta schema of rows with ``schema`` and of the covering columns that the writer adds.
 
-    ``by`` are the partition columns, and ``options`` those of the writer.
+    The CRS and edges that ``options`` of the writer choose take precedence over those of the rows. Columns that have
+    neither take those of ``table``, an existing table. ``by`` are the partition columns.
     """
+    if table is not None:
+        schema = pa.schema(
+            [_with_types(field, table.field(field.name)) if field.name in table.names else field for field in schema],
+            schema.metadata,
+        )
     with ParquetFile(empty_file(drop_columns(schema, by), {**options, "sorting": ()})) as file:
         stored = file.arrow_schema
     covering = [field for field in stored if field.name not in schema.names]
     coverings = geoparquet.coverings((stored.metadata or {}).get(geoparquet.KEY.encode(), b"").decode())
-    struct = delta_struct(pa.schema([*schema, *covering]))
+    chosen = {name for name in stored.names for path in options["geometry"] if f"{path}.".startswith(f"{name}.")}
+    rows = [stored.field(field.name) if field.name in chosen else field for field in schema]
+    struct = delta_struct(pa.schema([*rows, *covering]))
     for member in struct["fields"]:
         if member["name"] in coverings:
             member["metadata"][COVERING] = coverings[member["name"]][0][0]
     return struct
+
+
+def _with_types(field: pa.Field, target: pa.Field) -> pa.Field:
+    """Return ``field`` with the geometry types of ``target`` where it has none, fields of structs included."""
+    type = type_of(target)
+    if type is not None:
+        return mark(field, type) if type_of(field) is None and holds_bytes(field.type) else field
+    if pa.types.is_struct(field.type) and pa.types.is_struct(target.type) and not is_marked(field):
+        names = {child.name for child in target.type}
+        children = [
+            _with_types(child, target.type.field(child.name)) if child.name in names else child for child in field.type
+        ]
+        return field.with_type(pa.struct(children))
+    return field
 
 
 def with_coverings(options: Mapping[str, Any], struct: Struct) -> dict[str, Any]:
@@ -125,16 +150,33 @@ def check_columns(rows: Struct, table: Struct, name: str) -> None:
             hint = did_you_mean(column, table_fields) or f"; its columns are {', '.join(table_fields)}"
             raise _mismatch(f"the table has no column {column!r}{hint}", name, column)
     for column, member in table_fields.items():
+        difference = _geometry_difference(row_fields[column], member, column)
+        if difference:
+            raise _mismatch(f"{difference}; transform it with pqext.geo.transform", name, column)
         difference = _difference(row_fields[column]["type"], member["type"], column)
-        types = [one.get("metadata", {}).get(GEOMETRY) for one in (row_fields[column], member)]
-        if None not in types and types[0] != types[1]:
-            difference = f"{column} has the geometry type {types[0]} in the rows and {types[1]} in the table"
         if difference:
             raise _mismatch(f"{difference}; cast the column", name, column)
 
 
 def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"{message}; nothing was written", path=name, column=column)
+
+
+def _geometry_difference(row_field: Struct, table_field: Struct, path: str) -> str | None:
+    """Describe the first difference in CRS or edges of two fields that are geometries, fields of structs included."""
+    texts = [field.get("metadata", {}).get(GEOMETRY) for field in (row_field, table_field)]
+    if None not in texts:
+        types = [GeospatialType.from_extension_metadata(text) for text in texts]
+        rows, table = describe_difference(*types)
+        return None if types[0] == types[1] else f"{path} has {rows} in the rows, but {table} in the table"
+    fields, others = (
+        {} if isinstance(field["type"], str) else {child["name"]: child for child in field["type"].get("fields", ())}
+        for field in (row_field, table_field)
+    )
+    differences = (
+        _geometry_difference(child, others[name], f"{path}.{name}") for name, child in fields.items() if name in others
+    )
+    return next((difference for difference in differences if difference is not None), None)
 
 
 def _difference(row_type: Any, table_type: Any, path: str) -> str | None:

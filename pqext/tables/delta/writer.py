@@ -213,7 +213,7 @@ class DeltaWriter:
                     f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
                     path=self.name,
                 )
-            check_columns(struct_of_rows(rows, by, options), struct, self.name)
+            check_columns(struct_of_rows(rows, by, options, arrow_schema(struct)), struct, self.name)
         return self._file_layout(schema, rows.names, struct, by, options, with_options)
 
     def _file_layout(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.errors import SchemaMismatchError
+from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.marks import FIELD_ID
+from pqext.dataset.writing.appending import empty_file
 from pqext.variant.types import storage_type
 
 
@@ -26,6 +29,17 @@ def check_columns(rows: pa.Schema, table: pa.Schema, name: str) -> None:
         if _plain(field.type) != _plain(target.type):
             message = f"{field.name} is {field.type} in the rows and {target.type} in the table; cast the column"
             raise _mismatch(message, name, field.name)
+
+
+def check_added_columns(schema: pa.Schema, options: Mapping[str, Any], name: str) -> None:
+    """Raise ``UnsupportedError`` if the writer adds columns to files with ``schema``, which have no field ids."""
+    with ParquetFile(empty_file(schema, {**options, "sorting": ()})) as file:
+        added = next((field.name for field in file.arrow_schema if FIELD_ID not in (field.metadata or {})), None)
+    if added is not None:
+        raise UnsupportedError(
+            f"the covering column {added!r} is not a column of the Iceberg table; omit covering= and geoparquet='1.1'; "
+            "nothing was written", feature="covering columns in Iceberg", path=name, column=added,
+        )
 
 
 def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:

@@ -171,7 +171,7 @@ class IcebergWriter:
         allow_undeclared_shredding: bool,
     ) -> FileLayout:
         from pqext.tables.iceberg.partition_values import divide as divide_rows
-        from pqext.tables.iceberg.write_schemas import check_columns, field_with_id
+        from pqext.tables.iceberg.write_schemas import check_added_columns, check_columns, field_with_id
 
         for name in ("encryption", "shredding"):
             if options[name]:
@@ -194,6 +194,7 @@ class IcebergWriter:
         ]
         fields = [field_with_id(field, member) for (_, field, _), member in zip(columns, members, strict=True)]
         file_schema = pa.schema(fields)
+        check_added_columns(file_schema, options, self.name)
 
         def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
             arrays = [change(batch.column(index)) for index, _, change in columns]
