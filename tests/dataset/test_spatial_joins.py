@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -214,10 +215,12 @@ def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
     [
         ([None, shapely.Polygon()], []),
         ([shapely.box(-1.5e308, 0, 1.5e308, 1), shapely.box(0, 0, 1, 1)], [(0, 0), (0, 1), (1, 0)]),
+        ([shapely.box(0.5, 0.5, math.nextafter(0.5, 1), 1), shapely.box(2, 2, 3, 3)], []),
+        ([shapely.box(-5e-324, 0, 5e-324, 1), shapely.box(0, 0, 0, 2)], []),
     ],
 )
 def test_points_are_joined_with_areas_that_fit_no_grid(areas: list[Any], expected: list[tuple[int, int]]) -> None:
-    points = [shapely.Point(0.5, 0.5), shapely.Point(-9e307, 0.5), shapely.Point(2, 2)]
+    points = [shapely.Point(0.5, 0.5), shapely.Point(1.4e308, 0.5), shapely.Point(2, 2)]
     assert pairs(geo.join(table("row", points), table("zone", areas), "within", columns=["row", "zone"])) == expected
 
 

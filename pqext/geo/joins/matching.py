@@ -283,9 +283,6 @@ class _Grid:
         with np.errstate(all="ignore"):
             span = boxes[:, 2:].max(axis=0) - self.low
             self.scale = np.where(span > 0, self.count / span, 0.0)
-        if not (np.isfinite(self.scale).all() and np.isfinite(span).all()):
-            self.usable = False
-            return
         first, last = self._cells(boxes[:, :2]), self._cells(boxes[:, 2:])
         wide, high = (last - first + 1).T
         each = wide * high
@@ -302,7 +299,7 @@ class _Grid:
     def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
             result = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
-        return np.asarray(np.nan_to_num(result), np.int64)  # infinity divided by a box without width is NaN
+        return np.asarray(np.nan_to_num(result), np.int64)  # NaN if a span is infinite or tiny
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Return pairs of a point and a box that contains it, as two arrays of indexes in ascending order."""
