@@ -48,7 +48,8 @@ _Bound = Callable[[Any, bool], Value]
 class MonotoneCast:
     """Cast of a leaf that preserves the order of its values."""
 
-    bound: _Bound
+    bound: _Bound | None
+    """None if the cast preserves all bounds."""
     is_injective_at: Callable[[Value], bool]
     """Whether the only leaf value that casts to a value equal to a literal is the leaf value that equals the
     literal.
@@ -56,7 +57,7 @@ class MonotoneCast:
 
     def bounds(self, leaf_bounds: Bounds) -> Bounds:
         """Return the bounds of the cast values."""
-        return leaf_bounds if self.bound is _keep_bound else replace(
+        return leaf_bounds if self.bound is None else replace(
             leaf_bounds,
             minimum=None if leaf_bounds.minimum is None else self.bound(leaf_bounds.minimum, False),
             maximum=None if leaf_bounds.maximum is None else self.bound(leaf_bounds.maximum, True),
@@ -88,11 +89,11 @@ def monotone_cast(
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:
-        return MonotoneCast(_keep_bound, _accept_literal)
+        return MonotoneCast(None, _accept_literal)
     if _is_exact(leaf) or pa.types.is_float32(leaf) or pa.types.is_float64(leaf):
         return _number_cast(leaf, type)
     if _is_bytes(leaf):
-        return MonotoneCast(_keep_bound, _accept_literal) if _is_bytes(type) else None
+        return MonotoneCast(None, _accept_literal) if _is_bytes(type) else None
     if pa.types.is_timestamp(leaf):
         return _timestamp_cast(leaf, type, timezone)
     if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
@@ -166,10 +167,6 @@ def _reject_literal(literal: Value) -> bool:
 def _is_small(literal: Any) -> bool:
     """Return whether the nearest double of an integer differs from the nearest doubles of all other integers."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
-
-
-def _keep_bound(bound: Value, is_upper: bool) -> Value:
-    return bound
 
 
 def _to_integer(bound: Any, is_upper: bool) -> Value:
