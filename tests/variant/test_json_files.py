@@ -58,6 +58,21 @@ def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
     assert found == content
 
 
+@pytest.mark.parametrize("content", [b"1\n22\n333", b"4444444", b"", b"\n"])
+@pytest.mark.parametrize("piece", [1, 2, 3, 4, 50])
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 9, None])
+def test_byte_order_mark_belongs_to_the_first_line_and_is_dropped(content: bytes, piece: int, step: int | None) -> None:
+    size = 3 + len(content)
+    found = b""
+    for start in range(0, size, step or size):
+        file = io.BytesIO(b"\xef\xbb\xbf" + content)
+        stop = None if step is None else min(start + step, size)
+        for at, text in read_lines(file, start, stop, chunk_bytes=piece, max_line_bytes=1000):
+            assert at == 3 + len(found)
+            found += text
+    assert found == content
+
+
 @given(LINES, st.integers(0, 60), st.integers(1, 30))
 def test_open_range_returns_all_lines_from_its_start(lines: list[bytes], start: int, piece: int) -> None:
     content = b"\n".join(lines)

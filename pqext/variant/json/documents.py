@@ -91,6 +91,7 @@ def read_lines(
                 text += more
             if text.startswith(_BYTE_ORDER_MARK):
                 text, at = text[3:], 3
+                stop = None if stop is None else max(stop, at + 1)  # the first line begins before its mark
                 if not text:
                     continue
         if not text:
