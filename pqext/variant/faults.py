@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from copy import copy
+from typing import NamedTuple, NoReturn, TypeVar
 
 from pqext.core.base.errors import LimitError, ParquetError, UnsupportedError, VariantError
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.kernels.shredding import ShreddingFault
+
+_RowError = TypeVar("_RowError", bound=UnsupportedError | VariantError)
 
 
 class FaultMessage(NamedTuple):
@@ -88,7 +91,9 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
     meaning = MEANINGS[status]
     if status == Fault.FAULT_UNKNOWN_TYPE:
         location = f"row {row}: " if row is not None else ""
-        return UnsupportedError(f"{location}{meaning.message} ({meaning.rule})", feature="variant primitive type")
+        unknown = UnsupportedError(f"{location}{meaning.message} ({meaning.rule})", feature="variant primitive type")
+        unknown.row = row
+        return unknown
     return VariantError(meaning.message, rule=meaning.rule or None, row=row, offset=offset)
 
 
@@ -97,9 +102,12 @@ def fail(status: int, *, row: int | None = None, offset: int | None = None) -> N
     raise error(status, row=row, offset=offset)
 
 
-def shift_row(error: VariantError, rows: int) -> VariantError:
+def shift_row(error: _RowError, rows: int) -> _RowError:
     """Return ``error`` with its row number increased by ``rows``, the position of a slice in the complete array."""
     if error.row is None or not rows:
         return error
-    reason = error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
-    return VariantError(reason, rule=error.rule, row=error.row + rows, offset=error.offset)
+    result = copy(error)
+    result.row = error.row + rows
+    result.message = f"row {result.row}: " + error.message.removeprefix(f"row {error.row}: ")
+    result.args = (result.message,)
+    return result

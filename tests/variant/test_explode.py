@@ -107,6 +107,16 @@ def test_strict_rejects_values_that_cannot_be_cast() -> None:
     assert variant.explode(rows_of(), "$.o[*].p", "int", strict=True).column("value").to_pylist() == [1, 2, None]
 
 
+def test_failed_cast_within_a_list_of_shredded_objects_names_its_row() -> None:
+    array = variant.parse_json(pa.array(["[]", '[{"a":1},{"a":2}]', '[{"a":3},{"a":"x"}]']))
+    shredded = variant.shred(array, "ARRAY<STRUCT<a: INT>>")
+    for rows in (array, shredded):
+        assert variant.explode(rows, "$[*].*", "int").column("value").to_pylist() == [1, 2, 3, None]
+        with pytest.raises(VariantError) as caught:
+            variant.explode(rows, "$[*].*", "int", strict=True)
+        assert caught.value.row == 2
+
+
 @pytest.mark.parametrize("path", ["$[*", "$.a[**]", "$[-1]", "[*]"])
 def test_invalid_path_is_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="path"):

@@ -108,7 +108,12 @@ class OffsetIndexError(CorruptFileError):
 
 
 class UnsupportedError(ParquetError):
-    """The file is well formed but uses a ``feature`` that pqext does not support."""
+    """The file is well formed but uses a ``feature`` that pqext does not support.
+
+    ``row`` is the index of the row in the array if one value has the feature.
+    """
+
+    row: int | None = None
 
     def __init__(self, message: str, *, feature: str, path: str | None = None, column: str | None = None) -> None:
         super().__init__(message, path=path, column=column)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import LimitError, VariantError
+from pqext.core.base.errors import LimitError, UnsupportedError, VariantError
 from pqext.core.base.suggestions import excerpt
 from pqext.variant import faults
 from pqext.variant.access.path import ManyPath, format_path
@@ -132,7 +132,7 @@ def _insert_json(
     try:
         name = DEFAULT if task.zone is None else task.zone.name
         return pc.coalesce(array, to_json(variant_array(names, values, bitmap), timezone=name).cast(array.type))
-    except VariantError as error:
+    except (UnsupportedError, VariantError) as error:
         if of_row is not None and error.row is not None:
             error = faults.shift_row(error, of_row[error.row].as_py() - error.row)
         raise faults.shift_row(error, task.first_row) from None
@@ -199,19 +199,12 @@ def _cast_lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Cas
 
 
 def to_list_type(lists: pa.Array, target: pa.DataType, task: CastTask, parent_path: str, rows: Any = None) -> pa.Array:
-    """Convert lists to the list layout of ``target``.
+    """Convert lists to the list layout of ``target``, which is not a view.
 
     If ``target`` has a fixed size, lists of another length fail to cast. ``rows`` returns the row of each list; None if
     list i is in row i.
     """
     assert is_list(target)
-    if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
-        make = pa.LargeListViewArray if pa.types.is_large_list_view(target) else pa.ListViewArray
-        width = pa.int64() if pa.types.is_large_list_view(target) else pa.int32()
-        starts = lists.offsets.slice(0, len(lists)).cast(width)
-        sizes = pc.fill_null(pc.list_value_length(lists), 0).cast(width)
-        mask = lists.is_null() if lists.null_count else None
-        return make.from_arrays(starts, sizes, lists.values, type=target, mask=mask)
     if not pa.types.is_fixed_size_list(target):
         return lists if lists.type == target else lists.cast(target)
     size = target.list_size

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import VariantError
+from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.types.marks import UUID_MARK
 from pqext.variant import faults
@@ -157,7 +157,7 @@ def _split_chunk(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_ro
     """Split unshredded variants into typed columns and a residual, which is the last array."""
     try:
         shredded = shred(chunk, schema, coerce=coerce)
-    except VariantError as error:
+    except (UnsupportedError, VariantError) as error:
         raise faults.shift_row(error, first_row) from None
     metadata = child(shredded, "metadata")
     assert metadata is not None
