@@ -209,3 +209,10 @@ def test_dictionary_indices_below_a_null_are_ignored(values: pa.Array, index: in
     structs = pa.StructArray.from_arrays([inner], ["a"], mask=pa.array([True, False, False]))
     assert structs.to_pylist() == [None, {"a": "x"}, {"a": None}]
     assert variant.to_json(variant.from_arrow(structs)).to_pylist() == [None, '{"a":"x"}', "{}"]
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.string_view()])
+def test_map_keys_may_be_dictionaries(type: pa.DataType) -> None:
+    keys = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), pa.array(["a", "b"], type))
+    maps = pa.MapArray.from_arrays(pa.array([0, 2, 3]), keys, pa.array([1, 2, 3]))
+    assert variant.to_json(variant.from_arrow(maps)).to_pylist() == ['{"a":2,"b":1}', '{"b":3}']

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.base.errors import VariantError
+from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant.access.targets import target_type
 from pqext.variant.shredding.schema import ShreddingSchema
 from pqext.variant.types import is_variant_type, variant_type
@@ -283,3 +283,81 @@ def test_typed_column_of_the_requested_type_is_returned_without_copying() -> Non
     assert result.buffers()[1].address == group.buffers()[1].address
     times = variant.shred(parsed(['"2024-01-01"']), "STRING")
     assert variant.get(times, "$", pa.large_string()).to_pylist() == ["2024-01-01"]
+
+
+def element_type(typed: pa.DataType) -> pa.DataType:
+    return pa.struct([("value", pa.binary()), ("typed_value", typed)])
+
+
+def value_of(text: str) -> bytes:
+    return bytes(parsed([text])[0].as_py()["value"])
+
+
+def stored(value: list[bytes | None], typed: pa.Array) -> pa.StructArray:
+    """A shredded variant whose values use no names but ``a``."""
+    metadata = pa.array([parsed(['{"a":1}'])[0].as_py()["metadata"]] * len(typed), pa.binary())
+    fields = [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())]
+    arrays = [metadata, pa.array(value, pa.binary()), typed]
+    return pa.StructArray.from_arrays(arrays, fields=[*fields, pa.field("typed_value", typed.type)])
+
+
+def test_unshredded_lists_and_objects_complete_those_of_typed_columns() -> None:
+    one = {"value": None, "typed_value": 1}
+    elements = pa.array([[one, one], None, None], pa.list_(element_type(pa.int32())))
+    lists = stored([None, value_of("[2,3]"), b"\0"], elements)
+    objects = pa.array([{"a": one}, None, None], pa.struct([("a", element_type(pa.int32()))]))
+    structs = stored([None, value_of('{"a":2}'), b"\0"], objects)
+    for start in range(3):
+        assert variant.get(lists[start:], "$", "array<int>").to_pylist() == [[1, 1], [2, 3], None][start:]
+        assert variant.get(structs[start:], "$", "struct<a: int>").to_pylist() == [{"a": 1}, {"a": 2}, None][start:]
+
+
+def test_paths_below_a_list_without_residuals_are_null() -> None:
+    elements = pa.struct([("typed_value", pa.int32())])
+    array = stored([None, None], pa.array([[{"typed_value": 1}], []], pa.list_(elements)))
+    assert variant.get(array, "$[0]", "int").to_pylist() == [1, None]
+    assert variant.get(array, "$[0].a", "int").to_pylist() == [None, None]
+    assert variant.get(array, "$[0][0]", "array<int>").to_pylist() == [None, None]
+    assert variant.explode(array, "$[*].a[*]").num_rows == 0
+
+
+@pytest.mark.parametrize("type", ["string", "binary", "int", "double", "timestamp", "variant", "array<string>"])
+@pytest.mark.parametrize("values", [
+    pa.array(["12", "a", None, "12"]), pa.array(["12", "a", None, "12"], pa.large_string()),
+    pa.array(["12", "a", None, "12"], pa.string_view()), pa.array([5, 6, None, 5]),
+    pa.array([5, 6, None, 5], pa.timestamp("us", "UTC")),
+], ids=lambda values: str(values.type))  # fmt: skip
+def test_typed_columns_may_be_dictionaries(type: str, values: pa.Array) -> None:
+    second_and_first = pa.array([values[1].as_py(), values[0].as_py()], values.type)
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1]), second_and_first)
+    plain, coded = (stored([None, None, value_of("true"), None], typed) for typed in (values, codes))
+    assert variant.get(coded, "$", type).equals(variant.get(plain, "$", type))
+    assert variant.to_json(coded).to_pylist() == variant.to_json(plain).to_pylist()
+    name = {pa.int64(): "BIGINT", pa.timestamp("us", "UTC"): "TIMESTAMP"}.get(values.type, "STRING")
+    assert variant.shred(coded, name).field("typed_value").to_pylist() == values.to_pylist()
+
+
+@pytest.mark.parametrize(("wrong", "error"), [(b"\xfc", UnsupportedError), (b"\x03\2", VariantError)])
+@pytest.mark.parametrize(("path", "type"), [("$", "array<string>"), ("$[1]", "string"), ("$", "array<array<string>>")])
+def test_corrupt_elements_of_a_list_are_reported_with_their_row(
+    path: str, type: str, wrong: bytes, error: Any
+) -> None:
+    inner = element_type(pa.list_(element_type(pa.int32())))
+    good = {"value": None, "typed_value": [{"value": None, "typed_value": 5}]}
+    corrupt = {"value": None, "typed_value": [{"value": wrong, "typed_value": None}]}
+    array = stored([None] * 3, pa.array([[good, good], [], [good, corrupt]], pa.list_(inner)))
+    assert variant.get(array[:2], path, type).validate() is None
+    for start in range(3):
+        with pytest.raises(error, match=f"row {2 - start}: ") as caught:
+            variant.get(pa.chunked_array([array[start:2], array[2:]]), path, type)
+        assert caught.value.row == 2 - start
+
+
+def test_element_of_a_later_type_is_reported_with_its_row() -> None:
+    array = parsed(["[1,2]", "[[3],4]", "[5]"])
+    inner = b"\x03\x01\x00\x01\xfc"  # an array with a primitive of type 63
+    values = [*array.field("value").to_pylist()[:2], b"\x03\x01\x00\x05" + inner]
+    later = variant.types.variant_array(array.field("metadata"), pa.array(values, pa.binary()))
+    for start in range(3):
+        with pytest.raises(UnsupportedError, match=f"row {2 - start}: the value is of a primitive type added later"):
+            variant.get(later[start:], "$", "array<string>")

@@ -97,6 +97,35 @@ def test_bounds_match_the_next_and_the_last_transition() -> None:
 
 
 @pytest.mark.spec("casts.timezone")
+@pytest.mark.parametrize("name", ["Europe/Amsterdam", "America/New_York"])
+def test_bounds_after_the_listed_transitions_contain_both_offsets(name: str) -> None:
+    zone = ZoneInfo(name)
+    for year in (2500, 2900):
+        winter, summer = (datetime(year, month, 15, tzinfo=UTC) for month in (1, 7))
+        made = monotone_cast(pa.timestamp("us", "UTC"), pa.timestamp("us"), name)
+        assert made is not None
+        for instant in (winter, summer):
+            since = (instant - EPOCH.replace(tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+            local = since + instant.astimezone(zone).utcoffset() // timedelta(microseconds=1) * 1000
+            assert made.bound(since, False) <= local <= made.bound(since, True)
+            assert made.bound(since, True) - made.bound(since, False) <= 86_400 * 10**9
+
+
+@pytest.mark.spec("casts.timezone")
+@pytest.mark.parametrize("name", NAMES)
+def test_bounds_of_dates_contain_their_midnight(name: str) -> None:
+    days = [(datetime(year, month, 9) - EPOCH).days for year in (1900, 2000, 2030) for month in (1, 4, 8, 11)]
+    made = monotone_cast(pa.date32(), pa.timestamp("us", "UTC"), name)
+    assert made is not None
+    instants = variant.get(to_shredded(pa.array(days, pa.int32()).cast(pa.date32())), "$", "timestamp", timezone=name)
+    for day, micros in zip(days, instants.cast(pa.int64()).to_pylist(), strict=True):
+        midnight = (EPOCH + timedelta(days=day)).replace(tzinfo=ZoneInfo(name))
+        assert (midnight - EPOCH.replace(tzinfo=UTC)) // timedelta(microseconds=1) == micros
+        assert made.bound(day, False) <= micros * 1000 <= made.bound(day, True)
+        assert made.bound(day, True) - made.bound(day, False) <= 86_400 * 10**9
+
+
+@pytest.mark.spec("casts.timezone")
 def test_local_times_match_arrow() -> None:
     times = [datetime(2024, month, 1, 3, 30) for month in range(1, 13)]
     instants = pa.array(times, pa.timestamp("us", "UTC"))

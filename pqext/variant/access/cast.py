@@ -12,7 +12,8 @@ from typing import TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import LimitError, VariantError
+from pqext.core.base.errors import LimitError, UnsupportedError, VariantError
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.variant import faults
 from pqext.variant.access.nested import (
     CastTask,
@@ -181,7 +182,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, pa
     if pa.types.is_dictionary(target):
         return to_dictionary_type(cast_group(group, path, target.value_type, task, parent_path), target)
     if pa.types.is_dictionary(typed.type):
-        typed = typed.dictionary_decode()
+        typed = decode_dictionary(typed)
     if describe_leaf_type(target) is not None and describe_leaf_type(typed.type) == describe_leaf_type(target):
         return _complete_values(
             typed if typed.type == target else typed.cast(target), group, typed, target, task, parent_path
@@ -213,7 +214,7 @@ def shift_error_rows(group: Group, task: CastTask) -> Iterator[None]:
     """Context manager that converts the row number in a ``VariantError`` from ``group`` to the task."""
     try:
         yield
-    except VariantError as error:
+    except (UnsupportedError, VariantError) as error:
         assert group.rows is not None
         if error.row is None:
             raise

@@ -184,7 +184,7 @@ def _list_columns(array: pa.Array) -> list[_Part]:
             form = Form.FORM_MAP
             keys = storage_array(column.keys)
             if pa.types.is_dictionary(keys.type):
-                keys = keys.dictionary_decode()
+                keys = decode_dictionary(keys)
             if not _is_text(keys.type):
                 raise TypeError(
                     f"{_format_path(path)}: a map with {keys.type} keys is not an object; keys must be strings"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pqext.core.base.errors import VariantError
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import reconstruct as kernel
@@ -149,7 +150,7 @@ def _to_kernel_layout(node: CompiledNode, typed_value: pa.Array | None) -> pa.Ar
         return plain_list(typed_value)
     if isinstance(node.schema, Primitive):
         if pa.types.is_dictionary(typed_value.type):
-            typed_value = typed_value.dictionary_decode()
+            typed_value = decode_dictionary(typed_value)
         if pa.types.is_decimal(typed_value.type):
             return typed_value.cast(node.schema.type)
         return plain_binary(typed_value)

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import shredding as kernel
@@ -204,7 +205,7 @@ def _group_children(group: pa.StructArray, schema: ShreddingSchema, type: pa.Str
         parts.append(_replace_elements(typed, elements, target))
     else:
         if pa.types.is_dictionary(typed.type):
-            typed = typed.dictionary_decode()
+            typed = decode_dictionary(typed)
         parts.append(typed.cast(target))
     return parts
 
