@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import pathlib
 import random
 from itertools import product
 from typing import Any
@@ -165,3 +166,18 @@ def test_ambiguous_values_are_an_error_on_request(type: pa.DataType, below: Any,
         pqext.read_table(ambiguous, **options)
     # A bound that is ambiguous prunes nothing.
     assert [may_match(ambiguous, condition, **options) for condition in (a < below, a > value)] == [True, False]
+
+
+def test_files_of_different_calendars_are_neither_joined_nor_appended_to(tmp_path: pathlib.Path) -> None:
+    dates, modern = pa.array([0, 1], pa.int32()).cast(pa.date32()), tmp_path / "modern"
+    modern.write_bytes(written(dates, None, None).getvalue())
+    (tmp_path / "legacy").write_bytes(written(dates, "UTC").getvalue())
+    (tmp_path / "zone").write_bytes(written(dates, "Asia/Tokyo").getvalue())
+    with pytest.raises(pqext.UnsupportedError, match="column a uses Spark's legacy calendar"):
+        pqext.write_table(pa.table({"a": dates}), tmp_path / "legacy", append=True)
+    with pytest.raises(pqext.UnsupportedError, match="use a different Spark calendar"):
+        pqext.concatenate([tmp_path / "legacy", modern], tmp_path / "joined")
+    with pytest.raises(ValueError, match="lacks the keys that declare the calendar"):
+        pqext.concatenate([tmp_path / "legacy"] * 2, tmp_path / "joined", key_value_metadata={"a": "b"})
+    pqext.concatenate([tmp_path / "legacy", tmp_path / "zone"], tmp_path / "joined")  # dates have no time zone
+    assert pqext.read_table(tmp_path / "joined")["a"].to_pylist() == dates.to_pylist() * 2

@@ -229,3 +229,21 @@ def test_corruption_is_an_error_or_equal_values_in_all_layouts(name: str, skip: 
         for at in some(range(4, len(data) - footer, 11), 2):
             bad = damaged(data, "flip", at)
             assert len(set(outcomes(bad, on_corrupt="skip" if skip else "raise"))) == 1
+
+
+def test_invalid_utf8_is_read_as_binary_on_request() -> None:
+    rows = [{"t": b"ok", "l": [b"\xff", b"b"], "n": 1, "b": b"\xfe"}, {"t": b"\xc3", "l": [], "n": 2, "b": None}, None]
+    binary = pa.struct([("t", pa.binary()), ("l", pa.list_(pa.binary())), ("n", pa.int32()), ("b", pa.binary())])
+    array = pa.array(rows, binary)
+    texts, lists, numbers, plain = (array.field(name) for name in ("t", "l", "n", "b"))
+    lists = pa.ListArray.from_arrays(lists.offsets, lists.values.view(pa.string()))
+    children = {"t": texts.view(pa.string()), "l": lists, "n": numbers, "b": plain}
+    stored = pa.StructArray.from_arrays(list(children.values()), list(children), mask=array.is_null())
+    column = pa.array([b"\xff", b"a", None]).view(pa.string())
+    pq.write_table(pa.table({"s": stored, "plain": column}), sink := io.BytesIO())
+    found = pqext.read_table(sink.getvalue(), invalid_utf8="binary")
+    assert found.schema.field("s").type.equals(binary)
+    assert found["s"].to_pylist() == rows
+    assert found["plain"].to_pylist() == [b"\xff", b"a", None]
+    replaced = pqext.read_table(sink.getvalue(), invalid_utf8="replace")
+    assert replaced["s"][1].as_py()["t"] == b"\xc3".decode("utf-8", "replace")

@@ -247,6 +247,11 @@ def test_nested_variants_are_rewritten() -> None:
             assert variant.to_json(flat).to_pylist() == variant.to_json(same).to_pylist()
     one = variant.reshred_file(source.getvalue(), io.BytesIO(), {next(iter(done.schemas)): "b INT"})
     assert [str(schema) for schema in one.schemas.values()] == ["STRUCT<b: INT>", "VARIANT", "VARIANT"]
+    inferred = variant.reshred_file(source.getvalue(), io.BytesIO(), "infer")
+    rows = {"s": inner, "l": lists.flatten(), "m": maps.items}
+    for (path, schema), array in zip(inferred.schemas.items(), rows.values(), strict=True):
+        assert path.startswith(tuple(rows))
+        assert str(schema) == str(variant.infer_schema(array.field("v")))
 
 
 def flattened(column: pa.ChunkedArray) -> pa.Array:
