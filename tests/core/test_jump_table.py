@@ -126,6 +126,26 @@ def test_every_fact_is_equal_with_and_without_a_jump_table(table: pa.Table) -> N
 
 
 @pytest.mark.spec("extension.jump-table.equal")
+def test_row_groups_and_columns_are_sequences() -> None:
+    table = pa.table({f"c{number}": range(number, number + 9) for number in range(20)})
+    expected = pq.ParquetFile(io.BytesIO(written(table, row_group_rows=2))).metadata
+    with pqext.open(written(table, row_group_rows=2)) as file:
+        assert is_indexed(file)
+        groups = file.metadata.row_groups
+        rows = [expected.row_group(number).num_rows for number in range(expected.num_row_groups)]
+        assert [group.num_rows for group in groups[-2:]] == rows[-2:]
+        assert [group.num_rows for group in groups[::-1]] == rows[::-1]
+        columns = groups[-1].columns
+        for position in (0, 7, -1, -20):
+            column = expected.row_group(4).column(position % 20)
+            assert columns[position].meta_data.path_in_schema == [column.path_in_schema]
+            assert columns[position].meta_data.total_compressed_size == column.total_compressed_size
+        for position in (20, -21):
+            with pytest.raises(IndexError):
+                columns[position]
+
+
+@pytest.mark.spec("extension.jump-table.equal")
 def test_each_column_has_its_own_order() -> None:
     table = pa.table({f"{i}": pa.array([i], pa.float64() if i % 3 else pa.int64()) for i in range(20)})
     plain = pqext.open(written(table, float_order="ieee754", footer="thrift"))

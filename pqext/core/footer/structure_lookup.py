@@ -167,9 +167,8 @@ class IndexedStructs(LazyStructs[_T]):
         return self._count
 
     def _struct_at(self, position: int) -> _T:
-        if not -self._count <= position < self._count:
+        if not 0 <= position < self._count:
             raise IndexError(f"no element {position} in a list of {self._count}")
-        position %= self._count
         if self._find is None:
             return peek(self._complete, position)
         return self.lookup.resolve(partial(self._find, position), lambda _: peek(self._complete, position))
