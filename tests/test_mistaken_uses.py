@@ -160,3 +160,15 @@ def test_boxes_that_look_like_a_mistake_are_reported(tmp_path: Path, crs: str | 
     else:
         assert "only boxes of geographic columns wrap" in wrapping[0]
     assert math.isclose(lons[0], 175)
+
+
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_boxes_beyond_180_on_the_globe_are_not_reported(tmp_path: Path, edges: Any) -> None:
+    path, lons = str(tmp_path / "places.parquet"), [175.0, -175.0, 100.0, -165.0]
+    pqext.write_table(pa.table({"at": geo.from_points(lons, [-10.0] * 4)}), path, geometry={"at": {"edges": edges}})
+    for box in ((170, -60, 190, 0), (-190, -60, -170, 0), (170, -60, -170, 0)):
+        scan = pqext.scan(path, filter=col("at").intersects(box))
+        assert json.loads(scan.explain("json"))["warnings"] == []
+        west, east = box[0], box[2] + 360 * (box[2] < box[0])
+        inside = [any(west <= lon + turn <= east for turn in (-360, 0, 360)) for lon in lons]
+        assert scan.count() == inside.count(True) == 2

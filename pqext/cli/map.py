@@ -18,6 +18,7 @@ from pqext.core.base.text import escape_text, format_size, with_noun
 if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
     from pqext.geo.layout.explain import BoxLayout, Layout, Part
+    from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.report.boxes import BoxMap, DrawnBox
     from pqext.report.map import Shapes
     from pqext.report.model import Box
@@ -54,7 +55,10 @@ def map_(
 
     Example: pqext map quakes.parquet --output quakes.png
     """
+    from pqext.geo.predicates.predicate import SpatialPredicate
+
     with usage_errors():
+        queries = [SpatialPredicate("intersects", box) for box in bbox]
         source, *dest = storage.locate([file] if output is None else [file, output])
         paths = expand_files([source])
         title = file_name(paths[0] if len(paths) == 1 else source)
@@ -64,7 +68,7 @@ def map_(
             raise ValueError(f"--output must end in .html or .png, not {file_name(out)}")
         check_overwrite(out, force)
     try:
-        boxes = _build_map(paths, title, column, query, reading, bbox, vertices)
+        boxes = _build_map(paths, title, column, query, reading, queries, vertices)
     except KeyError as error:
         raise click.BadParameter(escape_text(str(error.args[0]))) from None
     from pqext.core.io.sink import Sink
@@ -87,11 +91,10 @@ def map_(
 
 def _build_map(
     paths: list[Place], title: str, column: str | None, query: float, reading: ReaderOptions,
-    queries: tuple[tuple[float, float, float, float], ...], vertices: int,
+    queries: list[SpatialPredicate], vertices: int,
 ) -> BoxMap:  # fmt: skip
     from pqext.core.read.reader import ParquetFile
-    from pqext.geo.box import BoundingBox
-    from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
+    from pqext.geo.layout.explain import count_matches, explain_layout, geometry_leaf, parts_of
     from pqext.geo.layout.map_content import column_crs, join_shapes, read_shapes
     from pqext.geo.summary import union
     from pqext.report.boxes import BoxMap, DrawnBox
@@ -104,6 +107,7 @@ def _build_map(
     drawn_files: list[DrawnBox] = []
     crs: list[Any] = []
     shapes: list[Shapes | None] = []
+    matches = [(0, 0) for _ in queries]
 
     def files() -> Generator[ParquetFile, None, None]:
         """Yield the files. Each file is closed before the next file is opened."""
@@ -123,6 +127,9 @@ def _build_map(
                 if None not in shapes:
                     used = sum(part.vertices for part in shapes if part is not None)
                     shapes.append(read_shapes(file, node, vertices - used))
+                for number, predicate in enumerate(queries):
+                    counts = count_matches(file, node, predicate)
+                    matches[number] = (matches[number][0] + counts[0], matches[number][1] + counts[1])
                 groups.extend(file_groups)
                 pages.extend(file_pages)
                 yield file
@@ -135,13 +142,9 @@ def _build_map(
         f"Expected: the amount that a query of {size} at a random location in the extent reads. "
         "Bytes are bytes of this column."
     ]
-    for number, (xmin, ymin, xmax, ymax) in enumerate(queries, 1):
-        box = BoundingBox(xmin, xmax, ymin, ymax)
-        reads = [
-            f"{sum(_is_read(part, box) for part in parts):,} of {with_noun(len(parts), noun)}"
-            for parts, noun in ((groups, "row group"), (pages, "page"))
-        ]
-        notes.append(f"Query {number} reads {' and '.join(reads)}.")
+    for number, counts in enumerate(matches, 1):
+        of_groups, of_pages = with_noun(len(groups), "row group"), with_noun(len(pages), "page")
+        notes.append(f"Query {number} reads {counts[0]:,} of {of_groups} and {counts[1]:,} of {of_pages}.")
     return BoxMap(
         title=title,
         column=layout.column,
@@ -156,13 +159,9 @@ def _build_map(
         notes=(*notes, *layout.suggestions),
         files=tuple(drawn_files),
         crs=the_crs,
-        queries=tuple(Box(xmin, xmax, ymin, ymax) for xmin, ymin, xmax, ymax in queries),
+        queries=tuple(Box(box.xmin, box.xmax, box.ymin, box.ymax) for each in queries if (box := each.box)),
         shapes=join_shapes(shapes),
     )
-
-
-def _is_read(part: Part, query: BoundingBox) -> bool:
-    return not part.has_no_coordinates and (part.box is None or part.box.intersects(query))
 
 
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:

@@ -130,6 +130,31 @@ def test_queries_are_drawn_and_counted(tmp_path: Path) -> None:
     assert "Query 1 reads 2 of 4 row groups and 2 of 4 pages." in text
 
 
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+@pytest.mark.parametrize("box", [(170, -1, 190, 1), (170, -1, -170, 1), (-200, -1, -165, 1), (-20, -1, 20, 1)])
+def test_queries_are_counted_as_a_scan_reads_them(tmp_path: Path, edges: Any, box: Any) -> None:
+    lons = [x + 0.5 for x in range(-180, 180)]
+    file, kind = tmp_path / "p.parquet", geo.geometry_field("geom", None, edges)
+    points = pa.table([geo.from_points(lons, [0.0] * 360).cast(pa.binary())], schema=pa.schema([kind]))
+    pqext.write_table(points, file, row_group_rows=20, page_rows=5, geometry={"geom": {}})
+    east = box[2] + 360 * (box[2] < box[0])
+    turns = (-360, 0, 360) if edges == "spherical" or box[2] < box[0] else (0,)
+    matches = [at for at, lon in enumerate(lons) if any(box[0] <= lon + turn <= east for turn in turns)]
+    groups, pages = ({at // size for at in matches} for size in (20, 5))
+    text = drawn(file, "--bbox", *box)
+    assert f"Query 1 reads {len(groups)} of 18 row groups and {len(pages)} of 72 pages." in text
+    scan = pqext.scan(file, filter=pqext.col("geom").intersects(box))
+    assert scan.count() == len(matches)
+    assert f"reads {len(groups)} of 18 row groups" in scan.explain()
+
+
+def test_query_that_is_not_a_box_is_an_error(tmp_path: Path) -> None:
+    file = written(tmp_path / "p.parquet", [shapely.Point(1, 2)])
+    result = CliRunner().invoke(app, ["map", str(file), "-o", str(tmp_path / "m.html"), "--bbox", "0", "1", "2", "0"])
+    assert result.exit_code == 2
+    assert "ymin 1.0 is above ymax 0.0" in result.output
+
+
 def test_folder_has_files_row_groups_and_pages(tmp_path: Path) -> None:
     folder = tmp_path / "places"
     folder.mkdir()

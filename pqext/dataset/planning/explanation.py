@@ -228,8 +228,8 @@ def mistake_warnings(fields: list[VariantField], conditions: list[Spatial], file
 def box_warnings(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
     """Return warnings about boxes and distances of spatial conditions that are unlikely in the CRS of the column.
 
-    These are boxes outside the longitudes of a geographic column or with ``xmin > xmax`` on a plane, and distances of
-    more degrees than a circle has.
+    These are boxes of GEOMETRY columns outside the longitudes of a geographic CRS or, in another CRS, with
+    ``xmin > xmax``, and distances of more degrees than a circle has. On the globe, longitudes wrap.
     """
     result = (_box_warning(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in result if line))
@@ -254,10 +254,12 @@ def _box_warning(condition: Spatial, schema: pa.Schema) -> str:
     shown = f"{condition.operand} is compared with {geometry_text(condition.geometry)}"
     if xmin > xmax and not kind.geographic:
         return escape_text(f"{shown}, which is empty: xmin is beyond xmax, and only boxes of geographic columns wrap")
-    if kind.geographic and xmin <= xmax and (xmin < -180 or xmax > 180) and xmax - xmin < 360:
+    if kind.geographic and kind.planar and xmin <= xmax and (xmin < -180 or xmax > 180) and xmax - xmin < 360:
         west, east = ((x + 180) % 360 - 180 for x in (xmin, xmax))
         box = f"({west:.10g}, {ymin:.10g}, {east:.10g}, {ymax:.10g})"
-        return escape_text(f"{shown}, which is beyond longitudes -180 to 180: the same area is box {box}")
+        return escape_text(
+            f"{shown}, which is beyond longitudes -180 to 180 and does not wrap on a plane: the same area is box {box}"
+        )
     return ""
 
 

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.core.base.text import escape_text
+from pqext.core.read.pages.page_selection import pages_of
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
 from pqext.geo import page_boxes
+from pqext.geo.annotation import HANDLER
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoparquet import covering_box
 from pqext.geo.layout.order import PAGE_ROWS
+from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.summary import union
 from pqext.geo.types import GeospatialType
 
@@ -198,6 +201,21 @@ def parts_of(file: ParquetFile, node: SchemaNode, first_index: int = 0) -> tuple
     pages: list[Part] = []
     for group, part in zip(file.row_groups, groups, strict=True):
         pages += _pages(group.chunk(node), part)
+    return groups, pages
+
+
+def count_matches(file: ParquetFile, node: SchemaNode, predicate: SpatialPredicate) -> tuple[int, int]:
+    """Return how many row groups of a file, and pages of its geometry column ``node``, a scan by ``predicate`` reads.
+
+    A row group without a page index counts as one page, as in :func:`parts_of`.
+    """
+    groups = pages = 0
+    for group in file.row_groups:
+        if not HANDLER.may_match(node, group, predicate):
+            continue
+        facts, rows = group.chunk(node).pages, HANDLER.matching_rows(node, group, predicate)
+        count = 1 if facts is None else len(facts if rows is None else pages_of(facts, rows))
+        groups, pages = groups + bool(count), pages + count
     return groups, pages
 
 
