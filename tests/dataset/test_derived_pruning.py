@@ -76,6 +76,7 @@ def matching_pairs(text: str, by_pages: bool) -> list[int]:
         ("not starts_with(s, 'a')", [1, 2, 3]), ("s like '%'", [0, 1, 2, 3]),
         ("a > b and s like 'c%'", [2]), ("a < b or s like 'c%'", [0, 2]), ("not (a > b)", [0]), ("s > s", [0, 1, 2]),
         ("a % 5 = 7", [0, 1, 2]), ("a + 9223372036854775807 > 0", [0, 1, 2]),
+        ("at < day", [2, 3]), ("at >= day", [0, 1, 2]),
     ],
 )  # fmt: skip
 def test_bounds_exclude_all_they_can(text: str, expected: list[int], by_pages: bool) -> None:

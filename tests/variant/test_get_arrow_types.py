@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import uuid
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -314,3 +315,14 @@ def test_elements_are_read_from_view_columns() -> None:
     views = pa.array(shredded.to_pylist(), kind)
     assert variant.get(views, "$.b[0]", "string").to_pylist() == ["x", None, "3"]
     assert variant.get(views, "$.b[1]", "variant").equals(variant.get(shredded, "$.b[1]", "variant"))
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(15, 2), (16, 0), (18, 2), (18, 18)])
+def test_typed_decimals_of_any_size_are_the_nearest_doubles(precision: int, scale: int) -> None:
+    chance = random.Random(precision + scale)
+    unscaled = [10**precision - 1, 1 - 10**precision, 0, *(chance.randrange(10**precision) for _ in range(50))]
+    numbers = [Decimal(number).scaleb(-scale) for number in unscaled]
+    typed = pa.array([*numbers, None], pa.decimal128(precision, scale))
+    array = variant.shred(variant.from_arrow(typed), f"DECIMAL({precision}, {scale})")
+    assert array.field("typed_value").null_count == 1
+    assert variant.get(array, "$", "double").to_pylist() == [*map(float, numbers), None]
