@@ -1,4 +1,4 @@
-"""Check the arguments of functions on tables, before a table is opened."""
+"""Check the arguments of table functions before a table is opened."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TYPES: Mapping[str, tuple[type, str]] = {
     "storage_options": (Mapping, "a mapping"),
     "target_file_bytes": (int, "an integer"), "until": (int, "an integer"), "version": (int, "an integer"),
 }
-"""Types of arguments by name, for error messages too."""
+"""Types of arguments by name, each with its description for error messages."""
 _OPTIONAL = frozenset({"storage_options", "until", "version", "progress"})
 
 
 def check_arguments(**arguments: Any) -> None:
-    """Raise ``TypeError`` or ``ValueError`` if an argument has another type than its name requires."""
+    """Raise ``TypeError`` if an argument has a wrong type, and ``ValueError`` if its value is out of range."""
     for name, value in arguments.items():
         if value is None and name in _OPTIONAL:
             continue
@@ -40,7 +40,7 @@ def check_arguments(**arguments: Any) -> None:
 
 
 def column_names(argument: str, value: Any) -> tuple[Any, ...]:
-    """Return the names in ``value``, which is one name or several. Raises ``TypeError`` if one is not text."""
+    """Return ``value``, a name or several names, as a tuple. Raises ``TypeError`` if a name is not text."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
     invalid = next((name for name in names if not isinstance(name, str)), None)
     if invalid is not None or isinstance(value, bytes):
@@ -49,7 +49,7 @@ def column_names(argument: str, value: Any) -> tuple[Any, ...]:
 
 
 def utc_time(timestamp: str | datetime) -> datetime:
-    """Return ``timestamp`` as a time in UTC; without a time zone it already is.
+    """Convert ``timestamp`` to UTC. A time without a time zone is in UTC.
 
     Raises ``TypeError`` if it is neither text nor a datetime, and ``ValueError`` if the text is not ISO 8601.
     """

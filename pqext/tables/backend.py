@@ -17,44 +17,46 @@ from pqext.dataset.writing.part_files import Division, WrittenFile
 TARGET_FILE_BYTES = 128 << 20
 """Approximate size of new files in bytes."""
 MIN_AGE = timedelta(days=7)
-"""Age after which a file without references is a leftover, and not a file of a running job."""
+"""Age from which a file without references is a leftover. A younger file may belong to a running job."""
 
 
 class TableConflictError(ParquetError):
-    """Another writer committed a change that contradicts this one. Nothing was changed."""
+    """Another writer has committed a conflicting change. The call has changed nothing."""
 
 
 class CommitStateUnknownError(ParquetError):
-    """The store or the catalog failed during a commit, which may have succeeded, or may still do so.
+    """The store or the catalog failed during a commit, so the outcome of the commit is unknown.
 
-    The new files are retained. If their rows are not in the table later, write them again; ``clean`` removes the files.
+    The new files remain. Before you write the rows again, check that the table does not contain them. If the commit has
+    failed, ``clean`` removes the files.
     """
 
     def __init__(self, reason: str, table: str) -> None:
         super().__init__(
-            f"it is unknown whether the commit has succeeded: {reason}; the new files are retained; look for their "
-            "rows in the table before writing them again, because the commit may still succeed", path=table,
+            f"it is unknown whether the commit has succeeded: {reason}; the new files are retained; check that the "
+            "table does not contain their rows before writing them again, because the commit may still succeed",
+            path=table,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A data file of a table version. ``path`` identifies it in the log, ``location`` can be opened."""
+    """A data file of a table version. ``path`` is its path in the log, and ``location`` the path or object to open."""
 
     path: str
     location: Any
     size: int
     rows: int | None
     partition: Mapping[str, Any]
-    """The values of the partition columns; without those that an earlier definition of the partitions lacks."""
+    """Values by partition column. Columns that became partition columns after the file was written are missing."""
     has_deleted_rows: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A data file for a commit: the file that was written, and its entry for the log.
+    """A written data file, and its entry for the log.
 
-    It can be pickled, so that the process that writes the file need not be the one that commits it.
+    The object can be pickled, so that one process can write the file and another process can commit it.
     """
 
     file: WrittenFile
@@ -67,8 +69,8 @@ class NewFile:
 class FileLayout:
     """Schema and options of new data files, derived from the schema of the rows and of the table.
 
-    ``schema`` has the columns of the rows under the names in files. ``convert`` converts a batch of rows to it. The
-    layout can be pickled by cloudpickle, so that other processes can write and describe the files.
+    ``schema`` contains the columns of the rows under their names in files, and ``convert`` converts a batch of rows to
+    it. cloudpickle can pickle the layout, so that other processes can write and describe the files.
     """
 
     schema: pa.Schema
@@ -76,13 +78,13 @@ class FileLayout:
     options: Mapping[str, Any]
     convert: Callable[[pa.RecordBatch], pa.RecordBatch]
     describe: Callable[[WrittenFile, Any], NewFile]
-    """Describes a written file for the log, with statistics read from the file at its location."""
+    """Returns the entry for the log of a written file, with the statistics of the file at a location."""
     definition: Any
     """Schema, partitions and properties of the table. A commit to a table with another definition is a conflict."""
     new_schema: str | None = None
     """Schema of the table that the commit creates, as JSON; None if the table exists."""
     divide: Callable[[pa.RecordBatch], Iterable[tuple[str, pa.RecordBatch]]] | None = None
-    """Divides converted rows by partitions, in a table whose files contain the partition columns."""
+    """Divides converted rows by partition, if the files contain the partition columns."""
 
     def division(self, max_records_per_file: int | None, target_file_bytes: int | None) -> Division:
         """Return the rules that divide rows into files."""
@@ -92,7 +94,7 @@ class FileLayout:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file in the folder of a table to which no version refers. ``modified`` is in milliseconds since 1970."""
+    """A file in the folder of a table that no version refers to. ``modified`` is in milliseconds since 1970."""
 
     path: str
     location: Any
@@ -101,19 +103,20 @@ class Leftover:
 
 
 def partition_key(values: Iterable[Any]) -> tuple[str, ...]:
-    """Return a key of partition values that is equal for the same values, also for NaN, and different for 0 and -0."""
+    """Return a key for comparing partition values. NaN equals NaN, and 0.0 differs from -0.0."""
     return tuple(map(repr, values))
 
 
 def expired_version_error(version: int | None, name: str) -> TableConflictError:
-    """Return the error for a commit whose conflicts are unknown, because the planned version no longer exists."""
+    """Return the error for a commit that was planned for a version that no longer exists, so conflicts are unknown."""
     return TableConflictError(
-        f"version {version}, to which this call applies, no longer exists; nothing was changed; write again", path=name
+        f"version {version}, for which this call was planned, no longer exists; nothing was changed; repeat the call",
+        path=name,
     )
 
 
 def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: str) -> None:
-    """Raise ``TableConflictError`` unless the files at ``paths`` are in a table, without rows deleted since.
+    """Raise ``TableConflictError`` if a file at ``paths`` was removed from a table, or rows of it were deleted.
 
     ``files`` are the files of the current version of the table ``name``.
     """
@@ -133,7 +136,7 @@ class TableWriter(Protocol):
     locate: Callable[[str], Any]
     """Returns the local path, or the location in a store, of a file in the folder for new files. It can be pickled."""
     is_committing: bool
-    """Whether a commit is running, or was interrupted, so that it may succeed."""
+    """Whether a commit is running, or was interrupted and may still succeed."""
 
     @property
     def version(self) -> int | None:
@@ -147,16 +150,16 @@ class TableWriter(Protocol):
         """Return the data files of the version."""
 
     def paths(self, version: int | None) -> frozenset[str]:
-        """Return the paths of the data files of an earlier version; none if it is None.
+        """Return the paths of the data files of an earlier version; no paths if ``version`` is None.
 
         Raises ``TableConflictError`` if the version no longer exists.
         """
 
     def snapshot(self) -> TableSnapshot:
-        """Return the version for scans."""
+        """Return the snapshot of the version for scans."""
 
     def check(self, removes_rows: bool) -> None:
-        """Raise ``UnsupportedError`` if files cannot be added, or rows cannot be removed if ``removes_rows``."""
+        """Raise ``UnsupportedError`` if pqext cannot add files or, with ``removes_rows``, cannot remove rows."""
 
     def check_removal(self, files: Sequence[TableFile]) -> None:
         """Raise ``UnsupportedError`` if the library cannot commit the removal of one of ``files``."""
@@ -175,21 +178,20 @@ class TableWriter(Protocol):
         self, layout: FileLayout, added: Sequence[NewFile], removed: Sequence[str] | Callable[[], Sequence[str]],
         data_change: bool, order: str | None = None,
     ) -> int:
-        """Commit added and removed files in one version, and return its number.
+        """Add and remove files in one version, and return its number.
 
-        ``removed`` contains the paths of the files to remove, or is a function that returns them and is called for
-        each version to which the commit is applied. Commits that remove files, or may, apply to the version whose
-        files were selected; other commits also apply to later versions. ``order`` identifies the order of the rows
-        in the added files, and is recorded.
+        ``removed`` contains the paths of the files to remove. If it is a function, it returns these paths, and is
+        called again before the commit is repeated on a later version. ``order`` identifies the order of the rows in
+        the added files, and is recorded in the log.
 
         Raises ``TableConflictError`` if another writer has removed one of these files, or changed the definition of
         the table since ``layout`` was made, and ``CommitStateUnknownError`` if the commit may have succeeded.
         """
 
     def clusterings(self) -> Mapping[str, tuple[Any, str]]:
-        """Return a commit and the order that it records, by the paths of the files that it adds.
+        """Return, by file path, the commit that added the file, and the order that the commit records.
 
-        Files of commits without an order are missing.
+        Files are missing if their commit records no order.
         """
 
     def is_committed(self, paths: Sequence[str]) -> bool:
@@ -210,7 +212,7 @@ class TableWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Files that a version adds to a table, as its format describes them. Empty if the version only rewrites files."""
+    """Files that a version adds to a table, as entries of its log. A version that only rewrites files adds none."""
 
     version: int
     files: tuple[Any, ...]
@@ -226,19 +228,19 @@ class TableHistory(Protocol):
         """Number of the current version."""
 
     def previous(self, version: int) -> int:
-        """Return the version before ``version``, for which :meth:`appends` starts with it."""
+        """Return the version before ``version``, after which :meth:`appends` starts with ``version``."""
 
     def open(self, version: int) -> TableSnapshot:
-        """Return all files of ``version`` for scans."""
+        """Return the snapshot of ``version`` for scans."""
 
     def appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
-        """Yield the appends of the versions after ``after`` up to ``until``, without their schema.
+        """Yield the files that each version after ``after``, up to ``until``, adds.
 
-        The commit of a version is read when its append is requested. Rewrites that change no rows are empty.
+        A commit is read when its append is requested. The append of a version that only rewrites files is empty.
 
         Raises ``FileNotFoundError`` if a version does not exist or the log no longer contains it, ``ValueError`` if
-        ``after`` is later than ``until``, and ``UnsupportedError`` for a version that removes or changes rows, unless
-        these versions are to be skipped.
+        ``after`` is later than ``until``, and ``UnsupportedError`` if a version removes or changes rows, unless
+        ``skip_change_commits`` is true.
         """
 
     def snapshot(self, appends: Iterable[Append], until: int) -> TableSnapshot:

@@ -23,7 +23,7 @@ from pqext.tables.data_files import BATCH_ROWS
 SORT_BYTES = 256 << 20
 """Maximum size of the rows that are sorted in memory."""
 _MAX_BOUNDS = 32
-"""Maximum number of bounds that divide a range at once, so that few files are open. Larger ranges are divided again."""
+"""Maximum number of bounds that divide a range in one pass, to limit the open files. Large ranges are divided again."""
 _SAMPLES = 64
 """Number of keys per batch from which the key ranges are derived."""
 
@@ -55,35 +55,36 @@ def _sortable(key: pa.Array) -> pa.Array:
 def sorted_batches(
     batches: Iterable[pa.RecordBatch], keys: int, memory: int | None = None
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Context with the rows of ``batches`` sorted by their last ``keys`` columns, without these. Nulls are last.
+    """Return a context with the rows of ``batches`` sorted by their last ``keys`` columns, without these columns.
 
-    Rows of more than ``memory`` bytes are divided into ranges of the first key in temporary files. A range of one key
-    that is still larger is divided by the next key.
+    Nulls are last. If the rows exceed ``memory`` bytes, they are divided into ranges of the first key in temporary
+    files. If the rows of a single key exceed it, they are divided by the next key.
     """
     memory = SORT_BYTES if memory is None else memory
-    held: list[pa.RecordBatch] = []
+    first: list[pa.RecordBatch] = []
     size = 0
     iterator = iter(batches)
     for batch in iterator:
-        held.append(batch)
+        first.append(batch)
         size += batch.nbytes
         if size > memory:
             break
     else:
-        yield _sort(held, keys)
+        yield _sort(first, keys)
         return
     with tempfile.TemporaryDirectory(prefix="pqext-sort-", ignore_cleanup_errors=True) as folder:
-        sorting = _Sorting(folder, held[0].schema, keys, memory)
+        sorting = _ExternalSort(folder, first[0].schema, keys, memory)
         rows = sorting.new_spill()
-        for batch in _chain(held, iterator):
+        for batch in _chain(first, iterator):
             rows.write(batch)
         yield sorting.sort(rows, 0)
 
 
-def _chain(held: list[pa.RecordBatch], following: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    while held:
-        yield held.pop(0)
-    yield from following
+def _chain(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield all batches. Batches in ``first`` are removed from the list, so that their memory can be freed."""
+    while first:
+        yield first.pop(0)
+    yield from rest
 
 
 class _Spill:
@@ -119,7 +120,7 @@ class _Spill:
 
 
 @dataclass(frozen=True)
-class _Sorting:
+class _ExternalSort:
     """Sort of rows whose last ``keys`` columns are the keys, with temporary files in ``folder``."""
 
     folder: str
@@ -132,19 +133,19 @@ class _Sorting:
         return _Spill(os.path.join(self.folder, f"{next(self._numbers)}.arrow"), self.schema)
 
     def sort(self, rows: _Spill, level: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file in order; the keys before ``level`` are the same in all of them."""
+        """Yield the rows of a file in order. All rows have the same keys before ``level``."""
         if level == self.keys:
             for batch in rows.read():
                 yield batch.select(range(batch.num_columns - self.keys))
         elif rows.bytes <= 2 * self.memory:
             yield from _sort(list(rows.read()), self.keys)
         else:
-            for spill, next_level in self._divided(rows, level):
+            for spill, next_level in self._divide_rows(rows, level):
                 yield from self.sort(spill, next_level)
             return
         rows.remove()
 
-    def _divided(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
+    def _divide_rows(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
         """Divide the rows of a file into ranges of the key at ``level``, each with its first unsorted level."""
         position = len(self.schema) - self.keys + level
         random = np.random.default_rng(0)
@@ -160,7 +161,7 @@ class _Sorting:
         for spill in ranges:
             spill.close()
         rows.remove()
-        # Ranges at odd positions have the key of a bound, and the last two NaN and null.
+        # Ranges at odd positions contain the key of a bound. The last two ranges contain NaN and null.
         is_single = [number % 2 == 1 or number > 2 * len(bounds) for number in range(len(ranges))]
         return [(spill, level + single) for spill, single in zip(ranges, is_single, strict=True)]
 
@@ -195,7 +196,7 @@ def _divide(
 
 
 def _sort(batches: list[pa.RecordBatch], keys: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``batches`` in the order of their last ``keys`` columns, without these."""
+    """Yield the rows of ``batches`` in the order of their last ``keys`` columns, without these columns."""
     if not batches:
         return
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
@@ -215,14 +216,14 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 def centres(geometries: pa.Array, planar: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the centres of the boxes of geometries; NaN for rows without a finite box.
 
-    Edges are straight if ``planar``. Otherwise they follow the shorter arc, so a box wider than half of the globe lies
-    across the antimeridian.
+    Edges are straight if ``planar``. Otherwise they follow the shorter arc, so a box that is wider than half of the
+    globe crosses the antimeridian.
     """
     west, east, south, north = row_boxes(geometries)
-    with np.errstate(invalid="ignore"):  # from minus infinity to infinity
+    with np.errstate(invalid="ignore"):  # a box may extend from minus infinity to infinity
         x, y = west / 2 + east / 2, south / 2 + north / 2
-        across = (east - west > 180) & (not planar)
-    x[across] += np.where(x[across] > 0, -180, 180)
+        crosses = (east - west > 180) & (not planar)
+    x[crosses] += np.where(x[crosses] > 0, -180, 180)
     unknown = ~(np.isfinite(x) & np.isfinite(y))
     x[unknown] = y[unknown] = np.nan
     return x, y

@@ -18,7 +18,7 @@ Convert = Callable[[pa.Array], pa.Array]
 def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Convert]:
     """Return the field of a column for the writer, and a function that converts arrays to it.
 
-    ``target`` is the column in the table. Marked geometries and VARIANT columns are left to the writer.
+    ``target`` is the column in the table. The writer of the file converts VARIANT columns and annotated geometries.
     """
     if is_marked(target):
         field = source if is_marked(source) else variant_field(target.name).with_type(source.type)

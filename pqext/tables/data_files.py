@@ -1,4 +1,4 @@
-"""Write the data files of a table into its folder, where readers do not see them before the commit."""
+"""Write data files into the folder of a table. Readers do not see them before the commit."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class TableFolder:
-    """Staging area of :class:`PartFiles` that writes to the final paths, since only the log makes files visible.
+    """Staging area of :class:`PartFiles` that writes to the final paths, because only the log makes files visible.
 
-    ``locate`` is that of the :class:`TableWriter`.
+    ``locate`` is the function of :class:`TableWriter`.
     """
 
     locate: Callable[[str], Any]
@@ -72,10 +72,11 @@ class TableFolder:
 
 @dataclass(frozen=True)
 class JobFolder(TableFolder):
-    """Folder for the files of a job of several processes, whose names contain ``job``.
+    """Folder for the files of a job with several processes. The names of the files contain ``job``.
 
-    A hidden file in a local folder exists until the commit or the abort of the job begins. Tasks that are running then
-    fail and delete their files. In a store, their files remain, invisible to readers, until ``clean`` deletes them.
+    A local folder contains a hidden file until the commit or the abort of the job begins. Tasks that are still running
+    then fail and delete their files. In a store, the files of these tasks remain until ``clean`` deletes them. Readers
+    do not see them.
     """
 
     job: str
@@ -89,7 +90,7 @@ class JobFolder(TableFolder):
 
     @staticmethod
     def begin(locate: Callable[[str], Any]) -> JobFolder:
-        """Begin a job, before its tasks run."""
+        """Begin a job. Its tasks run after this call."""
         folder = JobFolder(locate, uuid.uuid4().hex)
         if (marker := folder._marker) is None:
             return folder
@@ -107,7 +108,7 @@ class JobFolder(TableFolder):
         self.check()
 
     def end(self) -> bool:
-        """End the tasks of the job. Returns whether the folder is local and neither commit nor abort had begun."""
+        """End the tasks of the job. Return whether the folder is local and this is the first commit or abort."""
         try:
             if (marker := self._marker) is not None:
                 marker.unlink()
@@ -116,9 +117,10 @@ class JobFolder(TableFolder):
         return marker is not None
 
     def clean(self, open_table: Callable[[], TableWriter], committed: Iterable[str] = ()) -> None:
-        """Delete the files of the job except the ``committed`` ones. Only stores are listed by way of the table.
+        """Delete the files of the job, except the ``committed`` files.
 
-        Files in a folder that cannot be listed are retained. Never raises.
+        ``open_table`` is called only if the folder is in a store. If the folder cannot be listed, the files remain.
+        Never raises.
         """
         with suppress(Exception):
             root = self.locate("")
@@ -166,7 +168,7 @@ class NewFiles:
     def write(
         self, layout: FileLayout, batches: Iterable[pa.RecordBatch], target_file_bytes: int | None, steps: Steps
     ) -> int:
-        """Write the rows of ``batches`` to new files, and return their number."""
+        """Write the rows of ``batches`` to new files, and return the number of rows."""
         division = layout.division(None, target_file_bytes)
         name = f"part-{self._parts:05d}-{self._job}-0"
         self._parts += 1
@@ -177,10 +179,10 @@ class NewFiles:
 
 @contextmanager
 def new_files(table: TableWriter, files: Sequence[NewFile] = ()) -> Iterator[NewFiles]:
-    """Context for the files of one commit, of which ``files`` have been written.
+    """Return a context for the files of one commit. ``files`` have already been written.
 
-    If it fails and the table does not contain the files, they are deleted. If it is unknown whether the table contains
-    or will contain the files, they are retained: ``clean`` deletes them later.
+    After an error, the files are deleted if the table does not contain them. If the outcome of the commit is unknown,
+    the files remain, and ``clean`` deletes them later if the commit has failed.
     """
     folder = TableFolder(table.locate)
     new = NewFiles(folder, files)

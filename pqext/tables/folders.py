@@ -13,11 +13,11 @@ from pqext.dataset.files.sources import source_name
 from pqext.tables.backend import Leftover
 
 _TABLE = re.compile(r"(?<![^/])(_delta_log|metadata)/[^/]*\.json$")
-"""Files of the log of a table, by whose folder a table within the folder of another is recognised."""
+"""Log files. They identify tables within the folder of another table."""
 
 
 def file_key(location: Any) -> str:
-    """Return the name of a file that is equal for all locations of it: local paths are absolute, without links."""
+    """Return a name for comparing the locations of files. Local paths are absolute, with symbolic links resolved."""
     return os.path.realpath(location) if isinstance(location, str) else source_name(location)
 
 
@@ -29,9 +29,9 @@ def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> It
         yield from _local_files(path, path)
         return
     root = f"{uri.scheme}://{uri.netloc}{path}"
-    inside = locate(root, None, storage_options).key.rstrip("/")
-    listed = list_files(root, None, storage_options)
-    locations = {location.key.removeprefix(inside).lstrip("/"): location for location in listed}
+    prefix = locate(root, None, storage_options).key.rstrip("/")
+    files = list_files(root, None, storage_options)
+    locations = {location.key.removeprefix(prefix).lstrip("/"): location for location in files}
     nested = {name[: match.start()] for name in locations if (match := _TABLE.search(name)) and match.start()}
     for name, location in locations.items():
         hidden = any(part.startswith(("_", ".")) for part in name.split("/")[:-1])
@@ -57,7 +57,7 @@ def _local_files(folder: str, root: str) -> Iterator[Leftover]:
 
 
 def _is_table(folder: str) -> bool:
-    """Return whether a local folder is a table of its own."""
+    """Return whether a local folder contains the log of a table."""
     logs = (os.path.join(folder, name) for name in ("_delta_log", "metadata"))
     return any(name.endswith(".json") for log in logs if os.path.isdir(log) for name in os.listdir(log))
 

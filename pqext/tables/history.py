@@ -1,4 +1,4 @@
-"""Scan the rows that were added to a table between two versions, and open its history for streams of them."""
+"""Scan the rows that were added to a table between two versions, and open the history of a table for streams."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ def scan_appends(
 ) -> Scan:
     """Scan the rows that were added to a table between two versions.
 
-    Versions that only rewrite files, such as those of :func:`compact` in Delta tables, add no rows. The files are not
-    pruned by the statistics in the log. pyiceberg commits compactions as overwrites, which are changes of rows.
+    Versions that only rewrite files, such as a :func:`compact` of a Delta table, add no rows. In an Iceberg table, a
+    compaction is a change of rows, because pyiceberg commits it as an overwrite. The scan does not prune files by the
+    statistics in the log.
 
     Args:
         table: A Delta or Iceberg table, as in :func:`pqext.scan`.
-        after: The version, or snapshot id, whose rows and all earlier rows are excluded. -1 for Delta and 0 for
-            Iceberg include all rows.
-        until: The last version that is included; the current version by default.
-        skip_change_commits: Whether to skip versions that remove or change rows, with the rows that they add.
+        after: The version, or snapshot id, after which the scan starts. -1 for Delta and 0 for Iceberg include all
+            rows.
+        until: The last version that is included; by default the current version.
+        skip_change_commits: Whether to skip versions that remove or change rows, including the rows that they add.
         storage_options: Credentials and other options of the object store.
 
     Returns:
-        A scan with the columns of version ``until``, without rows if ``after`` is the same version.
+        A scan with the columns of version ``until``. It has no rows if ``after`` equals ``until``.
 
     Raises:
-        FileNotFoundError: If the table or one of the versions does not exist, or its commit has been cleaned up.
+        FileNotFoundError: If the table or a version does not exist, or the log no longer contains its commit.
         TypeError: If a version is not an integer.
-        ValueError: If ``after`` is later than ``until``, or not one of its ancestors in an Iceberg table.
-        UnsupportedError: If a version between them removes or changes rows.
+        ValueError: If ``after`` is later than ``until`` or, in an Iceberg table, is not an ancestor of ``until``.
+        UnsupportedError: If a version after ``after``, up to ``until``, removes or changes rows.
         CorruptFileError: If the log cannot be read.
 
     Example:

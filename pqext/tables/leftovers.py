@@ -89,14 +89,14 @@ def clean(
 ) -> TableCleanup:
     """Remove leftovers: data files in the folder of a table to which no version refers.
 
-    They remain if a writer is killed before its commit. Files of previous versions are not leftovers; vacuuming removes
-    them.
+    Leftovers remain if a writer is killed before its commit. Files of previous versions are not leftovers. To remove
+    them, vacuum a Delta table or expire the snapshots of an Iceberg table.
 
     Args:
         table: A Delta or Iceberg table, as in :func:`append`.
         older_than: Age from which files are leftovers. It must exceed the duration of the longest job that writes to
-            the table, whose files have no references before the commit.
-        dry_run: Return the leftovers without removing them.
+            the table, because no version refers to the files of a job before its commit.
+        dry_run: Whether to return the leftovers without removing them.
         storage_options: Credentials and other options of the object store.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Prune the files of a table by the statistics in its log, before a footer is opened.
+"""Prune the files of a table by the statistics in its log, before a footer is read.
 
-The statistics of a file are facts like those of a row group, so the rules that prune row groups prune files too. The
-columns are those of an empty template file with the table's schema, whose VARIANT columns are shredded by the paths
-that have bounds.
+A file is treated as one row group, so that the rules that prune row groups also prune files. Its columns are those of
+an empty template file with the table's schema. The VARIANT columns of the template are shredded by the paths that have
+bounds.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class FileStatistics(Protocol):
         """Return the bounds of a column, in the type of the table."""
 
     def variant_ranges(
-        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
     ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
+        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
@@ -63,13 +63,13 @@ class FileStatistics(Protocol):
         """Return the box of a geometry column."""
 
     def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
-        """Return whether a row may satisfy a test for equality, by the bucket of the file's partition."""
+        """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
 
 
 class LogStatistics:
     """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table.
 
-    ``coverings`` are the covering columns of geometry columns, by the names of the latter.
+    ``coverings`` maps the names of geometry columns to the names of their covering columns.
     """
 
     def __init__(
@@ -93,28 +93,28 @@ class LogStatistics:
         variants = {field.name: _paths_within(filter, field.name) for field in needed if _is_variant(field)}
         bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
         reasons: list[str | None] = []
-        stated, unexplained = 0, f"{filter} is true for no row"
+        pruned, summary = 0, f"{filter} is true for no row"
         for source in sources:
             statistics = self._files.get(source_name(source))
             if statistics is None or not statistics.num_rows:
                 reasons.append(None)
                 continue
-            ranges = {name: statistics.variant_ranges((name,), within) for name, within in variants.items()}
-            layout = tuple((name, *((path, one.type) for path, one in ranges[name].items())) for name in variants)
+            ranges = {name: statistics.variant_ranges((name,), requested) for name, requested in variants.items()}
+            layout = tuple((name, *((path, each.type) for path, each in ranges[name].items())) for name in variants)
             if layout not in bound_filters:
                 bound_filters[layout] = _bind(filter, needed, ranges)
             schema, bound = bound_filters[layout]
-            trusted = geo if geo is not None and statistics.covers(coverings) else None
-            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, trusted)
+            file_geo = geo if geo is not None and statistics.covers(coverings) else None
+            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, file_geo)
             if bound is None or row_group_may_match(bound, facts):
                 reasons.append(None)
                 continue
-            stated += 1
-            if stated > _REASONS:
-                reasons.append(unexplained)
+            pruned += 1
+            if pruned > _REASONS:
+                reasons.append(summary)
                 continue
             proof = prove_no_match(bound, replace(facts, uses_buckets=False))
-            reasons.append(f"{unexplained}: the rows are in other buckets" if proof is None else proof.reason)
+            reasons.append(f"{summary}: the rows are in other buckets" if proof is None else proof.reason)
         return reasons
 
 
@@ -132,7 +132,7 @@ def _bind(
     shredding = {
         name: spec
         for name, paths in ranges.items()
-        if (spec := shredding_of({path: one.type for path, one in paths.items()})) is not None
+        if (spec := shredding_of({path: each.type for path, each in paths.items()})) is not None
     }
     template = _template(schema.serialize().to_pybytes(), tuple(shredding.items()))
     try:
@@ -187,9 +187,9 @@ class _FileFacts:
     def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
         """Return the facts about a leaf of the template."""
         if isinstance(leaf, str):
-            found = self.schema.find(leaf)
-            assert found is not None
-            leaf = found
+            node = self.schema.find(leaf)
+            assert node is not None
+            leaf = node
         return _LeafFacts(self.schema.leaves[leaf] if isinstance(leaf, int) else leaf, self)
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
@@ -200,11 +200,11 @@ class _FileFacts:
         if leaf.path[1:] == ("metadata",):
             return self.statistics.bounds(leaf.path[:1])
         # The column of $.a.b is typed_value.a.typed_value.b.typed_value.
-        found = ranges.get(leaf.path[2:-1:2])
-        if found is None:
+        path_range = ranges.get(leaf.path[2:-1:2])
+        if path_range is None:
             return UNKNOWN
         if leaf.name == "typed_value":
-            return found.bounds
+            return path_range.bounds
         return Bounds(null_count=self.num_rows, num_values=self.num_rows)
 
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
@@ -248,7 +248,7 @@ class _LeafFacts:
         return self.file.bounds(self.node)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Return whether a row may satisfy a test for equality, by the bucket of the file's partition."""
+        """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
         return not self.file.uses_buckets or self.file.statistics.may_contain(self.node.path, predicate)
 
     def ignore_corrupt(self, structure: str, error: ParquetError) -> None:

@@ -31,25 +31,26 @@ from pqext.variant.types import is_marked
 _ARGUMENTS = (
     "target_file_bytes", "filter", "dry_run", "storage_options", "progress", "options",
 )
-_SHOWN = 3
-"""Number of columns whose share of files the text of a result states."""
+_MAX_KEYS = 3
+"""Maximum number of keys whose shares of files the text of a result states."""
 _FULL = 0.75
-"""Share of the target size from which a file is not compacted."""
+"""Fraction of the target size. Files of at least this size are not compacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRewrite:
-    """Result of a rewrite: the rewritten files and their rows, and the files and bytes that replace them.
+    """Result of a rewrite: the rewritten files and their rows, and the files that replace them.
 
-    For a dry run, ``version`` is the current version, ``files_after`` an estimate, and ``bytes_after`` and
-    ``read_after`` are None. ``skipped`` is the number of selected files with deletion vectors, which the library cannot
-    remove.
+    After a dry run, ``version`` is the current version, ``files_after`` is an estimate, and ``bytes_after`` and
+    ``read_after`` are None. ``skipped`` is the number of selected files that were not rewritten because they have
+    deletion vectors.
 
     ``read_before`` and ``read_after`` are the shares of the table's files that a lookup of one value reads, estimated
-    from the statistics in the log: by the first key of ``recluster``, otherwise by each column. Keys without statistics
-    are missing. ``read_after`` is also None if the table cannot be loaded after the commit.
+    from the statistics in the log. ``recluster`` estimates lookups by its first key, and the other functions estimate
+    lookups by each column. Keys without statistics are missing. ``read_after`` is also None if the table cannot be
+    loaded after the commit.
 
-    ``clustered`` is the number of selected files that ``recluster`` does not rewrite, because an earlier call has
+    ``clustered`` is the number of selected files that ``recluster`` did not rewrite, because an earlier call had
     written them in the same order and their partitions have not changed since.
     """
 
@@ -78,7 +79,7 @@ class TableRewrite:
     def _shares(self) -> str:
         after = self.read_after
         changed = [key for key, share in self.read_before.items() if after is None or after.get(key) != share]
-        keys = (changed or [*self.read_before])[:_SHOWN]
+        keys = (changed or [*self.read_before])[:_MAX_KEYS]
         return format_shares({key: self.read_before[key] for key in keys}, after)
 
 
@@ -95,16 +96,18 @@ def compact(
 ) -> TableRewrite:
     """Combine small files of each partition into files of about ``target_file_bytes``, in one commit.
 
-    Rows, their values and their order within the combined files do not change. Shredded VARIANT columns keep the
-    shredding of the largest file that is combined. Concurrent appends do not conflict.
+    The rows and their order within the combined files do not change. VARIANT columns are shredded as in the largest of
+    the combined files. Concurrent appends do not conflict.
 
     Args:
         table: A Delta or Iceberg table, as in :func:`append`.
-        target_file_bytes: Approximate size of the new files in bytes. Files of three quarters of it are not rewritten.
+        target_file_bytes: Approximate size of the new files in bytes. Files of at least three quarters of this size are
+            not rewritten.
         filter: Condition on partition columns, as in :func:`pqext.scan`, that selects the files.
-        dry_run: Return the files that would be combined without writing.
+        dry_run: Whether to return the expected result without writing.
         storage_options: Credentials and other options of the object store.
-        progress: Called with the number of rows written and the total number, which is None if the log lacks it.
+        progress: Function that is called with the number of rows written and the total number of rows, which is None if
+            the log does not state it.
         options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`.
 
@@ -138,17 +141,18 @@ def recluster(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> TableRewrite:
-    """Sort the rows of each partition, so that filters on the columns ``by`` skip more files, in one commit.
+    """Sort the rows of each partition in one commit, so that filters on the columns ``by`` skip more files.
 
-    Rows that exceed the memory are sorted in a temporary folder. Partitions without changes since an earlier call with
-    the same keys and options are not rewritten. The commits record these; computed keys and tables whose schema has
-    changed are sorted again. The other arguments, the result and the errors are those of :func:`compact`.
+    Rows that do not fit into memory are sorted in temporary files. A partition is not rewritten if an earlier call with
+    the same keys and options has sorted it, and it has not changed since. If the keys are computed or the schema has
+    changed, all partitions are sorted again. The other arguments, the result and the errors are those of
+    :func:`compact`.
 
     Args:
         table: As in :func:`compact`.
-        by: A geometry column, whose rows are placed along the Hilbert curve; or one or several columns and values by
-            which rows are sorted: names, expressions such as ``col("event").variant("$.user.id", "int64")``, or their
-            text, ``"event:$.user.id::bigint"``.
+        by: A geometry column, to sort rows by the position of their geometry on a Hilbert curve. Otherwise one or
+            several columns or values: names, expressions such as ``col("event").variant("$.user.id", "int64")``, or the
+            text of an expression, such as ``"event:$.user.id::bigint"``.
         filter: As in :func:`compact`.
         target_file_bytes: Approximate size of the new files in bytes.
         dry_run: As in :func:`compact`.
@@ -158,7 +162,7 @@ def recluster(
         **keywords: As in :func:`compact`.
 
     Raises:
-        ValueError: If a column of ``by`` does not exist, or all are partition columns.
+        ValueError: If a column of ``by`` does not exist, or all of them are partition columns.
 
     Example:
         >>> import pqext, pyarrow
@@ -176,7 +180,7 @@ def recluster(
     check_arguments(target_file_bytes=target_file_bytes, dry_run=dry_run, progress=progress)
     items = key_items(by)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
-    keys = rewrite.keys = SortKeys.of(items, rewrite.snapshot.schema)
+    keys = rewrite.keys = SortKeys.resolve(items, rewrite.snapshot.schema)
     if keys.columns.issubset(rewrite.writer.partitions.names):
         raise ValueError(
             f"by contains only partition columns ({join_names(sorted(keys.columns))}), which have a single value in "
@@ -232,12 +236,12 @@ def reshred(
 
 
 def _partition(file: TableFile) -> tuple[Any, ...]:
-    """Return a key of the partition of a file. Files of earlier definitions of the partitions are apart."""
+    """Return a key for the partition of a file. Files with different partition columns have different keys."""
     return tuple(file.partition), partition_key(file.partition.values())
 
 
 def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
-    """Divide small files of each partition into groups of at most ``target`` bytes, of two files or more."""
+    """Divide the files of each partition into groups of at most ``target`` bytes. Groups of one file are omitted."""
     groups: list[list[TableFile]] = []
     open_groups: dict[tuple[Any, ...], tuple[int, list[TableFile]]] = {}
     for file in files:
@@ -286,7 +290,7 @@ class _Rewrite:
         return files
 
     def skip_clustered(self, partitions: Iterable[list[TableFile]]) -> list[list[TableFile]]:
-        """Return the files of the ``partitions`` that are not the files of one commit in the requested order."""
+        """Return the ``partitions`` to sort: all except those whose files one commit has added in the same order."""
         recorded = {} if self.order is None else self.writer.clusterings()
         remaining = []
         for files in partitions:
@@ -299,7 +303,7 @@ class _Rewrite:
         return remaining
 
     def _has_current_partitions(self, files: Iterable[TableFile]) -> bool:
-        """Return whether all files have the current partition columns, so that no partition has other new files."""
+        """Return whether all files have the current partition columns."""
         return all(file.partition.keys() == {*self.writer.partitions.names} for file in files)
 
     def layout(self, options: WriteOptions, inherited: Mapping[str, Any] | None = None) -> FileLayout:
@@ -311,7 +315,7 @@ class _Rewrite:
         return self.writer.layout(self.snapshot.schema, (), values, allow)
 
     def run(self, groups: Sequence[_Group], dry_run: bool, inherits: bool) -> TableRewrite:
-        """Rewrite groups of files, or return what would be rewritten."""
+        """Rewrite groups of files; with ``dry_run``, only return the expected result."""
         files = [file for group in groups for file in group.files]
         counts = [file.rows for file in files]
         total = None if None in counts else sum(count or 0 for count in counts)
@@ -355,7 +359,7 @@ class _Rewrite:
         snapshot = replace(self.snapshot, files=tuple(file.location for file in group.files))
         rows = scan(snapshot)
         batches: AbstractContextManager[Iterable[pa.RecordBatch]] = (
-            nullcontext(rows.to_batches()) if group.keys is None else group.keys.sorted(rows)
+            nullcontext(rows.to_batches()) if group.keys is None else group.keys.sort(rows)
         )
         with batches as ordered:
             count = new.write(self.layout(self._options, inherited), ordered, group.target_file_bytes, steps)

@@ -14,11 +14,11 @@ from pqext.variant.access.path import parse
 from pqext.variant.types import is_marked
 
 _COLUMNS = 32
-"""Number of columns that are estimated."""
+"""Maximum number of columns that are estimated."""
 
 
 def column_shares(snapshot: TableSnapshot) -> dict[str, float]:
-    """Return the share of files that a lookup by each column reads, for columns with bounds by which files are skipped.
+    """Return the share of files that a lookup by each column reads. Columns without bounds are missing.
 
     VARIANT columns are not estimated.
     """
@@ -43,11 +43,11 @@ def key_share(snapshot: TableSnapshot, key: Operand) -> float | None:
         return None
     path, column = tuple(map(str, parse(fields[0].path))), fields[0].column.path
     ranges = [{} if file is None else file.variant_ranges(column, {path}) for file in files]
-    return read_share([found[path].bounds if path in found else UNKNOWN for found in ranges])
+    return read_share([by_path[path].bounds if path in by_path else UNKNOWN for by_path in ranges])
 
 
 def read_share(bounds: Sequence[Bounds]) -> float | None:
-    """Return the mean share of ``bounds`` that may contain a value, for the minima and maxima of all.
+    """Return the share of ``bounds`` that may contain a value, as a mean over the minima and maxima of all bounds.
 
     None if there are no minima and maxima, or they cannot be compared.
     """

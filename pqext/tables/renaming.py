@@ -1,7 +1,7 @@
 """Read data files under the column names of their table, which may differ from the names in the files.
 
 The fields of a table are matched with the columns of a file by field id, or by the name that the table's column mapping
-states. Columns that the table does not have any more are hidden.
+states. Columns that are no longer in the table are hidden.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ _HIDDEN = "\0"
 
 @dataclass(frozen=True, slots=True)
 class TableField:
-    """Field of a table, with its children by their key in files: a field id or a name, or their role in a list or map.
-    """
+    """Field of a table, with its children by field id or name in files. Children of lists and maps have their role."""
 
     name: str
     children: Mapping[int | str, TableField]
@@ -41,11 +40,11 @@ class Renaming:
 
     def schema(self, schema: Schema) -> Schema:
         """Return ``schema`` with the names of the table. Files with the same schema share the result."""
-        known = self._renamed.get(id(schema))
-        if known is None or known[0] is not schema:
-            known = schema, Schema.from_root(self._struct(schema.root, self._fields, ()))
-            self._renamed.put(id(schema), known)
-        return known[1]
+        entry = self._renamed.get(id(schema))
+        if entry is None or entry[0] is not schema:
+            entry = schema, Schema.from_root(self._struct(schema.root, self._fields, ()))
+            self._renamed.put(id(schema), entry)
+        return entry[1]
 
     def _key(self, node: SchemaNode) -> int | str | None:
         return node.field_id if self._by_id else node.name

@@ -26,11 +26,14 @@ def select_files(files: Sequence[TableFile], partitions: pa.Schema, filter: Any)
     if filter is None:
         return list(files)
     values = [partition_values(file, partitions.names) for file in files]
-    return [files[position] for position in _matches(partitions, values, filter)]
+    return [files[position] for position in _matching_positions(partitions, values, filter)]
 
 
 def partition_values(file: TableFile, names: Sequence[str]) -> tuple[Any, ...]:
-    """Return the values of partition columns. Raises ``UnsupportedError`` if an earlier definition lacks one."""
+    """Return the values of the partition columns ``names``.
+
+    Raises ``UnsupportedError`` if a column became a partition column after the file was written.
+    """
     missing = next((name for name in names if name not in file.partition), None)
     if missing is not None:
         raise UnsupportedError(
@@ -43,7 +46,7 @@ def partition_values(file: TableFile, names: Sequence[str]) -> tuple[Any, ...]:
 
 def check_partitions(added: Sequence[NewFile], partitions: pa.Schema, filter: Any) -> None:
     """Raise ``ValueError`` unless the partitions of the new files satisfy ``filter``."""
-    inside = set(_matches(partitions, [new.partition for new in added], filter))
+    inside = set(_matching_positions(partitions, [new.partition for new in added], filter))
     outside = next((new.file.name for position, new in enumerate(added) if position not in inside), None)
     if outside is not None:
         raise ValueError(
@@ -51,14 +54,14 @@ def check_partitions(added: Sequence[NewFile], partitions: pa.Schema, filter: An
         )
 
 
-def _matches(partitions: pa.Schema, values: Sequence[tuple[Any, ...]], filter: Any) -> list[int]:
+def _matching_positions(partitions: pa.Schema, values: Sequence[tuple[Any, ...]], filter: Any) -> list[int]:
     """Return the positions of the partition values that satisfy ``filter``."""
     if not partitions.names:
-        raise ValueError("the table has no partition columns, so filter= cannot select partitions")
+        raise ValueError("the table has no partition columns that filter= could select by; omit filter=")
     _scan_table(partitions.empty_table(), None, filter)  # raises errors in the filter, without the position column
     columns = [
-        pa.array([getattr(row[place], "bytes", row[place]) for row in values], field.type)  # of a UUID
-        for place, field in enumerate(partitions)
+        pa.array([getattr(row[index], "bytes", row[index]) for row in values], field.type)  # UUIDs have the attribute
+        for index, field in enumerate(partitions)
     ]
     positions = pa.array(range(len(values)), pa.int64())
     schema = pa.schema([*partitions, (_POSITION, pa.int64())])

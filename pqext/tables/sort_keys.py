@@ -1,4 +1,4 @@
-"""Keys by which the rows of tables are sorted: values, or positions of geometries on a Hilbert curve."""
+"""Sort keys for the rows of tables: values, or positions of geometries on a Hilbert curve."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pqext.variant.access.targets import target_type
 
 
 def key_items(by: Any) -> tuple[str | Value, ...]:
-    """Return the texts and values in ``by``, which is one of them or several. Raises ``TypeError`` for other items."""
+    """Return ``by``, a key or several keys, as a tuple. Raises ``TypeError`` if a key is not a text or a value."""
     is_single = isinstance(by, str | bytes | Value) or not isinstance(by, Iterable)
     items = (by,) if is_single else tuple(by)
     if not all(isinstance(item, str | Value) for item in items):
@@ -37,7 +37,7 @@ def key_items(by: Any) -> tuple[str | Value, ...]:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """Values by which rows are sorted, or a geometry column."""
+    """Values or a geometry column to sort rows by."""
 
     values: tuple[Value, ...]
     name: str
@@ -46,7 +46,7 @@ class SortKeys:
     planar: bool = True
 
     @staticmethod
-    def of(items: tuple[str | Value, ...], schema: pa.Schema) -> SortKeys:
+    def resolve(items: tuple[str | Value, ...], schema: pa.Schema) -> SortKeys:
         """Return the keys for ``items``: names, values or their text.
 
         Raises ``ValueError`` if there is no item, a column does not exist, or a geometry column is not the only item.
@@ -58,7 +58,7 @@ class SortKeys:
         for column in filter(None, map(_top_column, values)):
             type = type_of(schema.field(column))
             if type is not None and len(values) > 1:
-                raise ValueError("rows are placed by one geometry column, without further columns in by")
+                raise ValueError(f"rows cannot be sorted by {column!r} and other keys; pass one geometry column only")
             if type is not None:
                 return SortKeys(values, name, column, type.planar)
         return SortKeys(values, name)
@@ -81,7 +81,7 @@ class SortKeys:
         types = [(field.name, str(field.type)) for field in schema]
         return hashlib.sha256(repr((keys, types, target_file_bytes, options)).encode()).hexdigest()[:32]
 
-    def sorted(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+    def sort(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """Return a context with the rows of a scan in the order of the keys."""
         if self.geometry is None:
             return sorted_batches(self._with_values(rows), len(self.values))
@@ -89,7 +89,7 @@ class SortKeys:
         return sorted_batches(self._with_positions(rows, bounds), 1)
 
     def _with_values(self, rows: Scan) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a scan with the values of the keys as further columns."""
+        """Yield the batches of a scan, with the values of the keys as additional columns."""
         names = rows.schema.names
         keys = [_top_column(value) or f"\0value{position}" for position, value in enumerate(self.values)]
         values = [(name, value) for name, value in zip(keys, self.values, strict=True) if name not in names]
@@ -102,9 +102,9 @@ class SortKeys:
         low, high = np.full(2, np.inf), np.full(2, -np.inf)
         for batch in rows.select(self.geometry).to_batches():
             points = np.stack(centres(batch.column(0), self.planar))
-            known = points[:, ~np.isnan(points[0])]
-            if known.shape[1]:
-                low, high = np.minimum(low, known.min(axis=1)), np.maximum(high, known.max(axis=1))
+            valid = points[:, ~np.isnan(points[0])]
+            if valid.shape[1]:
+                low, high = np.minimum(low, valid.min(axis=1)), np.maximum(high, valid.max(axis=1))
         if not np.isfinite(low).all():
             low, high = np.zeros(2), np.ones(2)
         return BoundingBox(float(low[0]), float(high[0]), float(low[1]), float(high[1]))

@@ -42,14 +42,15 @@ class FileView:
 def exclude_rows(file: ParquetFile, positions: NDArray[np.int64]) -> None:
     """Exclude the rows with the ascending numbers ``positions`` from scans of ``file``.
 
-    Raises ``UnsupportedError`` if corrupt pages are to be skipped, because rows could not be numbered then, and
-    ``CorruptFileError`` if the file does not have the rows.
+    Raises ``UnsupportedError`` with ``on_corrupt="skip"``, because row numbers are unknown after a skipped page, and
+    ``CorruptFileError`` if a number exceeds the number of rows.
     """
     if not len(positions):
         return
     if file.options.skips_corrupt:
         raise UnsupportedError(
-            'the table has deleted rows of this file, which on_corrupt="skip" cannot find; remove the option',
+            'on_corrupt="skip" cannot be combined with the deleted rows of this file, because they are identified by '
+            "row number; omit the option",
             feature="deleted rows in corrupt files",
         )
     file.delete_rows(positions)

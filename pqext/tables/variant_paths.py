@@ -1,7 +1,8 @@
-"""Decode the bounds of VARIANT paths that the logs of tables store.
+"""Decode the bounds of VARIANT paths in the logs of tables.
 
-The bounds are objects whose keys are normalised JSON paths (:mod:`pqext.table_metrics.variant_bounds`). The columns of
-a template file, shredded by these paths, represent them, so that the rules of shredded columns prune files too.
+The bounds are objects whose keys are normalised JSON paths (:mod:`pqext.table_metrics.variant_bounds`). They are
+assigned to the columns of a template file that is shredded by these paths, so that the rules for shredded columns also
+prune files.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ _MICROSECONDS = frozenset({_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ})
 
 @dataclass(frozen=True, slots=True)
 class PathRange:
-    """Bounds of the values at a path of a VARIANT column, which all have the type ``type`` or are null."""
+    """Bounds of the values at a path of a VARIANT column. All values have the type ``type`` or are null."""
 
     type: pa.DataType
     bounds: Bounds
 
 
 def path_ranges(
-    lower: bytes | None, upper: bytes | None, within: Collection[_VariantPath]
+    lower: bytes | None, upper: bytes | None, variant_paths: Collection[_VariantPath]
 ) -> dict[_VariantPath, PathRange]:
-    """Decode the bounds of the paths ``within`` a VARIANT column.
+    """Decode the bounds of ``variant_paths`` from the bounds of a VARIANT column.
 
-    Paths without both bounds, and bounds of different types, are omitted, as is everything that cannot be decoded. NaN
-    may occur, because writers that copy the bounds of Parquet columns ignore it.
+    A path is omitted if a bound is missing or cannot be decoded, or if its bounds have different types. Paths of floats
+    may contain NaN, because writers that copy the bounds of Parquet columns ignore NaN.
     """
     if lower is None or upper is None:
         return {}
     try:
-        low, high = (dict(_members(bound, within)) for bound in (lower, upper))
+        low, high = (dict(_members(bound, variant_paths)) for bound in (lower, upper))
     except (VariantError, ValueError, IndexError):
         return {}
     ranges = {}
@@ -68,9 +69,9 @@ def path_ranges(
 
 
 def _members(
-    bound: bytes, within: Collection[_VariantPath]
+    bound: bytes, variant_paths: Collection[_VariantPath]
 ) -> Iterator[tuple[_VariantPath, tuple[pa.DataType | None, Value | None]]]:
-    """Yield the paths ``within`` a bound, and their values.
+    """Yield those of ``variant_paths`` that a bound contains, and their values.
 
     Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not a bound of a VARIANT column.
     """
@@ -81,7 +82,7 @@ def _members(
         raise ValueError("bounds are an object")
     for field, offset in zip(container.ids, container.offsets, strict=False):
         path = paths[field]
-        if path is not None and path in within:
+        if path is not None and path in variant_paths:
             start = container.values + offset
             end = start + value_size(data, start, container.end)
             yield path, _comparable(*decode_primitive(data, start, end))
@@ -89,7 +90,7 @@ def _members(
 
 @lru_cache(maxsize=256)
 def _paths(metadata: bytes) -> tuple[_VariantPath | None, ...]:
-    """Parse the keys in the metadata of a bound, which the files of a table share. None for other keys."""
+    """Parse the keys in the metadata of a bound; None for keys that are not paths. Files often share the metadata."""
     return tuple(map(_parse_key, decode_metadata(metadata).names))
 
 
@@ -102,7 +103,7 @@ def _parse_key(key: str) -> _VariantPath | None:
 
 
 def _comparable(primitive: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:
-    """Return the Arrow type and the comparison form of a bound; None for a null."""
+    """Return the Arrow type of a bound, and its value in comparison form; None for a null."""
     if primitive in _DECIMALS and isinstance(value, ScaledDecimal):
         number = Decimal(value.unscaled).scaleb(-value.scale)
         return (pa.decimal128(38, value.scale), number) if value.scale <= 38 else (None, None)
@@ -115,7 +116,7 @@ def _comparable(primitive: PrimitiveType, value: Any) -> tuple[pa.DataType | Non
 
 
 def shredding_of(paths: Mapping[tuple[str, ...], pa.DataType]) -> Any:
-    """Return the shredding whose typed columns are ``paths``: a type, or types by name and field.
+    """Return a shredding schema with typed columns for ``paths``.
 
     Returns None if there are no paths, or if a path is both a value and an object.
     """

@@ -1,4 +1,4 @@
-"""Plan a write to a table: checked before rows are written, and committed after, in one process or in several."""
+"""Plan a write to a table. The plan is checked before rows are written, and can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Replacement(Protocol):
     """Selection of the files that a commit replaces. It can be pickled."""
 
     def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
-        """Return the paths of the files to replace in the version of ``writer`` by the files ``added``.
+        """Return the paths of the files in the version of ``writer`` that the files ``added`` replace.
 
-        Before files are added (None), these are the files that may be replaced.
+        If ``added`` is None, no file has been written yet, and the result contains all files that may be replaced.
         """
 
     def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
@@ -62,7 +62,7 @@ class FilePaths:
 
 @dataclass(frozen=True)
 class SelectedPartitions:
-    """Replaces the partitions that ``filter`` selects; all of them if it is None."""
+    """Replaces the partitions that ``filter`` selects; all partitions if it is None."""
 
     filter: Any = None
 
@@ -88,7 +88,7 @@ class WrittenPartitions:
         return [file.path for file in files]
 
     def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
-        """Do nothing, because the added files make the selection."""
+        """Do nothing, because the added files define the selection."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,10 @@ class TableWrite:
     layout: FileLayout
     replacement: Replacement | None
     version: int | None
-    """Version of the table, whose files the commit may replace; None if the table does not exist.
+    """Version of the table that the plan applies to; None if the table does not exist.
 
-    Its files are listed again if another writer commits, because the plan of a large table would be large.
+    The plan does not store the files of the version, because a table may have many files. If another writer commits,
+    they are listed again.
     """
 
     @staticmethod
@@ -112,7 +113,7 @@ class TableWrite:
         writer: TableWriter, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
         allow_undeclared_shredding: bool, replacement: Replacement | None,
     ) -> TableWrite:
-        """Plan a write of rows with ``schema``. Raises the errors that can be known before rows are written."""
+        """Plan a write of rows with ``schema``. Raises all errors that can be detected before rows are written."""
         version = writer.version
         if version is not None:
             writer.check(removes_rows=replacement is not None)
@@ -124,9 +125,9 @@ class TableWrite:
         return TableWrite(layout, replacement, version)
 
     def commit(self, writer: TableWriter, added: Sequence[NewFile]) -> TableCommit:
-        """Commit the files in one version. Without a change, there is no commit.
+        """Commit the files in one version. If nothing would change, do not commit.
 
-        Raises ``TableConflictError`` if another writer has added files since the plan to the rows that are replaced.
+        Raises ``TableConflictError`` if another writer has added files to the replaced rows since the plan was made.
         """
         removed: list[str] = []
 
@@ -140,7 +141,7 @@ class TableWrite:
                 if other is not None:
                     raise TableConflictError(
                         f"another writer has added {redact_uri(other)} to the rows that this call replaces; nothing "
-                        "was changed; overwrite again to replace its rows too", path=writer.name,
+                        "was changed; repeat the call to replace its rows too", path=writer.name,
                     )
             return removed
 

@@ -62,26 +62,29 @@ def append(
 ) -> TableCommit:
     """Append rows to a table in one commit. A Delta table is created if it does not exist.
 
-    Memory use is bounded by the row groups of the open files. Concurrent appends all succeed. VARIANT columns become
-    columns of Delta's type variant. Geometries become binary columns of WKB, and the metadata of the column states
-    their CRS and edges; ``geoparquet="1.1"`` adds covering columns, and ``geometry=`` stores the Parquet type, which
-    polars cannot read. The log has statistics of the columns that the table's properties select, VARIANT paths
-    included. Iceberg tables have format version 1 or 2, without these types.
+    The call needs memory for the current row group of each open file. Concurrent appends do not conflict.
+
+    In a Delta table, VARIANT columns have the type variant. Geometries are binary columns of WKB, and the metadata of
+    the column states their CRS and edges. ``geoparquet="1.1"`` adds covering columns. ``geometry=`` declares the
+    Parquet type, which polars cannot read. The log contains statistics of the columns that the table's properties
+    select, including paths within VARIANT columns. Iceberg tables must have format version 1 or 2, which have no
+    VARIANT and geometry types.
 
     Args:
-        table: ``"delta:PATH_OR_URL"`` or a ``deltalake.DeltaTable``; or a pyiceberg ``Table`` or
-            ``"iceberg:CATALOG.NAMESPACE.TABLE"``, which must exist. The commit moves an object of these libraries to
-            the current version.
+        table: ``"delta:PATH_OR_URL"``, a ``deltalake.DeltaTable``, ``"iceberg:CATALOG.NAMESPACE.TABLE"`` or a pyiceberg
+            ``Table``. An Iceberg table must exist. A table object refers to the new version after the commit.
         source: The rows: anything that :func:`pqext.write_table` accepts, such as a table, a stream of batches, a data
             frame or a :class:`pqext.Scan`.
-        partition_by: Partition columns of a new table: text, integers, booleans and dates.
-        sort_by: Columns by which all rows of the call are sorted; rows that exceed the memory are sorted in a temporary
-            folder.
+        partition_by: Partition columns of a new table, with the type text, integer, boolean or date.
+        sort_by: Columns to sort all rows of the call by. Rows that do not fit into memory are sorted in temporary
+            files.
         target_file_bytes: Approximate size in bytes after which another file is started.
-        allow_undeclared_shredding: Allow ``shredding=`` although the table cannot declare it. pqext and Spark's Parquet
-            reader read the files; readers that check Delta's feature ``variantShredding`` reject them.
+        allow_undeclared_shredding: Allow ``shredding=``, although deltalake cannot declare Delta's feature
+            ``variantShredding``. pqext and Spark's Parquet reader read the files. Readers that check the feature reject
+            them.
         storage_options: Credentials and other options of the object store.
-        progress: Called with the number of rows written and the total number, which is None for a stream.
+        progress: Function that is called with the number of rows written and the total number of rows, which is None
+            for a stream.
         options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`.
 
@@ -91,10 +94,10 @@ def append(
     Raises:
         ImportError: If the library of the table format is not installed.
         SchemaMismatchError: If the columns or types of the rows differ from those of the table.
-        UnsupportedError: If the table has constraints, generated columns or features that cannot be honoured, or if a
-            type has no equivalent in the table format.
-        TableConflictError: If another writer has changed or dropped the table in a way that contradicts the commit.
-        CommitStateUnknownError: If the store or catalog failed during the commit, which may have succeeded.
+        UnsupportedError: If the table has constraints, generated columns or unsupported features, or if a type has no
+            equivalent in the table format.
+        TableConflictError: If another writer has dropped the table, or has committed a conflicting change.
+        CommitStateUnknownError: If the store or catalog failed during the commit, so that its outcome is unknown.
 
     Example:
         >>> import pqext, pyarrow
@@ -105,7 +108,7 @@ def append(
         >>> pqext.scan("delta:quakes", ["id"], pqext.col("event").variant("$.mag", "int64") > 6).to_table().to_pydict()
         {'id': [2]}
     """
-    rows = _Rows.of(source, partition_by, sort_by, options, keywords)
+    rows = _Rows.prepare(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
     return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, progress, None)
 
@@ -124,16 +127,16 @@ def overwrite(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> TableCommit:
-    """Replace all rows of a table, or those of some partitions, in one commit. The table is created if needed.
+    """Replace all rows of a table, or the rows of selected partitions, in one commit.
 
-    The schema is retained. If another writer adds files to the replaced rows in the meantime, the call raises
-    ``TableConflictError``, and neither the table nor its folder changes. The other arguments, the
-    result and the errors are those of :func:`append`.
+    A Delta table is created if it does not exist. The schema of an existing table does not change. If another writer
+    adds rows to the replaced partitions in the meantime, the call raises ``TableConflictError`` and changes nothing.
+    The other arguments, the result and the errors are those of :func:`append`.
 
     Args:
         table: As in :func:`append`.
         source: As in :func:`append`. With ``filter``, all rows must be in the partitions that it selects.
-        filter: Condition on partition columns, as in :func:`pqext.scan`, such as ``"day = date '2026-11-30'"``; by
+        filter: Condition on partition columns, as in :func:`pqext.scan`, such as ``"day = date '2026-11-30'"``. By
             default, all rows are replaced.
         partition_by: As in :func:`append`.
         sort_by: As in :func:`append`.
@@ -145,13 +148,14 @@ def overwrite(
         **keywords: As in :func:`append`.
 
     Raises:
-        ValueError: If rows are outside the partitions that ``filter`` selects, or it refers to other columns.
-        TableConflictError: If another writer appends to, or compacts, the rows that are replaced.
+        ValueError: If a row is outside the partitions that ``filter`` selects, or ``filter`` refers to a column that is
+            not a partition column.
+        TableConflictError: If another writer appends to the replaced partitions, or compacts them.
     """
-    rows = _Rows.of(source, partition_by, sort_by, options, keywords)
+    rows = _Rows.prepare(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
     if filter is not None and writer.version is None:
-        raise FileNotFoundError(f"{writer.name} does not exist, so filter= has no partitions to select")
+        raise FileNotFoundError(f"{writer.name} does not exist; omit filter= to create it")
 
     replacement = SelectedPartitions(filter)
     return _write(writer, rows, target_file_bytes, allow_undeclared_shredding, progress, replacement)
@@ -170,7 +174,7 @@ def replace_files(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> TableCommit:
-    """Replace files of a table by the rows of ``source``, in one commit.
+    """Replace files of a table with the rows of ``source``, in one commit.
 
     The other arguments, the result and the errors are those of :func:`append`.
 
@@ -190,7 +194,7 @@ def replace_files(
         FileNotFoundError: If the table does not exist, or does not contain one of the files.
         TableConflictError: If another writer removes one of the files in the meantime.
     """
-    rows = _Rows.of(source, (), sort_by, options, keywords)
+    rows = _Rows.prepare(source, (), sort_by, options, keywords)
     writer = open_writer(table, storage_options)
     if isinstance(files, str) or not isinstance(files, Iterable) or not all(isinstance(path, str) for path in files):
         raise TypeError(f"files must be a list of paths relative to the table, not {files!r}")
@@ -212,11 +216,11 @@ class _Rows:
     options: dict[str, Any]
 
     @staticmethod
-    def of(
+    def prepare(
         source: Any, partition_by: str | Sequence[str], sort_by: str | Sequence[str], options: WriteOptions | None,
         keywords: Mapping[str, Any],
     ) -> _Rows:
-        chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+        write_options = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
         data = as_table(source)
         by, keys = column_names("partition_by", partition_by), column_names("sort_by", sort_by)
         for argument, names in (("partition_by", by), ("sort_by", keys)):
@@ -224,8 +228,8 @@ class _Rows:
                 if name not in data.schema.names:
                     raise ValueError(f"{argument}: {unknown_column_message(name, data.schema.names)}")
         if not data.schema.names:
-            raise ValueError("rows without columns cannot be written to a table")
-        return _Rows(data, by, keys, {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)})
+            raise ValueError("rows without columns cannot be written to a table; add a column")
+        return _Rows(data, by, keys, {field.name: getattr(write_options, field.name) for field in fields(WriteOptions)})
 
     @property
     def schema(self) -> pa.Schema:
@@ -240,11 +244,11 @@ class _Rows:
 
     @contextmanager
     def batches(self) -> Iterator[Iterable[pa.RecordBatch]]:
-        """Context with the batches of the rows, in the order of ``sort_by``."""
+        """Return a context with the batches of the rows, in the order of ``sort_by``."""
         if not self.sort_by:
             yield self._batches()
             return
-        with sorted_batches(self._keyed(), len(self.sort_by)) as batches:
+        with sorted_batches(self._batches_with_keys(), len(self.sort_by)) as batches:
             yield batches
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -253,7 +257,7 @@ class _Rows:
             check_table(pa.Table.from_batches([batch]))
             yield batch
 
-    def _keyed(self) -> Iterator[pa.RecordBatch]:
+    def _batches_with_keys(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches():
             yield add_keys(batch, [batch.column(batch.schema.get_field_index(name)) for name in self.sort_by])
 

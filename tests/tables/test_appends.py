@@ -141,7 +141,7 @@ def test_commits_that_cannot_be_read_are_errors(
     [
         (lambda name: tables.scan_appends(name, 2), FileNotFoundError, "has no version 2; its last version is 1"),
         (lambda name: tables.scan_appends(name, -2), FileNotFoundError, "has no version -2"),
-        (lambda name: tables.scan_appends(name, 1, 0), ValueError, "version 1 of .* is after version 0"),
+        (lambda name: tables.scan_appends(name, 1, 0), ValueError, "version 1 of .* is later than version 0"),
         (lambda name: tables.scan_appends(name, 0, 7), FileNotFoundError, "has no version 7; its last version is 1"),
         (lambda name: tables.scan_appends(name, -1, -1), FileNotFoundError, "has no version -1"),
         (lambda name: tables.scan_appends(name, "0"), TypeError, "after must be an integer"),

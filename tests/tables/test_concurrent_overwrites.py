@@ -140,7 +140,7 @@ def test_overwrite_of_a_version_that_expires_is_a_conflict(table: Any, tmp_path:
             DeltaTable(tmp_path).create_checkpoint()
             (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
 
-    with pytest.raises(tables.TableConflictError, match=r"version \d+, to which this call applies, no longer exists"):
+    with pytest.raises(tables.TableConflictError, match=r"version \d+, for which this call was planned, no longer"):
         tables.overwrite(table, rows(9), progress=interfere(table, expire))
     assert ids(table) == [1, 2]
     assert leftovers(table, tmp_path) == set()

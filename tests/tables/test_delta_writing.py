@@ -120,7 +120,7 @@ def test_overwrite_can_be_repeated_after_a_conflict(tmp_path: Path) -> None:
     write_deltalake(tmp_path, PLAIN)
     table = DeltaTable(tmp_path)
     write_deltalake(tmp_path, PLAIN, mode="append")
-    with pytest.raises(tables.TableConflictError, match="overwrite again"):
+    with pytest.raises(tables.TableConflictError, match="repeat the call"):
         tables.overwrite(table, PLAIN.slice(0, 1))
     assert tables.overwrite(table, PLAIN.slice(0, 1)).files_removed == 2
     assert len(by_deltalake(tmp_path)) == table.to_pyarrow_table().num_rows == 1

@@ -52,7 +52,7 @@ class DeltaHistory:
             self.previous(after)
         self.previous(until)
         if after > until:
-            raise ValueError(f"version {after} of {self.name} is after version {until}; exchange them")
+            raise ValueError(f"version {after} of {self.name} is later than version {until}; swap after and until")
         return self._appends(after, until, skip_change_commits)
 
     def _appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
@@ -86,7 +86,7 @@ class DeltaHistory:
                     yield _check_entry(json.loads(line))
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{self.name} no longer has the commit of version {version}; start after a later version"
+                f"{self.name} no longer has the commit of version {version}; start from a later version"
             ) from None
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"the log cannot be read: {error}", path=f"{self.name}/{path}") from None

@@ -26,13 +26,13 @@ def find_leftovers(
 ) -> list[Leftover]:
     """Return the Parquet files, and unfinished files of writers, to which no commit or checkpoint refers.
 
-    Files that vacuuming removes, because a version has removed them, are not leftovers. Raises ``CorruptFileError`` if
-    a part of the log cannot be read.
+    Files that a version has removed from the table are not leftovers, because vacuuming removes them. Raises
+    ``CorruptFileError`` if a part of the log cannot be read.
     """
     before = time.time() * 1000 - older_than.total_seconds() * 1000
     candidates = [file for file in data_files(table_uri, storage_options) if file.modified < before]
     if not candidates:
-        return []  # listed before the log is read, so that a file committed in between has a reference
+        return []  # files are listed before the log is read, so that the log refers to files committed in between
     paths = logged_paths(table_uri, storage_options)
     referenced = {file_key(file_location(table_uri, path, storage_options)) for path in paths}
     return [file for file in candidates if file_key(file.location) not in referenced]
@@ -41,7 +41,7 @@ def find_leftovers(
 def logged_paths(
     table_uri: str, storage_options: Mapping[str, Any] | None, after: int | None = None
 ) -> Iterator[str]:
-    """Yield the unmodified paths of all files in the log; with ``after``, only of later commits."""
+    """Yield the paths of all files as the log stores them; with ``after``, only the files of later commits."""
     for file, match in log_files(table_uri, storage_options):
         if after is not None and (int(match[1]) <= after or match[2] != "json"):
             continue

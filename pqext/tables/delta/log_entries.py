@@ -43,15 +43,18 @@ def describe_file(
     ``covered`` are the geometry columns whose covering columns were computed from the geometries of the file.
     """
     statistics = delta_statistics(location, exact=True, columns=columns)
-    stated = statistics.to_dict() | ({COVERED: [*covered]} if covered else {})
+    content = statistics.to_dict() | ({COVERED: [*covered]} if covered else {})
     texts = _folder_values(file.name, len(partition_by))
-    entry = AddEntry(file.name, statistics.size, dict(zip(partition_by, texts, strict=True)), dumps(stated))
+    entry = AddEntry(file.name, statistics.size, dict(zip(partition_by, texts, strict=True)), dumps(content))
     values = (pa.scalar(text, pa.string()).cast(type).as_py() for text, type in zip(texts, types, strict=True))
     return NewFile(file, entry, tuple(values))
 
 
 def add_action(entry: AddEntry, data_change: bool, clustering: tuple[str, str] | None = None) -> Any:
-    """Return the ``AddAction`` of an entry for ``deltalake``, whose statistics record a commit id and an order."""
+    """Return the ``AddAction`` of ``deltalake`` for an entry.
+
+    Its statistics record ``clustering``: the id of the commit, and the order of the rows.
+    """
     from deltalake.transaction import AddAction
 
     now = int(time.time() * 1000)

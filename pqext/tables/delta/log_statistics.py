@@ -1,8 +1,9 @@
 """Statistics of data files in the log of a Delta table.
 
 Spec: Delta Transaction Log Protocol, "Per-file Statistics". Timestamps are truncated to milliseconds. Writers in Rust
-store decimals as doubles, so bounds of decimals are widened by the rounding of a double. Columns that were widened from
-float to double have bounds as short as a float's, so theirs are widened by the rounding of a float.
+store decimals as doubles, so bounds of decimals are widened by the rounding error of a double. If the type of a column
+was widened from float to double, its bounds may have the precision of a float and are widened by the rounding error of
+a float.
 """
 
 from __future__ import annotations
@@ -66,15 +67,15 @@ class DeltaLogStatistics:
         return self.columns.bounds(path)[self.row]
 
     def variant_ranges(
-        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
     ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
-        return path_ranges(*self.columns.variant_bounds(path)[self.row], within)
+        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
+        return path_ranges(*self.columns.variant_bounds(path)[self.row], variant_paths)
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
-        stated = self.columns.statistics_text(self.row).get(COVERED)
-        return isinstance(stated, list) and {*columns} <= {name for name in stated if isinstance(name, str)}
+        names = self.columns.statistics_text(self.row).get(COVERED)
+        return isinstance(names, list) and {*columns} <= {name for name in names if isinstance(name, str)}
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return None, because Delta has no geometry columns."""
@@ -87,7 +88,7 @@ class DeltaLogStatistics:
 
 @dataclass(frozen=True)
 class _LogColumns:
-    """Columns of the ``add`` actions of a table version, converted when a filter needs them."""
+    """Columns of the ``add`` actions of a table version. They are converted when a filter needs them."""
 
     actions: pa.Table
     fields: Mapping[int | str, TableField]
@@ -111,10 +112,10 @@ class _LogColumns:
 
     def bounds(self, path: tuple[str, ...]) -> list[Bounds]:
         """Return the bounds of a column in each file."""
-        known = self._bounds.get(path)
-        if known is None:
-            known = self._bounds[path] = self._read_bounds(path)
-        return known
+        bounds = self._bounds.get(path)
+        if bounds is None:
+            bounds = self._bounds[path] = self._read_bounds(path)
+        return bounds
 
     def _read_bounds(self, path: tuple[str, ...]) -> list[Bounds]:
         stored = self._stored_path(path)
@@ -161,16 +162,16 @@ class _LogColumns:
 
     def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
         """Return the lower and upper bounds of a VARIANT column in each file; None without valid bounds."""
-        known = self._variant_bounds.get(path)
-        if known is None:
+        bounds = self._variant_bounds.get(path)
+        if bounds is None:
             stored = self._stored_path(path)
-            every = [self.texts.by_path.get(file, {}) for file in self._paths]
+            files = [self.texts.by_path.get(file, {}) for file in self._paths]
             low, high = (
-                decode_texts([_text_at(statistics.get(name), stored) for statistics in every])
+                decode_texts([_text_at(statistics.get(name), stored) for statistics in files])
                 for name in ("minValues", "maxValues")
             )
-            known = self._variant_bounds[path] = list(zip(low, high, strict=True))
-        return known
+            bounds = self._variant_bounds[path] = list(zip(low, high, strict=True))
+        return bounds
 
 
 def _text_at(statistics: Any, path: tuple[str, ...]) -> str | None:
@@ -181,7 +182,7 @@ def _text_at(statistics: Any, path: tuple[str, ...]) -> str | None:
 
 
 def decode_texts(texts: Sequence[str | None]) -> list[bytes | None]:
-    """Decode Z85 texts together. The result is None for None and, if any text is invalid, for all invalid texts."""
+    """Decode Z85 texts in one pass. The result is None for None and for invalid texts."""
     known = [text for text in texts if text is not None]
     try:
         if any(len(text) % 5 for text in known):
@@ -201,12 +202,12 @@ def _decode_text(text: str) -> bytes | None:
 
 
 def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
-    """Convert bounds to comparison form, widened by what the log rounds."""
+    """Convert bounds to comparison form, widened by the rounding in the log."""
     types, type = pa.types, values.type
     if types.is_timestamp(type):
-        more = _MILLISECOND if upper else 0  # the log truncates to milliseconds
+        margin = _MILLISECOND if upper else 0  # the log truncates to milliseconds
         stored = values.cast(pa.timestamp("us", type.tz)).cast(pa.int64()).to_pylist()
-        return [None if value is None else value * 1_000 + more for value in stored]
+        return [None if value is None else value * 1_000 + margin for value in stored]
     if types.is_date(type):
         days: list[Value | None] = values.cast(pa.int32()).to_pylist()
         return days
@@ -221,7 +222,10 @@ def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
 
 
 def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
-    """Move bounds outward to the next floats, because the shortest text of a float is another double."""
+    """Move bounds outward to the next floats.
+
+    The log contains the shortest decimal text of a float. Read as a double, it may differ from the float.
+    """
     limit = np.float32(np.inf if upper else -np.inf)
     with np.errstate(over="ignore"):
         floats = values.fill_null(np.nan).to_numpy(zero_copy_only=False).astype(np.float32)
@@ -230,15 +234,15 @@ def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
 
 
 def _text_bound(value: str, *, upper: bool) -> bytes:
-    """Return a bound of strings, without the characters beyond U+FFFF and those that follow.
+    """Return a bound of strings, truncated before the first character beyond U+FFFF.
 
     deltalake decodes escaped characters beyond U+FFFF incorrectly, so their values are unknown.
     """
-    known = _BASIC.match(value)
-    assert known is not None
-    if known.end() == len(value):
+    start = _BASIC.match(value)
+    assert start is not None
+    if start.end() == len(value):
         return value.encode()
-    return known[0].encode() + (b"\xff" if upper else b"")  # no UTF-8 contains 0xff
+    return start[0].encode() + (b"\xff" if upper else b"")  # 0xff is greater than all bytes of UTF-8
 
 
 def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:
@@ -251,10 +255,9 @@ def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:
 
 @dataclass(frozen=True)
 class VariantTexts:
-    """Statistics that ``deltalake`` does not return: those of VARIANT columns, from the text in the log.
+    """Statistics of VARIANT columns, from the text in the log because ``deltalake`` does not return them.
 
-    ``uri`` and ``version`` are those of the table. The texts are looked up by the path of a file, so a file without a
-    text has no statistics.
+    ``uri`` and ``version`` identify the version of the table.
     """
 
     uri: str
@@ -263,31 +266,34 @@ class VariantTexts:
 
     @cached_property
     def by_path(self) -> dict[str, Mapping[str, Any]]:
-        """Statistics of each file that the log adds, by its path in the log; empty if the log cannot be read."""
-        found: dict[str, Mapping[str, Any]] = {}
+        """Statistics of each file that the log adds, by its path in the log; empty if the log cannot be read.
+
+        Files without statistics are missing.
+        """
+        result: dict[str, Mapping[str, Any]] = {}
         try:
             for path, text in self._texts():
                 statistics = json.loads(text)
                 if isinstance(statistics, dict):
-                    found[path] = statistics
+                    result[path] = statistics
         except (OSError, ParquetError, ValueError, KeyError, TypeError):
             return {}
-        return found
+        return result
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the path and the statistics of each ``add`` action, from the last checkpoint and the commits after."""
         files = log_files(self.uri, self.storage_options)
         logs = [(int(match[1]), match[2], file) for file, match in files if int(match[1]) <= self.version]
-        checkpoints = [number for number, kind, _ in logs if kind != "json"]
+        checkpoints = [number for number, type, _ in logs if type != "json"]
         first = max(checkpoints, default=-1)
-        for number, kind, file in sorted(logs, key=lambda one: (one[0], one[1] == "json")):
-            if kind != "json" and number == first:
+        for number, type, file in sorted(logs, key=lambda log: (log[0], log[1] == "json")):
+            if type != "json" and number == first:
                 with ParquetFile(file) as checkpoint:
                     adds = checkpoint.read(["add.path", "add.stats"])["add"].combine_chunks().drop_null()
                 yield from (
                     (item["path"], item["stats"]) for item in adds.to_pylist() if item["path"] and item["stats"]
                 )
-            elif kind == "json" and number > first:
+            elif type == "json" and number > first:
                 with open_source(file) as source:
                     lines = bytes(source.read(0, source.size)).splitlines()
                 for line in lines:

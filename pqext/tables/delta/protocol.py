@@ -15,7 +15,7 @@ WRITER_FEATURES = frozenset({
     "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
     "deletionVectors", "timestampNtz", "variantType", "variantType-preview",
 })
-"""Table features that deltalake commits and that this package honours, or whose use is rejected separately."""
+"""Table features that deltalake commits and that pqext supports. Unsupported uses of them are rejected separately."""
 SHREDDING_FEATURES = frozenset({"variantShredding", "variantShredding-preview"})
 _COLUMN_RULES = {
     "delta.invariants": "an invariant", "delta.generationExpression": "a generation expression",

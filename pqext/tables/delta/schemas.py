@@ -23,9 +23,9 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 ID = "delta.columnMapping.id"
 GEOMETRY = "geoarrow.wkb"
-"""Key in the metadata of a binary column that contains WKB: its CRS and edges, as in GeoArrow."""
+"""Metadata key of a binary column of WKB. The value states the CRS and the edges, as in GeoArrow."""
 COVERING = "geoparquet.covering"
-"""Key in the metadata of a geometry column for the name of its covering column, as in GeoParquet."""
+"""Metadata key of a geometry column. The value is the name of the covering column, as in GeoParquet."""
 
 
 def arrow_schema(struct: Mapping[str, Any]) -> pa.Schema:
@@ -62,10 +62,10 @@ def _type(type: Any, name: str) -> pa.DataType:
 
 
 def covering_columns(struct: Mapping[str, Any]) -> dict[str, str]:
-    """Return the covering columns of the top-level geometry columns that have one, by the names of the latter."""
-    named = ((member["name"], member.get("metadata", {}).get(COVERING)) for member in struct["fields"])
+    """Return the names of covering columns, by the name of their top-level geometry column."""
+    pairs = ((member["name"], member.get("metadata", {}).get(COVERING)) for member in struct["fields"])
     boxes = {member["name"] for member in struct["fields"] if _is_box(member["type"])}
-    return {name: covering for name, covering in named if covering in boxes}
+    return {name: covering for name, covering in pairs if covering in boxes}
 
 
 def _is_box(type: Any) -> bool:
@@ -76,7 +76,7 @@ def _is_box(type: Any) -> bool:
 
 
 def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, TableField]:
-    """Return the fields by their key in files: the id with the column mapping mode ``id``, otherwise the name."""
+    """Return the fields by their key in files: the id if the column mapping has the mode ``id``, otherwise the name."""
     return dict(_mapped(member, _key_by(mode)) for member in struct["fields"])
 
 

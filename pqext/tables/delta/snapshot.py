@@ -56,7 +56,7 @@ def open_delta(
     actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
     files = tuple(file_location(table.table_uri, path, storage_options) for path in actions["path"].to_pylist())
     names = [*map(source_name, files)]
-    stated = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
+    values = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
     has_widened_types = any(name.startswith("typeWidening") for name in table.protocol().reader_features or ())
     texts = VariantTexts(table.table_uri, table.version(), storage_options)
     statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts, has_widened_types)
@@ -64,7 +64,7 @@ def open_delta(
     return TableSnapshot(
         name, schema, files,
         constants=pa.schema([schema.field(column) for column in partition_columns]),
-        values=dict(zip(names, stated, strict=True)),
+        values=dict(zip(names, values, strict=True)),
         statistics=LogStatistics(schema, statistics, covering_columns(struct)),
         view=FileView(name, None if mode == "none" else Renaming(fields, by_id=mode == "id"), deleted),
     )
@@ -106,8 +106,8 @@ def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) 
         raise table_error("a deletion vector cannot be read", error, name, storage_options) from None
     deleted = {}
     for batch in batches:
-        for path, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
-            place = file_location(table.table_uri, path.as_py(), storage_options)
-            flags = kept.values.to_numpy(zero_copy_only=False)
-            deleted[source_name(place)] = np.flatnonzero(~flags).astype(np.int64)
+        for path, selection in zip(batch["filepath"], batch["selection_vector"], strict=True):
+            location = file_location(table.table_uri, path.as_py(), storage_options)
+            is_selected = selection.values.to_numpy(zero_copy_only=False)
+            deleted[source_name(location)] = np.flatnonzero(~is_selected).astype(np.int64)
     return deleted

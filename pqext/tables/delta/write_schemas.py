@@ -1,4 +1,4 @@
-"""Convert Arrow schemas to Delta schemas, compare the rows to write with a table, and name columns as in files."""
+"""Convert Arrow schemas to Delta schemas, check rows against a table, and map columns to their names in files."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _delta_type(type: pa.DataType, path: str) -> Any:
         return {"type": "array", "elementType": element["type"], "containsNull": element["nullable"]}
     target = "timestamp('us')" if pa.types.is_timestamp(type) else _ADVICE.get(str(type))
     advice = f"cast it to {target}" if target else "cast it to a type of Delta, or remove the column"
-    raise UnsupportedError(f"Delta has no type for {type}: {advice}", feature="Arrow types in Delta", column=path)
+    raise UnsupportedError(f"Delta has no type for {type}; {advice}", feature="Arrow types in Delta", column=path)
 
 
 def check_columns(rows: Struct, table: Struct, name: str) -> None:
@@ -180,20 +180,20 @@ def _geometry_difference(row_field: Struct, table_field: Struct, path: str) -> s
 
 
 def _difference(row_type: Any, table_type: Any, path: str) -> str | None:
-    """Describe the first difference of two types. Values that are never null match nullable ones."""
+    """Describe the first difference of two types. A column that is not nullable matches a nullable column."""
     if isinstance(row_type, str) or isinstance(table_type, str):
         same = isinstance(row_type, str) and isinstance(table_type, str) and row_type == table_type.replace(" ", "")
         return None if same else f"{path} is {_name(row_type)} in the rows and {_name(table_type)} in the table"
     if row_type["type"] != table_type["type"]:
         return f"{path} is {_name(row_type)} in the rows and {_name(table_type)} in the table"
     if row_type["type"] == "struct":
-        names = [[member["name"] for member in one["fields"]] for one in (row_type, table_type)]
+        names = [[member["name"] for member in type["fields"]] for type in (row_type, table_type)]
         if names[0] != names[1]:
             return f"{path} has the fields {', '.join(names[0])} in the rows and {', '.join(names[1])} in the table"
         for first, second in zip(row_type["fields"], table_type["fields"], strict=True):
             inner = f"{path}.{first['name']}"
             if first["nullable"] and not second.get("nullable", True):
-                return f"{inner} is nullable in the rows and not in the table"
+                return f"{inner} is nullable in the rows but not in the table"
             if (result := _difference(first["type"], second["type"], inner)) is not None:
                 return result
         return None
@@ -201,7 +201,7 @@ def _difference(row_type: Any, table_type: Any, path: str) -> str | None:
     if row_type["type"] == "array":
         nullable, parts = "containsNull", ["elementType"]
     if row_type[nullable] and not table_type[nullable]:
-        return f"the values in {path} are nullable in the rows and not in the table"
+        return f"the values in {path} are nullable in the rows but not in the table"
     differences = (_difference(row_type[part], table_type[part], path) for part in parts)
     return next((difference for difference in differences if difference is not None), None)
 
@@ -252,13 +252,13 @@ def _rename(path: str, names: Mapping[str, str]) -> str:
 def indexed_columns(
     schema: pa.Schema, configuration: Mapping[str, str | None], version: int | None, name: str
 ) -> list[str]:
-    """Return the columns with statistics in the log, as the properties of the table define.
+    """Return the columns that the properties of the table select for statistics in the log.
 
     Raises ``CorruptFileError`` if a property of ``version`` of the table ``name`` is not an integer.
     """
-    listed = configuration.get("delta.dataSkippingStatsColumns")
-    if listed:
-        tops = {column.strip().strip("`") for column in listed.split(",")}
+    column_list = configuration.get("delta.dataSkippingStatsColumns")
+    if column_list:
+        tops = {column.strip().strip("`") for column in column_list.split(",")}
         return [column for column in schema.names if column in tops]
     text = configuration.get("delta.dataSkippingNumIndexedCols")
     try:

@@ -187,10 +187,11 @@ class DeltaWriter:
             raise UnsupportedError(_UNDECLARED, feature="shredding in Delta tables", path=self.name)
         if options["encryption"] is not None:
             raise UnsupportedError(
-                "Delta tables have no encrypted files; omit encryption", feature="encryption in Delta", path=self.name
+                "Delta tables cannot contain encrypted files; omit encryption=", feature="encryption in Delta",
+                path=self.name,
             )
         coverings = {} if self._table is None else covering_columns(self._struct)
-        if coverings:  # boxes are computed again, because the given ones may be those of other geometries
+        if coverings:  # boxes are computed again, because the boxes in the rows may belong to other geometries
             options = with_coverings(options, self._struct)
         rows = drop_columns(schema, coverings.values())
         annotated = options["geoparquet"] in (True, "1.1", "2.0")
@@ -319,9 +320,10 @@ class DeltaWriter:
         return None
 
     def _check_outcome(self, error: Exception, has_committed: bool | None) -> None:
-        """Raise ``CommitStateUnknownError`` if a commit may succeed after ``error``. Commits to local folders do not.
+        """Raise ``CommitStateUnknownError`` if a commit to a store may have succeeded despite ``error``.
 
-        A store may report that another writer was faster although it was this one, whose request was repeated.
+        A store may report that another writer was faster, although the first request of this writer had succeeded and
+        a repeated request found its result.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -343,8 +345,8 @@ class DeltaWriter:
     def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_last: bool) -> int | None:
         """Commit to the loaded version and return the new one. Load the last version if another writer was faster.
 
-        deltalake can repeat commits on later versions, but it detects neither that two commits remove the same file nor
-        that files were added to the rows that a commit replaces, and it does not return the version of the commit.
+        deltalake can also repeat commits on later versions, but it does not detect that two commits remove the same
+        file or that files were added to replaced rows, and it does not return the version of the commit.
         """
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, RemoveAction
@@ -404,16 +406,17 @@ class DeltaWriter:
 
     def clusterings(self) -> Mapping[str, tuple[Any, str]]:
         texts = VariantTexts(self._current.table_uri, self._current.version(), self._storage_options)
-        found = {unquote(path): clustering_of(statistics) for path, statistics in texts.by_path.items()}
-        return {path: clustering for path, clustering in found.items() if clustering is not None}
+        clusterings = {unquote(path): clustering_of(statistics) for path, statistics in texts.by_path.items()}
+        return {path: clustering for path, clustering in clusterings.items() if clustering is not None}
 
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:
             self._reload()
             if self._table is None:
                 return False
-        own = set(paths)
-        return any(unquote(path) in own for path in logged_paths(self._current.table_uri, self._storage_options, after))
+        new_paths = set(paths)
+        logged = logged_paths(self._current.table_uri, self._storage_options, after)
+        return any(unquote(path) in new_paths for path in logged)
 
     def stored_files(self) -> Iterator[Leftover]:
         return data_files(self._uri, self._storage_options)

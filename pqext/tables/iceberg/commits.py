@@ -1,4 +1,4 @@
-"""Commit files to Iceberg tables by ``pyiceberg``, with typed errors for rejected and for uncertain commits."""
+"""Commit files to Iceberg tables with ``pyiceberg``. Rejected and uncertain commits raise typed errors."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _REJECTIONS = (AuthorizationExpiredError, BadRequestError, ForbiddenError, Unaut
 
 
 class CommitFailure(Exception):
-    """Another writer was faster. The commit has not succeeded and can be repeated."""
+    """Another writer has committed first. The commit has not succeeded and can be repeated."""
 
 
 class _SnapshotTable(Table):
     """A table whose transactions apply to its snapshot only.
 
-    pyiceberg repeats failed commits on later snapshots without comparing schemas and partitions, and depending on the
-    isolation level without comparing files. Before that it refreshes the table, to find commits that are reported as
-    failed although they succeeded.
+    pyiceberg repeats failed commits on later snapshots without comparing schemas and partitions and, depending on the
+    isolation level, without comparing files. Before it repeats a commit, it refreshes the table. This class then raises
+    an error, unless the commit has succeeded although the catalog reported a failure.
     """
 
     snapshot_id: int | None = None
-    """Id of the snapshot that is committed."""
+    """Id of the snapshot that the transaction commits."""
 
     def refresh(self) -> Table:
         try:
@@ -61,12 +61,12 @@ def commit_files(
     table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str, secrets: Any,
     summary: dict[str, str],
 ) -> None:
-    """Add and remove files in one snapshot that follows the loaded one, and load it.
+    """Add and remove files in one snapshot after the loaded snapshot, and load the new snapshot into ``table``.
 
-    ``summary`` has further properties of the snapshot. Messages do not contain the strings in ``secrets``.
+    ``summary`` has additional properties of the snapshot. Messages do not contain the strings in ``secrets``.
 
     Raises:
-        CommitFailure: If another writer was faster.
+        CommitFailure: If another writer has committed first.
         TableConflictError: If the table was dropped.
         SourceError: If the catalog rejects the commit.
         CommitStateUnknownError: If it is unknown whether the commit has succeeded.
@@ -100,9 +100,9 @@ def _has_nan(file: DataFile) -> bool:
 
 
 def _without_nan(file: DataFile) -> DataFile:
-    """Return an entry of the same file in no partition, for which pyiceberg searches all manifests.
+    """Return an entry of the file without partition values, so that pyiceberg searches all manifests for the file.
 
-    It finds the manifests of other files by their partitions, but cannot compare NaN.
+    pyiceberg selects manifests by partition values, but cannot compare NaN.
     """
     entry = DataFile.from_args(
         content=file.content, file_path=file.file_path, file_format=file.file_format,
@@ -124,7 +124,7 @@ def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str, secret
         raise SourceError(
             f"the catalog has rejected the commit: {error_reason(error, secrets)}; nothing was changed", path=name
         ) from None
-    except Exception as error:  # of the HTTP, SQL or Thrift library of the catalog
+    except Exception as error:  # catalogs raise the errors of their HTTP, SQL and Thrift libraries
         with suppress(Exception):
             target.refresh()
             return
@@ -138,14 +138,14 @@ def refresh(table: Table, name: str, secrets: Any) -> None:
     """
     try:
         table.refresh()
-    except Exception as error:  # of the HTTP, SQL or Thrift library of the catalog
+    except Exception as error:  # catalogs raise the errors of their HTTP, SQL and Thrift libraries
         if _is_dropped(error):
             raise _dropped_table(name) from None
         raise SourceError(f"the catalog cannot be read: {error_reason(error, secrets)}", path=name) from None
 
 
 def _is_dropped(error: Exception) -> bool:
-    """Return whether a table does not exist, or another one has its name."""
+    """Return whether a table was dropped, according to an error: it does not exist, or another table has its name."""
     return isinstance(error, NoSuchTableError) or "UUID does not match" in str(error)
 
 

@@ -41,7 +41,7 @@ class DeleteIndex:
     equality: dict[tuple[int, tuple[Any, ...]] | None, list[TableFile]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """Equality delete files by partition; by None those that apply to all partitions."""
+    """Equality delete files by partition. The key None has the files that apply to all partitions."""
     vectors: dict[str, TableFile] = field(default_factory=dict)
 
     @classmethod

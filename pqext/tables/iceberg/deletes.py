@@ -1,4 +1,4 @@
-"""Read delete files as the numbers of deleted rows, when their data file is opened.
+"""Read the numbers of deleted rows from delete files when a data file is opened.
 
 Spec: Apache Iceberg, "Position Delete Files", "Equality Delete Files", "Deletion Vectors"; Puffin,
 "deletion-vector-v1".
@@ -38,7 +38,7 @@ class DeletedRows:
         files: The delete files that apply to each data file, by the name of its source.
         paths: The location of each data file that has delete files, as the table states it.
         types: The types of all columns that equality delete files compare, by field id.
-        values: Values that the table states for columns that a data file lacks, by its source's name and field id.
+        values: Values of columns that a data file lacks, by the name of its source and the field id of the column.
     """
 
     def __init__(
@@ -91,30 +91,30 @@ class DeletedRows:
         if delete.blob_range is not None:
             return read_vector(delete.source, *delete.blob_range)
         name = source_name(delete.source)
-        known = self._positions.get(name)
-        if known is None:
-            known = read_positions(delete.source)
-            self._positions.put(name, known, sum(rows.nbytes for rows in known.values()))
-        return known.get(path, _NO_ROWS)
+        positions = self._positions.get(name)
+        if positions is None:
+            positions = read_positions(delete.source)
+            self._positions.put(name, positions, sum(rows.nbytes for rows in positions.values()))
+        return positions.get(path, _NO_ROWS)
 
     def _read_keys(self, delete: DeleteFile) -> pa.Table:
         """Read the columns that an equality delete file compares."""
         name = source_name(delete.source)
-        known = self._keys.get(name)
-        if known is None:
+        keys = self._keys.get(name)
+        if keys is None:
             with _open(delete.source) as file:
                 nodes = nodes_by_id(file)
                 missing = [id for id in delete.equality_ids if id not in nodes]
                 if missing:
                     raise CorruptFileError(f"an equality delete file lacks field {missing[0]}", path=name)
-                known = self._read_columns(file, delete.equality_ids, nodes, name)
-            self._keys.put(name, known, known.nbytes)
-        return known
+                keys = self._read_columns(file, delete.equality_ids, nodes, name)
+            self._keys.put(name, keys, keys.nbytes)
+        return keys
 
     def _read_columns(
         self, file: ParquetFile, ids: Sequence[int], nodes: Mapping[int, SchemaNode], name: str
     ) -> pa.Table:
-        """Read columns by field id, cast to their types in the table. A missing column has its value, or is null."""
+        """Read columns by field id, cast to their types in the table. A missing column has its default, or is null."""
         arrays = []
         for id in ids:
             type = self._types[id]
@@ -156,7 +156,7 @@ def _read_column(file: ParquetFile, node: SchemaNode, type: pa.DataType) -> pa.C
 
 
 def _is_in(rows: pa.Table, keys: pa.Table) -> NDArray[np.bool_]:
-    """Return which ``rows`` equal any row of ``keys``. Null equals null."""
+    """Return a mask of the ``rows`` that equal a row of ``keys``. Null equals null."""
     if len(rows) == 0 or len(keys) == 0:
         return np.zeros(len(rows), np.bool_)
     codes, key_codes = np.zeros(len(rows), np.int64), np.zeros(len(keys), np.int64)
@@ -173,7 +173,7 @@ def _is_in(rows: pa.Table, keys: pa.Table) -> NDArray[np.bool_]:
 
 
 def read_positions(source: Any) -> dict[str, Positions]:
-    """Read a position delete file: the ascending rows by the location of their data file.
+    """Read a position delete file: ascending row numbers by the location of their data file.
 
     Raises ``CorruptFileError`` if a column is missing, or a value is null.
     """

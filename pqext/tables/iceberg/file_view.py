@@ -1,4 +1,4 @@
-"""Apply the column names, stated values and deleted rows of an Iceberg table to its data files."""
+"""Apply the column names, default values and deleted rows of an Iceberg table to its data files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class IcebergFileView:
     """View of the data files of a snapshot.
 
-    Columns are matched by field id, in files without ids by the table's name mapping. ``constants`` are the values of
-    identity partitions by file name and column, and ``defaults`` the initial defaults by column. Both are the values of
-    columns that a file lacks; constants take precedence. ``paths`` are the paths of columns by field id.
+    Columns are matched by field id, or by the table's name mapping if a file has no ids. ``constants`` are the values
+    of identity partitions by file name and column, and ``defaults`` are the initial defaults by column. A column that a
+    file lacks has its constant or, without a constant, its default. ``paths`` are the paths of columns by field id.
     """
 
     table: str
@@ -52,9 +52,9 @@ class IcebergFileView:
         return replace(self, constants=constants, deleted=self.deleted.restrict(names))
 
     def apply(self, source: Any, file: ParquetFile) -> None:
-        """Rename the columns of ``file``, state the values of missing columns, and exclude deleted rows.
+        """Rename the columns of ``file``, set the values of missing columns, and exclude deleted rows.
 
-        Raises ``UnsupportedError`` if the file has no field ids and the table no name mapping, and the errors of
+        Raises ``UnsupportedError`` if the file has no field ids and the table has no name mapping, and the errors of
         :meth:`pqext.tables.iceberg.deletes.DeletedRows.positions`.
         """
         nodes = nodes_by_id(file)
@@ -63,8 +63,8 @@ class IcebergFileView:
             nodes = nodes_by_id(file)
         elif self.by_name is not None:
             file.rename_columns(self.by_name.schema(file.schema))
-            found = ((id, file.schema.find(path)) for id, path in self.paths.items())
-            nodes = {id: node for id, node in found if node is not None and node.is_leaf}
+            matches = ((id, file.schema.find(path)) for id, path in self.paths.items())
+            nodes = {id: node for id, node in matches if node is not None and node.is_leaf}
         elif file.schema.leaves:
             raise UnsupportedError(
                 "the columns of the file have no field ids and the table has no name mapping; set its property "
@@ -81,12 +81,12 @@ class IcebergFileView:
         values = {name: value for name, value in constants.items() if file.schema.root.child(name) is None}
         if not self.defaults:
             return values or _NONE
-        known = self._missing.get(id(file.schema))
-        if known is None or known[0] is not file.schema:
+        entry = self._missing.get(id(file.schema))
+        if entry is None or entry[0] is not file.schema:
             columns = {child.name: from_node(child) for child in file.schema.root.children}
-            known = file.schema, _missing_defaults(self.defaults, columns)
-            self._missing.put(id(file.schema), known)
-        return {**known[1], **values} if values else known[1]
+            entry = file.schema, _missing_defaults(self.defaults, columns)
+            self._missing.put(id(file.schema), entry)
+        return {**entry[1], **values} if values else entry[1]
 
 
 def _has_id(node: SchemaNode) -> bool:
@@ -94,7 +94,7 @@ def _has_id(node: SchemaNode) -> bool:
 
 
 def _missing_defaults(defaults: Mapping[str, Default], children: Mapping[str, Shape]) -> dict[str, Any]:
-    """Return the defaults of the fields that are not in ``children`` or in the columns below."""
+    """Return the defaults of the fields that are missing in ``children`` or in their nested columns."""
     result: dict[str, Any] = {}
     for name, default in defaults.items():
         child = children.get(name)

@@ -1,4 +1,4 @@
-"""Read the snapshots of an Iceberg table: the files that each one adds.
+"""Read the snapshots of an Iceberg table: the files that each snapshot adds.
 
 Spec: Apache Iceberg, "Snapshots", operations append, replace, overwrite and delete.
 """

@@ -30,7 +30,7 @@ def find_leftovers(
     before = time.time() * 1000 - older_than.total_seconds() * 1000
     files = {file_key(file.location): file for file in stored_files(folder, io, name)}
     if not any(file.modified < before for file in files.values()):
-        return []  # listed before the log is read, so that a file committed in between has a reference
+        return []  # files are listed before the log is read, so that the log refers to files committed in between
     locations = {path: locate_file(io, path) for path in references()}
     referenced = {path: file_key(location) for path, location in locations.items()}
     known = set(referenced.values())
@@ -53,7 +53,8 @@ def stored_files(folder: str, io: FileIO, name: str) -> Iterator[Leftover]:
     root = locate_file(io, folder)
     if not isinstance(root, str):
         raise UnsupportedError(
-            "leftovers of Iceberg tables can be found in local folders only", feature="leftovers in stores", path=name
+            "leftovers of Iceberg tables can be found in local folders only; call remove_orphan_files in Spark",
+            feature="leftovers in stores", path=name,
         )
     if Path(root).is_dir():
         yield from data_files(Path(os.path.realpath(root)).as_uri(), None)

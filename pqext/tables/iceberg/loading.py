@@ -1,7 +1,7 @@
 """Load Iceberg tables with ``pyiceberg``: from a catalog, or from a metadata file.
 
-``pyiceberg`` has no VARIANT type and rejects schemas that have it. For a metadata file, each VARIANT column is
-therefore replaced by a struct with new field ids, and the ids of the columns are returned.
+``pyiceberg`` rejects schemas with the type VARIANT. In a metadata file, each VARIANT column is therefore replaced by a
+struct with new field ids, and the field ids of the VARIANT columns are returned.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _METADATA = re.compile(r"v?(\d+)(?:-.*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
 def load_table(source: Any, storage_options: Mapping[str, Any] | None) -> tuple[Table, frozenset[int]]:
-    """Load a table, and the field ids of its VARIANT columns.
+    """Load a table, and return it with the field ids of its VARIANT columns.
 
     ``source`` is a ``pyiceberg`` table, ``CATALOG.NAMESPACE.TABLE``, or the path or URL of a metadata file or a table
     folder.
 
     Raises:
         ImportError: If pyiceberg is not installed.
-        FileNotFoundError: If there is no such table.
+        FileNotFoundError: If the table does not exist.
         SourceError: If the store cannot be reached or denies access.
-        UnsupportedError: If the table has a format version, or a type in a catalog, that is not supported.
+        UnsupportedError: If the format version is not supported, or a table in a catalog has a VARIANT column.
         CorruptFileError: If the metadata is not valid.
-        ValueError: If the name has no namespace, or pyiceberg's configuration has no such catalog.
+        ValueError: If the name has no namespace, or pyiceberg's configuration does not contain the catalog.
     """
     try:
         import pyiceberg.table
@@ -177,7 +177,7 @@ def replace_variants(metadata: dict[str, Any]) -> frozenset[int]:
 
 
 def _types(type: Any) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield the holder, the key and the field id of each type below ``type``."""
+    """Yield, for each nested type, the object that contains it, its key in the object, and its field id."""
     if not isinstance(type, dict):
         return
     entries = [(field, "type", field["id"]) for field in type.get("fields", ())]

@@ -1,7 +1,7 @@
 """Statistics of data files in the manifests of an Iceberg table.
 
 Spec: Apache Iceberg, "Data File Fields", Appendix D, "Binary single-value serialization". Bounds have the type that the
-column had when the file was written, which may be narrower than its present type.
+column had when the file was written. It may be narrower than the current type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLOATS = {4: "<f", 8: "<d"}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Id and type of a column of the table, the type as Iceberg formats it."""
+    """Id and type of a column of the table. The type is text, as in table metadata."""
 
     id: int
     type: str
@@ -55,8 +55,8 @@ class IcebergLogStatistics:
             return UNKNOWN
         low, high = self._range(column)
         result = Bounds(low, high, *self._counts(column.id), self._has_nan(column))
-        known = self.partition_bounds.get(column.id)
-        return result if known is None else _narrow(result, known)
+        partition = self.partition_bounds.get(column.id)
+        return result if partition is None else _narrow(result, partition)
 
     def _range(self, column: Column) -> tuple[Value | None, Value | None]:
         stored = self.lower.get(column.id), self.upper.get(column.id)
@@ -79,14 +79,16 @@ class IcebergLogStatistics:
         return None if count is None else count > 0
 
     def variant_ranges(
-        self, path: tuple[str, ...], within: Collection[tuple[str, ...]]
+        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
     ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of the paths ``within`` a VARIANT column, of those that have any."""
+        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
         column = self.columns.get(path)
-        return {} if column is None else path_ranges(self.lower.get(column.id), self.upper.get(column.id), within)
+        if column is None:
+            return {}
+        return path_ranges(self.lower.get(column.id), self.upper.get(column.id), variant_paths)
 
     def covers(self, columns: Collection[str]) -> bool:
-        """Return False: Iceberg has geometry bounds instead of covering columns."""
+        """Return False, because Iceberg has geometry bounds instead of covering columns."""
         return False
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
@@ -101,9 +103,8 @@ class IcebergLogStatistics:
             return None
         return GeospatialStatistics(bbox=BoundingBox(xmin=low[0], xmax=high[0], ymin=low[1], ymax=high[1]))
 
-
     def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
-        """Return whether a row may satisfy a test for equality, by the buckets of the file's partition."""
+        """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
         column = self.columns.get(path)
         if column is None:
             return True
@@ -111,7 +112,7 @@ class IcebergLogStatistics:
 
 
 def decode_bound(type: str, bound: bytes) -> Value | None:
-    """Decode a bound of a column with ``type``, as values are compared; None if it is invalid, NaN or unordered."""
+    """Decode a bound of a column with ``type`` to comparison form; None if it is invalid or NaN, or has no order."""
     size = len(bound)
     if type in ("string", "binary") or type.startswith("fixed["):
         return bound
@@ -153,7 +154,7 @@ def _corner(bound: bytes | None) -> tuple[float, float] | None:
 
 
 def _narrow(bounds: Bounds, partition: Bounds) -> Bounds:
-    """Add the bounds of a partition, which are narrower or the only ones."""
+    """Intersect the ``bounds`` of a column in a file with the bounds that follow from the file's partition."""
     if partition.null_count:
         return partition
     low: Any = bounds.minimum

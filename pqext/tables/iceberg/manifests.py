@@ -57,13 +57,13 @@ class TableFile:
 
     @property
     def partition_key(self) -> tuple[int, tuple[Any, ...]]:
-        """Key that is equal for files of one partition. NaN is one value, and -0.0 differs from 0.0, as in Java."""
+        """Key for comparing partitions. NaN equals NaN, and -0.0 differs from 0.0, as in Java."""
         spec, values = self.partition
         return spec, tuple(_float_key(value) if isinstance(value, float) else value for value in values)
 
     @property
     def referenced_file(self) -> str | None:
-        """Location of the only data file whose rows the file deletes; None if the table does not state it."""
+        """Location of the only data file that a delete file applies to; None if the table does not state it."""
         path: str | None = self.file[_FIELDS["referenced_data_file"]]
         return path
 
@@ -83,7 +83,7 @@ def read_files(
 ) -> tuple[list[TableFile], list[TableFile]]:
     """Return the data files and the delete files of a snapshot of the table ``name``.
 
-    With ``only_added``, these are only the files that the snapshot itself adds.
+    With ``only_added``, the result contains only files that the snapshot itself adds.
 
     Raises:
         FileNotFoundError: If a manifest does not exist.
@@ -138,8 +138,7 @@ def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:
 
 
 def _records(file: AvroFile[ManifestEntry]) -> Iterator[ManifestEntry]:
-    """Yield the records of a file. pyiceberg's compiled decoder rounds doubles, which are partition values, to floats.
-    """
+    """Decode the records of a file in Python, because pyiceberg's compiled decoder rounds doubles to floats."""
     codec = file.header.compression_codec()
     while True:
         try:
@@ -160,13 +159,14 @@ def _check(file: TableFile, name: str) -> None:
     is_vector = file.file.content == DataFileContent.POSITION_DELETES and file.file.file_format == FileFormat.PUFFIN
     if file.file.file_format != FileFormat.PARQUET and not is_vector:
         raise UnsupportedError(
-            f"{name} has a file in the format {getattr(file.file.file_format, 'value', file.file.file_format)}",
+            f"{name} has a file in the format {getattr(file.file.file_format, 'value', file.file.file_format)}; only "
+            "Parquet files can be read",
             feature="Iceberg file formats", path=redact_uri(file.path),
         )
 
 
 def _encrypted(path: str, name: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{name} has an encrypted file, whose key only its catalog knows", feature="Iceberg encryption",
+        f"{name} has an encrypted file, and pqext cannot read keys from catalogs", feature="Iceberg encryption",
         path=redact_uri(path),
     )

@@ -1,7 +1,7 @@
 """Divide rows by identity partitions of an Iceberg table, and record the exact values of the partitions.
 
 Spec: Apache Iceberg, "Partitioning", "Writing Data Files". Data files contain all columns, so the values are read from
-them. Folders are named after the values for people; no reader interprets the names.
+the files. Folder names contain the values only for people; readers do not interpret them.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from pqext.variant.types import storage_array
 _MAX_NAME = 200
 """Maximum length of the text of a value in a folder name, in bytes."""
 _SHORT = 40
-"""Number of characters of longer texts."""
+"""Number of characters in a folder name of a text that exceeds ``_MAX_NAME``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """Source column of an identity partition. ``position`` is its position in the table, and in each struct."""
+    """Source column of an identity partition. ``position`` has its position in the table, then in each struct."""
 
     position: tuple[int, ...]
     field: pa.Field
     is_uuid: bool
 
     def values(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Return the values of the column in ``columns``, those of the table."""
+        """Return the values of the column. ``columns`` are all columns of the table."""
         column = storage_array(columns[self.position[0]])
         return pc.struct_field(column, self.position[1:]) if len(self.position) > 1 else column
 
@@ -74,7 +74,7 @@ def _partition_column(id: int, schema: Schema) -> PartitionColumn | None:
 def divide(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the path of each partition's folder, ending in ``/``, with the rows of the partition in order.
 
-    Different values have different folders, whatever their texts.
+    Different values have different folders, even if they are formatted as the same text.
     """
     arrays = [column.values(batch.columns) for column in columns]
     code = np.zeros(batch.num_rows, np.int64)
@@ -95,7 +95,7 @@ def divide(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> Iterato
 
 
 def _folder_text(column: PartitionColumn, scalar: pa.Scalar) -> str:
-    """Return the text of a value in a folder name, which is different for different values."""
+    """Return the text of a value in a folder name. Different values have different texts."""
     try:
         value = partition_value(column, scalar)
     except UnicodeDecodeError:
@@ -127,7 +127,7 @@ def _time_text(scalar: pa.Scalar, value: int) -> str:
 
 
 def partition_value(column: PartitionColumn, scalar: pa.Scalar) -> Any:
-    """Return a value as manifests store it in ``pyiceberg``."""
+    """Convert a value to the Python type that ``pyiceberg`` writes to manifests."""
     if scalar.is_valid and pa.types.is_temporal(scalar.type):
         return scalar.cast(pa.int32() if pa.types.is_date32(scalar.type) else pa.int64()).as_py()
     value = scalar.as_py()

@@ -1,8 +1,8 @@
-"""Bounds and buckets of the columns of a data file that follow from its partition.
+"""Derive bounds and buckets of columns from the partition of a data file.
 
-Spec: Apache Iceberg, "Partition Transforms", Appendix B, "32-bit Hash Requirements". A partition contains one value, a
-range of values or a bucket of hashes of the column from which its field is computed. Early writers rounded times before
-1970 towards zero, so values up to 0 of time transforms also include the preceding period.
+Spec: Apache Iceberg, "Partition Transforms", Appendix B, "32-bit Hash Requirements". A partition field limits its
+source column to one value, a range of values or a bucket of hashes. Early writers rounded times before 1970 towards
+zero, so the partition of a time transform with a value of 0 or less also includes the preceding period.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Bucket of a partition: its number, the number of all buckets, and the type of the column."""
+    """Bucket of a partition: its number, the number of buckets, and the type of the column."""
 
     type: str
     count: int
@@ -43,12 +43,12 @@ class Bucket:
 
     def may_contain(self, value: Value) -> bool:
         """Return whether the bucket may contain ``value``, which is in comparison form. False is definitive."""
-        stored = _hashed_bytes(self.type, value)
-        if stored is None or self.count < 1:
+        hash_input = _hash_input(self.type, value)
+        if hash_input is None or self.count < 1:
             return True
         from mmh3 import hash  # a dependency of pyiceberg
 
-        return (hash(stored) & 0x7FFFFFFF) % self.count == self.number
+        return (hash(hash_input) & 0x7FFFFFFF) % self.count == self.number
 
 
 def bucket(transform: str, type: str, value: Any) -> Bucket | None:
@@ -57,7 +57,7 @@ def bucket(transform: str, type: str, value: Any) -> Bucket | None:
     return Bucket(type, int(count), value) if name == "bucket" and isinstance(value, int) else None
 
 
-def _hashed_bytes(type: str, value: Value) -> bytes | None:
+def _hash_input(type: str, value: Value) -> bytes | None:
     """Return the bytes of a value that the transform ``bucket`` hashes; None if they are unknown."""
     if isinstance(value, bytes):
         return value
@@ -82,7 +82,7 @@ def _hashed_bytes(type: str, value: Value) -> bytes | None:
 def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
     """Return the bounds of a column with ``type`` in the partition ``value`` of a transform; None if there are none.
 
-    ``transform`` is formatted as in table metadata. Values are as ``pyiceberg`` reads them from manifests.
+    ``transform`` has the format of table metadata. ``value`` is a value that ``pyiceberg`` reads from a manifest.
     """
     name, _, width = transform.removesuffix("]").partition("[")
     if name not in _TRANSFORMS:
@@ -120,7 +120,7 @@ def _first_day(name: str, value: int) -> int:
 
 
 def _comparable(type: str, value: Any) -> Value | None:
-    """Return a partition value as values are compared; None if its order is unknown."""
+    """Return a partition value in comparison form; None if its order is unknown."""
     if type == "string":
         return str(value).encode()
     if isinstance(value, bytes | bool | Decimal):

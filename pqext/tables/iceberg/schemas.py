@@ -125,8 +125,7 @@ def roles(type: IcebergType) -> dict[str, NestedField]:
 def fields_by_name(
     struct: StructType, mapping: NameMapping | list[MappedField], variants: Collection[int]
 ) -> dict[int | str, TableField]:
-    """Return the fields of a struct by each of their names in files without field ids, from the table's name mapping.
-    """
+    """Return the fields of a struct by their names in files without field ids. A field may have several names."""
     fields = {field.field_id: field for field in struct.fields}
     result: dict[int | str, TableField] = {}
     for mapped in mapping:
@@ -167,14 +166,14 @@ def iter_fields(
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """Initial default of a field, for files that lack it. ``children`` are fields below it that have defaults."""
+    """Initial default of a field, for files that lack it. ``children`` are its nested fields with defaults."""
 
     value: pa.Scalar | None
     children: Mapping[str, Default]
 
 
 def defaults_of(fields: Mapping[str, NestedField], variants: Collection[int]) -> dict[str, Default]:
-    """Return the initial defaults of ``fields`` and of the fields below them; only of those that have any."""
+    """Return the initial defaults of ``fields`` and of their nested fields. Fields without a default are missing."""
     result = {}
     for name, field in fields.items():
         if field.field_id in variants:

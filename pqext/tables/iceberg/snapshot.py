@@ -1,7 +1,7 @@
 """Open a snapshot of an Iceberg table: its files and schema from the metadata, as ``pyiceberg`` reads it.
 
-Spec: Apache Iceberg, "Scan Planning". ``pyiceberg`` plans no tables with equality deletes, so delete files are matched
-with data files here.
+Spec: Apache Iceberg, "Scan Planning". ``pyiceberg`` cannot plan scans of tables with equality deletes, so this module
+matches delete files with data files.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def table_name(table: Table) -> str:
 def find_snapshot(
     table: Table, version: int | None, timestamp: datetime | None, name: str
 ) -> tuple[Snapshot | None, Schema]:
-    """Return the snapshot, and its schema. A table without snapshots has no current one."""
+    """Return a snapshot and its schema. The current snapshot is None if the table has no snapshots."""
     if version is None and timestamp is None:
         current = table.current_snapshot()
         if current is None and table.metadata.current_snapshot_id not in (None, -1):
@@ -135,7 +135,7 @@ def locate_file(io: FileIO, path: str) -> Any:
 
 
 class _Planning:
-    """Facts of the files of a snapshot from the table's metadata and manifests."""
+    """Derives the values, statistics and deleted rows of data files from the metadata and manifests of a table."""
 
     def __init__(self, table: Table, schema: Schema, variants: Collection[int], name: str) -> None:
         from pqext.tables.iceberg.log_statistics import Column
@@ -201,7 +201,7 @@ class _Planning:
         )
 
     def deleted_rows(self, names: list[str], data: list[TableFile], deletes: list[TableFile]) -> DeletedRows:
-        """Return the deleted rows of the data files, which are read when these are opened."""
+        """Return the deleted rows of the data files. The delete files are read when a data file is opened."""
         from pqext.tables.iceberg.delete_index import DeleteFile, DeleteIndex
         from pqext.tables.iceberg.deletes import DeletedRows
         from pqext.tables.iceberg.schemas import scalar
@@ -210,14 +210,14 @@ class _Planning:
             id for id, spec in self._specs.items() if all(str(field.transform) == "void" for field in spec.fields)
         }
         index = DeleteIndex.build(deletes, unpartitioned, self._name)
-        seen: dict[str, list[TableFile]] = {}
+        matches_by_name: dict[str, list[TableFile]] = {}
         files: dict[str, list[DeleteFile]] = {}
         paths: dict[str, str] = {}
         types: dict[int, pa.DataType] = {}
         values: dict[str, dict[int, pa.Scalar]] = {}
         for name, file in zip(names, data, strict=True):
             matches = index.files_for(file)
-            if seen.setdefault(name, matches) != matches:
+            if matches_by_name.setdefault(name, matches) != matches:
                 raise CorruptFileError(f"{self._name} lists a file twice, with different deletes", path=name)
             if not matches:
                 continue
@@ -239,13 +239,13 @@ class _Planning:
         return DeletedRows(files, paths, types, values)
 
     def _field(self, id: int) -> Any:
-        """Return the latest field with an id, which may have been dropped."""
+        """Return the latest definition of a field, which may have been dropped."""
         for schema in (self._schema, *sorted(self._table.metadata.schemas, key=lambda each: -each.schema_id)):
             try:
                 return schema.find_field(id)
             except ValueError:
                 continue
-        raise CorruptFileError(f"{self._name} has equality deletes by field {id}, which no schema has")
+        raise CorruptFileError(f"{self._name} has equality deletes by field {id}, which is not in any of its schemas")
 
     def _equality_type(self, id: int) -> pa.DataType:
         from pqext.tables.iceberg.schemas import arrow_type

@@ -47,7 +47,7 @@ def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
 
 
 def _plain(type: pa.DataType) -> Any:
-    """Return a value that is equal for types with the same values, whatever their layout and nullability."""
+    """Return a key for comparing types by their values, without layout and nullability."""
     type = storage_type(type)
     if pa.types.is_dictionary(type):
         return _plain(type.value_type)

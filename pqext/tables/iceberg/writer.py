@@ -154,7 +154,7 @@ class IcebergWriter:
         path = next((file.path for file in files if file.has_deleted_rows), None)
         if path is not None:
             raise UnsupportedError(
-                f"{redact_uri(path)} has delete files, which pyiceberg cannot remove with it; rewrite it with Spark",
+                f"{redact_uri(path)} has delete files, and pyiceberg cannot remove both; rewrite the table with Spark",
                 feature="removal of delete files", path=self.name,
             )
         columns = (partition_columns(spec, self._table.schema()) for spec in self._table.specs().values())
@@ -279,8 +279,8 @@ class IcebergWriter:
             refresh(self._table, self.name, self._secrets)
         except TableConflictError:  # the table was dropped
             return False
-        own = {f"{self.root}/{path}" for path in paths}
-        return any(path in own for path in self._logged_paths())
+        new_paths = {f"{self.root}/{path}" for path in paths}
+        return any(path in new_paths for path in self._logged_paths())
 
     def stored_files(self) -> Iterator[Leftover]:
         return stored_files(self.root, self._table.io, self.name)
@@ -317,5 +317,5 @@ def _describe_file(
     from pqext.tables.iceberg.partition_values import read_partition
 
     values = read_partition(location, names, partitions)
-    own = tuple(value for value, column in zip(values, partitions, strict=True) if column is not None)
-    return NewFile(file, (iceberg_metrics(location, exact=True, schema=schema), values), own)
+    known_values = tuple(value for value, column in zip(values, partitions, strict=True) if column is not None)
+    return NewFile(file, (iceberg_metrics(location, exact=True, schema=schema), values), known_values)
