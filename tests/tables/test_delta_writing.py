@@ -203,7 +203,7 @@ def test_covering_column_is_added_only_on_request(tmp_path: Path) -> None:
 
 
 def test_values_in_the_residual_are_reported(tmp_path: Path) -> None:
-    table, message = f"delta:{tmp_path}", r"in the residual are 100\.0% of event: \$\.n; use types that fit"
+    table, message = f"delta:{tmp_path}", r"the residual contains 100\.0% of event: \$\.n; use types that fit"
     shredding = {"event": "n BOOLEAN"}
     for write in (tables.append, tables.overwrite):
         with pytest.warns(UserWarning, match=message):
