@@ -144,7 +144,7 @@ READING = {
     "core.read.value_slots": ["EXPANDED"],
     "core.read.column": ["_PASSED_ROWS", "_FEW_RANGES"],
     "core.read.assemble": ["_FILLED"],
-    "core.read.schema_cache": ["_KEPT", "_KEPT_ELEMENTS", "_KEPT_CHOICES", "_KEPT_BYTES"],
+    "core.read.schema_cache": ["_MAX_SCHEMAS", "_MAX_ELEMENTS", "_MAX_SELECTIONS", "_MAX_FOOTER_BYTES"],
     "core.read.pages.page": ["_HEADER_BYTES"],
     "core.read.pages.page_groups": ["GROUP_BYTES", "SPLIT_BYTES"],
     "core.read.pages.page_decoder": ["LONG_PAGE"],

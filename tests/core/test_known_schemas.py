@@ -103,7 +103,7 @@ def test_number_of_cached_column_selections_is_bounded() -> None:
     for i in range(40):
         assert file.read([f"c{i}"]) == table.select([i])
     ((*_, known),) = schema_cache._recent
-    assert len(known._chosen) <= schema_cache._KEPT_CHOICES
+    assert len(known._selections) <= schema_cache._MAX_SELECTIONS
 
 
 @pytest.mark.parametrize(
@@ -228,4 +228,4 @@ def test_wide_schemas_and_large_footers_are_not_cached() -> None:
 def test_number_of_cached_schemas_is_bounded() -> None:
     for i in range(40):
         opened(written(pa.table({f"c{i}": [1]})))
-    assert len(schema_cache._recent) == schema_cache._KEPT
+    assert len(schema_cache._recent) == schema_cache._MAX_SCHEMAS

@@ -42,7 +42,7 @@ from pqext.core.read.deleted_rows import rows_by_group
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.read.row_group_reader import RowGroupReader
 from pqext.core.read.row_groups import PageIndex, RowGroups, SelectedRows, total_rows
-from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_read, schema_to_read
+from pqext.core.read.schema_cache import CachedColumns, CachedSchema, options_to_read, schema_to_read
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.stored_schema import KEY, StoredSchema
@@ -72,9 +72,9 @@ class ParquetFile(SuggestionMixin):
     _with_jump_table = True
     _has_own_metadata = False
     deleted_rows: Mapping[int, NDArray[np.int64]] = MappingProxyType({})
-    """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude them."""
+    """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude these rows."""
     missing_values: Mapping[str, Any] = MappingProxyType({})
-    """Values of columns that the file lacks, as its table states them. Only scans with a schema use them."""
+    """Values that a table defines for columns that the file lacks. Only scans with a schema use these values."""
 
     def __init__(
         self, source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
@@ -82,7 +82,7 @@ class ParquetFile(SuggestionMixin):
     ) -> None:
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be a Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
-        self.options = self._given = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
+        self.options = self._caller_options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
         self.source: Source = open_for_reading(source, filesystem, storage_options, self.options)
         self.limits, self.damage = limits, DamageReport(limits.damaged_pieces)
         self._recorder = IndexRecorder()
@@ -95,12 +95,12 @@ class ParquetFile(SuggestionMixin):
                 pairs = self._footer.metadata.key_value_metadata or []
                 texts = type_texts(pairs, self.options)
                 key = self._key = schema_cache.key_of(self._footer, texts)
-                known = self._known = None if key is None else schema_cache.cached_schema(key, self.options, limits)
+                cached = self._cached = None if key is None else schema_cache.cached_schema(key, self.options, limits)
                 self.schema: Schema
-                if known is not None:
-                    self.schema, self.options, every = known.schema, known.options, known.all_columns
-                    self.shapes, self._ignored_annotations = every.shapes, every.ignored_annotations
-                    self.stored_schema = known.stored_schema
+                if cached is not None:
+                    self.schema, self.options, columns = cached.schema, cached.options, cached.all_columns
+                    self.shapes, self._ignored_annotations = columns.shapes, columns.ignored_annotations
+                    self.stored_schema = cached.stored_schema
                     self._has_own_metadata = any(
                         (pair.value or "") != text for pair, (_, text) in zip(pairs, texts, strict=True)
                     )
@@ -146,28 +146,28 @@ class ParquetFile(SuggestionMixin):
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise an error if the footer counts more rows than its row groups (with ``on_corrupt="skip"``, warn), or if
-        rows or shared column chunks exceed ``limits``."""
-        claimed, result = self.metadata.num_rows, self.num_rows
+        """Raise an error if the number of rows in the footer exceeds the rows of all row groups, or if rows or shared
+        column chunks exceed ``limits``. With ``on_corrupt="skip"``, missing row groups cause a warning."""
+        declared, result = self.metadata.num_rows, self.num_rows
         if result > self.limits.max_declared_rows(self.source.size):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
         self.row_groups.check_repeats(len(self.schema.leaves), self.limits.max_memory_bytes(self.source.size))
-        if claimed > result:
-            message = f"the footer states {claimed} rows, but its row groups have {result}: row groups are missing"
+        if declared > result:
+            message = f"the footer states {declared} rows, but its row groups have {result}: row groups are missing"
             self.options.report_corrupt(CorruptFileError(message, path=self.path))
 
     @cached_property
     def row_groups(self) -> RowGroups:
         """Row groups in file order."""
-        about = partial(
+        make_row_group = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
             trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=filter_cache(),
             recorder=self._recorder, reads_invalid_as_null=self.options.invalid_values == "null",
             replaces_text=self.options.invalid_utf8 == "replace",
         )
-        return RowGroups(len(self.metadata.row_groups), about, ChunkRanges(self.metadata, self.footer.offset))
+        return RowGroups(len(self.metadata.row_groups), make_row_group, ChunkRanges(self.metadata, self.footer.offset))
 
     @property
     def round_trip_bytes(self) -> int:
@@ -175,11 +175,11 @@ class ParquetFile(SuggestionMixin):
         return self.source.merge_gap if self.source.is_remote else 0
 
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Call ``request``, and then fetch together all page indexes and Bloom filters that it looked up."""
+        """Call ``request``, and then fetch all page indexes and Bloom filters that it looked up, in merged reads."""
         self._recorder.fetch(self.source, request)
 
     def hide_indexes(self) -> AbstractContextManager[object]:
-        """Return a context in which this thread uses only page indexes and Bloom filters that were already read."""
+        """Return a context in which this thread uses only page indexes and Bloom filters that are in memory."""
         return self._recorder.record_requests()
 
     @cached_property
@@ -192,7 +192,7 @@ class ParquetFile(SuggestionMixin):
         """Top-level fields with their Arrow types."""
         with self._errors_name_path():
             tops = enumerate(self.schema.root.children)
-            return tuple(self._apply_types(shape.from_node(node), place) for place, node in tops)
+            return tuple(self._apply_types(shape.from_node(node), index) for index, node in tops)
 
     def _apply_types(self, top: Shape, index: int | None = None) -> Shape:
         """Return a top-level column with the types of the stored Arrow schema and of the options."""
@@ -201,29 +201,29 @@ class ParquetFile(SuggestionMixin):
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """Arrow schema of the file."""
-        if self._known is not None and self._key is not None:
-            return self._cached_arrow_schema(self._known.all_columns)
+        if self._cached is not None and self._key is not None:
+            return self._cached_arrow_schema(self._cached.all_columns)
         with self._errors_name_path():
-            made = self._arrow_schema(self.shapes)
+            result = self._arrow_schema(self.shapes)
         if self._key is None or self.stored_schema.has_warned:
-            return made
+            return result
         with suppress(ParquetError):  # a column may be unreadable
-            known = KnownColumns(self.shapes, made, self._ignored_annotations, self._small_leaves(self.shapes))
-            self._known = KnownSchema(self.schema, self.stored_schema, self.options, known)
-            schema_cache.keep(self._key, self._given, self.limits, self._known)
-        return made
+            entry = CachedColumns(self.shapes, result, self._ignored_annotations, self._small_leaves(self.shapes))
+            self._cached = CachedSchema(self.schema, self.stored_schema, self.options, entry)
+            schema_cache.store_schema(self._key, self._caller_options, self.limits, self._cached)
+        return result
 
     def set_stored_types(self, stored_schema: StoredSchema) -> StoredSchema:
-        """Use another file's stored Arrow types where they match this file's columns; return the previous types."""
-        own, self.stored_schema, self._key = self.stored_schema, stored_schema, None
+        """Use another file's stored Arrow types for the columns that they match, and return the previous types."""
+        previous, self.stored_schema, self._key = self.stored_schema, stored_schema, None
         for name in ("shapes", "arrow_schema", "_ignored_annotations"):
             with suppress(AttributeError):  # may not be computed yet
                 delattr(self, name)
-        return own
+        return previous
 
     def rename_columns(self, schema: Schema) -> None:
         """Read the file under the names of ``schema``, a renamed copy of its schema."""
-        self.schema, self._known = schema, None
+        self.schema, self._cached = schema, None
         self.set_stored_types(StoredSchema((), self.path))
 
     def delete_rows(self, positions: NDArray[np.int64]) -> None:
@@ -235,7 +235,7 @@ class ParquetFile(SuggestionMixin):
         return shape.check(self.shapes, self.options)
 
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
-        """Return the shapes of ``columns``, top-level names or dotted paths, in file order; all shapes if None.
+        """Return the shapes of ``columns`` in file order; all shapes if None. Columns are names or dotted paths.
 
         Raises ``KeyError`` if the file does not have a column, or has several columns with its name.
         """
@@ -243,8 +243,8 @@ class ParquetFile(SuggestionMixin):
             raise TypeError(column_list_hint(columns))
         if columns is None:
             return self.shapes
-        if (known := self._known_columns(columns)) is not None:
-            return known.shapes
+        if (entry := self._cached_columns(columns)) is not None:
+            return entry.shapes
         requested: set[int] = set()
         tops: dict[int, SchemaNode] = {}  # visit only these, because a file may have 100,000 columns
         root = self.schema.root
@@ -259,7 +259,7 @@ class ParquetFile(SuggestionMixin):
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
-            self.stored_schema.expect([place for place in positions.values() if place is not None])
+            self.stored_schema.expect([position for position in positions.values() if position is not None])
             shapes = (self._apply_types(shape.from_node(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in requested) for top in shapes)
             return tuple(top for top in selected if top is not None)
@@ -325,27 +325,27 @@ class ParquetFile(SuggestionMixin):
                     apply_string_option(top, "dictionary", is_encoded) if top.node.name in dictionary_columns else top
                     for top in shapes
                 )
-            named = (columns or ()) if dictionary_columns else columns
-            arrow_schema = self._schema_to_read(named, shapes, are_shared=not dictionary_columns)
+            names = (columns or ()) if dictionary_columns else columns
+            arrow_schema = self._schema_to_read(names, shapes, is_cacheable=not dictionary_columns)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, budget)
 
-    def _known_columns(self, columns: Sequence[str]) -> KnownColumns | None:
-        return None if self._known is None or self._key is None else self._known.cached_columns(columns)
+    def _cached_columns(self, columns: Sequence[str]) -> CachedColumns | None:
+        return None if self._cached is None or self._key is None else self._cached.cached_columns(columns)
 
     def _schema_to_read(
-        self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
+        self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, is_cacheable: bool = True
     ) -> pa.Schema:
         """Return the Arrow schema of the selected columns. Warn about annotations that are ignored."""
-        known = None if columns is None else self._known_columns(columns)
-        if known is not None and known.shapes is shapes:
-            ignored_annotations, arrow_schema = known.ignored_annotations, self._cached_arrow_schema(known)
+        cached = None if columns is None else self._cached_columns(columns)
+        if cached is not None and cached.shapes is shapes:
+            ignored_annotations, arrow_schema = cached.ignored_annotations, self._cached_arrow_schema(cached)
         elif columns is None:
             ignored_annotations, arrow_schema = self._ignored_annotations, self.arrow_schema
         else:
             ignored_annotations, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
-            if are_shared and self._known is not None and self._key is not None:
-                entry = KnownColumns(shapes, arrow_schema, ignored_annotations, self._small_leaves(shapes))
-                self._known.keep(columns, entry)
+            if is_cacheable and self._cached is not None and self._key is not None:
+                entry = CachedColumns(shapes, arrow_schema, ignored_annotations, self._small_leaves(shapes))
+                self._cached.store_columns(columns, entry)
         for message in ignored_annotations:
             warn_about_file(self.path, message, AnnotationWarning)
         return arrow_schema
@@ -355,17 +355,18 @@ class ParquetFile(SuggestionMixin):
         arrow_schema: pa.Schema, budget: Budget, output_account: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
-            small = (None if self._known is None else self._known.small_leaves_of(shapes)) or self._small_leaves(shapes)
+            cached = None if self._cached is None else self._cached.small_leaves_of(shapes)
+            small = cached or self._small_leaves(shapes)
             groups = self.row_groups.iter_within(selection, small.shapes, budget, lambda: self.num_rows)
-            about = self.options, self.damage, budget, output_account, self.row_groups.places
+            context = self.options, self.damage, budget, output_account, self.row_groups.chunk_ranges
             for group, rows, fetched in small.iter_chunks(groups, batch_rows):
-                yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
+                yield from RowGroupReader(group, small, fetched, arrow_schema, *context).batches(batch_rows, rows)
 
     def _small_leaves(self, shapes: Sequence[Shape]) -> SmallLeaves:
         return SmallLeaves(shapes, self.limits, self.options)
 
     def budget(self, shares: int = 1) -> Budget:
-        """Return the memory budget of one call on the file, or one of ``shares`` equal parts of it."""
+        """Return the memory budget of a call on the file, divided by ``shares``."""
         return Budget(self.limits, self.source.size, self.source.usage, shares)
 
     def iter_storage_arrays(
@@ -389,7 +390,7 @@ class ParquetFile(SuggestionMixin):
 
     @suggest_arguments
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read the first ``rows`` rows of the selected columns. No further row groups are read."""
+        """Read the first ``rows`` rows of the selected columns. Only the row groups of these rows are read."""
         if operator.index(rows) < 0:
             raise ValueError(f"rows must be 0 or more, not {rows}")
         requested: dict[int, list[range]] = {}
@@ -431,8 +432,8 @@ class ParquetFile(SuggestionMixin):
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         return pa.schema([top.field(self.options) for top in shapes], self._arrow_metadata())
 
-    def _cached_arrow_schema(self, entry: KnownColumns) -> pa.Schema:
-        """Return the schema of ``entry``, which may have been cached for a file whose metadata has other facts."""
+    def _cached_arrow_schema(self, entry: CachedColumns) -> pa.Schema:
+        """Return the schema of ``entry`` with the metadata of this file. The entry may be from another file."""
         cached = entry.arrow_schema
         return cached.with_metadata(self._arrow_metadata()) if self._has_own_metadata else cached
 

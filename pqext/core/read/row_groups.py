@@ -75,7 +75,7 @@ class RowGroups(Sequence[RowGroup]):
     def __init__(self, count: int, make: Callable[..., RowGroup], chunk_ranges: ChunkRanges) -> None:
         self._count = count
         self._make = make
-        self.places = chunk_ranges
+        self.chunk_ranges = chunk_ranges
         self._kept: LRU[int, RowGroup] = LRU(_KEPT, keeps_last=True)
         self._last: RowGroup | None = None
 
@@ -145,7 +145,7 @@ class RowGroups(Sequence[RowGroup]):
     def check_repeats(self, leaves: int, memory_bytes: int) -> None:
         """Raise ``MemoryLimitError`` if too many chunks of the ``leaves`` columns begin where earlier chunks begin."""
         if self._count * (leaves + _GROUP_CHUNKS) * _REPEATED_CHUNK > memory_bytes:
-            starts = self.places.repeated_starts
+            starts = self.chunk_ranges.repeated_starts
             groups = {group for group, _ in starts}
             if (len(starts) + _GROUP_CHUNKS * len(groups)) * _REPEATED_CHUNK > memory_bytes:
                 raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])

@@ -1,8 +1,8 @@
 """Cache of schemas and options for reading files with the same schema.
 
-The schema and options depend on the file's key-value metadata, except for facts about its rows, and on the options of
-the caller. The cache contains a few schemas that are not wide. Results with a warning or an error are not cached, since
-messages name the file.
+A schema depends on the options of the caller and on those pairs of the key-value metadata that determine types. The
+cache contains a few schemas, and none with many columns. A schema that causes a warning or an error is not cached,
+because the message names the file.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96
 from pqext.core.schema.types.utf8 import text_as_binary
 
-_KEPT = 16
-_KEPT_ELEMENTS = 256
-_KEPT_CHOICES = 8
-_KEPT_BYTES = 64 << 10
+_MAX_SCHEMAS = 16
+_MAX_ELEMENTS = 256
+_MAX_SELECTIONS = 8
+_MAX_FOOTER_BYTES = 64 << 10
 """Maximum size of the part of the footer that a cached schema retains."""
 
 Texts = tuple[tuple[str, str], ...]
@@ -39,8 +39,8 @@ Key = tuple[int, bytes, Texts]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownColumns:
-    """Columns that are read together. ``ignored_annotations`` lists warnings about annotations that are ignored."""
+class CachedColumns:
+    """Columns that are read together. ``ignored_annotations`` contains a warning for each ignored annotation."""
 
     shapes: tuple[Shape, ...]
     arrow_schema: pa.Schema
@@ -49,68 +49,68 @@ class KnownColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownSchema:
-    """Schema of a file as read with some options, with the entries of ``all_columns`` and of recent selections of
-    columns.
+class CachedSchema:
+    """Schema of files that are read with the same options, with an entry for all columns and for recent selections.
 
-    ``options`` are the caller's options, completed with those that the file determines.
+    ``options`` are the caller's options, completed with the options that the file determines.
     """
 
     schema: Schema
     stored_schema: StoredSchema
     options: ReadOptions
-    all_columns: KnownColumns
-    _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
+    all_columns: CachedColumns
+    _selections: LRU[tuple[str, ...], CachedColumns] = field(default_factory=partial(LRU, _MAX_SELECTIONS))
 
-    def cached_columns(self, columns: Sequence[str]) -> KnownColumns | None:
-        """Return the cached entry of ``columns``; None if there is none."""
+    def cached_columns(self, columns: Sequence[str]) -> CachedColumns | None:
+        """Return the cached entry of ``columns``; None if they are not cached."""
         try:
-            return self._chosen.get(tuple(columns))
+            return self._selections.get(tuple(columns))
         except TypeError:  # the elements are not strings
             return None
 
-    def keep(self, columns: Sequence[str], entry: KnownColumns) -> None:
+    def store_columns(self, columns: Sequence[str], entry: CachedColumns) -> None:
         """Cache ``entry`` for ``columns``."""
-        self._chosen.put(tuple(columns), entry)
+        self._selections.put(tuple(columns), entry)
 
     def small_leaves_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
         """Return the cached decoder of small chunks for ``shapes``; None if the shapes are not from this cache."""
-        for entry in (self.all_columns, *self._chosen.values()):
+        for entry in (self.all_columns, *self._selections.values()):
             if entry.shapes is shapes:
                 return entry.small
         return None
 
 
-_recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
+_recent: list[tuple[Key, ReadOptions, Limits, CachedSchema]] = []
 
 
 def key_of(footer: Footer, texts: Texts) -> Key | None:
-    """Return the cache key shared by footers with the same columns; None if the schema must not be cached.
+    """Return a cache key, which footers with the same columns share; None if the schema must not be cached.
 
-    ``texts`` is the key-value metadata as far as it determines types.
+    ``texts`` are the pairs of the key-value metadata that determine types.
     """
     elements: Sequence[object] = footer.metadata.schema
     index = elements.undecoded_index if isinstance(elements, LazyStructs) else None
-    if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
+    is_large = len(elements) > _MAX_ELEMENTS or footer.length > _MAX_FOOTER_BYTES
+    if index is None or is_large or footer.decryptor is not None:
         return None
     key = generation(), index.raw(0, len(elements)), texts
     latest = _recent  # other threads may replace it
-    return latest[0][0] if latest and latest[0][0] == key else key  # one schema is common to many files
+    return latest[0][0] if latest and latest[0][0] == key else key  # many files share one schema
 
 
-def cached_schema(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
+def cached_schema(key: Key, options: ReadOptions, limits: Limits) -> CachedSchema | None:
     """Return the cached schema for ``key``, ``options`` and ``limits``; None if it is not cached."""
-    for known_key, known_options, known_limits, entry in _recent:
-        if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
+    for cached_key, cached_options, cached_limits, entry in _recent:
+        if (cached_options is options or cached_options == options) and cached_key == key and cached_limits == limits:
             return entry
     return None
 
 
-def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> None:
-    """Cache ``entry`` for further files that are read with ``options``."""
+def store_schema(key: Key, options: ReadOptions, limits: Limits, entry: CachedSchema) -> None:
+    """Cache ``entry`` for files with ``key`` that are read with ``options`` and ``limits``."""
     global _recent
     if cached_schema(key, options, limits) is None:
-        _recent = [(key, options, limits, entry), *_recent[: _KEPT - 1]]
+        _recent = [(key, options, limits, entry), *_recent[: _MAX_SCHEMAS - 1]]
 
 
 def schema_to_read(
@@ -118,7 +118,7 @@ def schema_to_read(
 ) -> tuple[Schema, bool]:
     """Return ``schema`` with the types and calendars that the key-value metadata ``pairs`` and ``options`` determine.
 
-    Also returns whether there was a warning. ``path`` names the file in warnings.
+    The second result is whether a warning was issued. ``path`` names the file in warnings.
     """
     has_warned = False
     if pairs and options.geoparquet:
@@ -138,7 +138,7 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
 
 
 def options_to_read(options: ReadOptions, texts: Texts) -> ReadOptions:
-    """Return ``options`` with the INT96 unit and properties that ``texts``, the file's metadata, determine."""
+    """Return ``options`` with the INT96 unit and the properties that ``texts``, the file's metadata, determines."""
     if options.int96 == "auto":
         options = replace(options, int96=int96.unit_for(key for key, _ in texts))
     return replace(options, properties={**options.properties, **dict(texts)}) if texts else options
