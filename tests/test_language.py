@@ -30,10 +30,10 @@ PROSE = {
 NAMES = {
     "adopted", "agreement", "alike", "answered", "apart", "around", "asked", "checked", "claims", "counted", "cut",
     "cuts", "doing", "done", "doubts", "ends", "folded", "form", "forms", "found", "give_back", "given", "glance",
-    "how", "in_turn", "kept", "kind", "kinds", "known", "lessons", "listed", "looked", "misfits", "noted", "notes",
-    "noting", "ones", "passed", "place", "places", "refusal", "refused", "refuses", "said", "seen", "settle",
-    "settling", "shown", "slots", "such", "suggested", "taken", "tells", "there", "told", "turns", "undo", "wanted",
-    "what", "which", "whole", "whose",
+    "how", "in_turn", "kept", "kind", "kinds", "known", "left", "lessons", "listed", "looked", "misfits", "noted",
+    "notes", "noting", "of", "ones", "passed", "place", "places", "refusal", "refused", "refuses", "rest", "said",
+    "seen", "settle", "settling", "shown", "slots", "such", "suggested", "take", "taken", "tells", "there", "told",
+    "turns", "undo", "wanted", "what", "which", "whole", "whose",
 }  # fmt: skip
 """Participles, pronouns and private words that are not names."""
 
@@ -50,7 +50,19 @@ ALLOWED_NAMES: dict[str, str] = {
     "pqext/core/schema/annotations.py:claims": "a handler claims a field of its logical type: a verb",
     "pqext/dataset/spatial_joins.py:how": "the argument of Spark's and pandas' joins",
     "pqext/spark/joins/spatial.py:how": "the argument of Spark's and pandas' joins",
-}
+    "pqext/skipping/store/objects.py:take": "selects rows by index, as in Arrow",
+    **dict.fromkeys((
+        "pqext/dataset/spatial_joins.py:left", "pqext/geo/joins/matching.py:left",
+        "pqext/spark/joins/broadcasting.py:left", "pqext/spark/joins/sides.py:left",
+        "pqext/spark/joins/spatial.py:left",
+    ), "the left side of a join, as in SQL and geopandas"),
+    **dict.fromkeys((
+        "pqext/core/format/predicate.py:left", "pqext/dataset/evaluation/arithmetic.py:left",
+        "pqext/dataset/evaluation/comparison.py:left", "pqext/dataset/expressions/operands.py:left",
+        "pqext/dataset/notations/sql.py:left", "pqext/dataset/notations/sql_dialect.py:left",
+        "pqext/spark/functions/geometry_predicates.py:left", "pqext/variant/equality.py:left",
+    ), "the left operand of an operator, a predicate or a comparison"),
+}  # fmt: skip
 """Functions, classes and parameters with a flagged name, as ``path:name``, each with the reason."""
 
 

@@ -219,7 +219,7 @@ def iter_numbered(
         ranges = [range(plan.num_rows)] if plan.rows is None else plan.rows
         queue = RowQueue(ranges)
         for batch in file.iter_batches(batch_rows, names, rows={plan.index: ranges}):
-            rows = row_numbers(queue.take(batch.num_rows))
+            rows = row_numbers(queue.pop(batch.num_rows))
             numbers = pa.array(rows + np.int64(starts[plan.index]))
             mask = None if file_request.filter is None else evaluate(file_request.filter, batch)
             if deleted is not None:

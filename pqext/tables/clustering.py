@@ -80,11 +80,11 @@ def sorted_batches(
         yield sorting.sort(rows, 0)
 
 
-def _chain(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain(first: list[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield all batches. Batches in ``first`` are removed from the list, so that their memory can be freed."""
     while first:
         yield first.pop(0)
-    yield from rest
+    yield from others
 
 
 class _Spill:

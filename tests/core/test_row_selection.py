@@ -233,9 +233,9 @@ def test_row_ranges_behave_like_sets_of_rows(first: list[range], second: list[ra
     assert rows(difference(one, other)) == sorted(set(rows(one)) - set(rows(other)))
     queue = RowQueue(one)
     parts = []
-    while part := queue.take(count):
+    while part := queue.pop(count):
         queue.push_back(part)
-        assert rows(queue.take(count)) == rows(part)
+        assert rows(queue.pop(count)) == rows(part)
         parts.append(part)
     assert [row for part in parts for row in rows(part)] == rows(one)
     assert all(len(rows(part)) == count for part in parts[:-1])

@@ -296,12 +296,12 @@ def _start(group: RowGroup) -> int:
     return -1 if first is None else first.data_page_offset
 
 
-def _chunks_differ(left: ColumnChunk, right: ColumnChunk) -> bool:
-    first, second = left.meta_data, right.meta_data
+def _chunks_differ(summary_chunk: ColumnChunk, file_chunk: ColumnChunk) -> bool:
+    first, second = summary_chunk.meta_data, file_chunk.meta_data
     if first is None or second is None or any(getattr(first, name) != getattr(second, name) for name in _ALIKE):
         return True
     pairs: tuple[tuple[object, object, tuple[str, ...]], ...] = (
-        (left, right, ("offset_index_offset", "column_index_offset")),
+        (summary_chunk, file_chunk, ("offset_index_offset", "column_index_offset")),
         (first, second, ("bloom_filter_offset", "geospatial_statistics")),
         (first.statistics, second.statistics, _BOUNDS),
     )

@@ -217,23 +217,23 @@ def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Tru
     return ranges.may_be_nan | True
 
 
-def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
-    """Return whether a value within ``left`` may be related to a value from ``low`` to ``high``, or to NaN if
+def _may(ranges: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
+    """Return whether a value within ``ranges`` may be related to a value from ``low`` to ``high``, or to NaN if
     ``may_be_nan``.
 
-    A left value can exceed a right value only if the left maximum exceeds the right minimum; NaN exceeds every number.
-    Values can be equal only if the ranges overlap or both have NaN. They can differ unless both ranges are the same
+    A value can exceed another value only if its maximum exceeds the minimum of the other; NaN exceeds every number.
+    Values can be equal only if their ranges overlap or both may be NaN. They can differ unless both ranges are the same
     single value without NaN.
     """
     match operator:
         case "==":
-            return may_overlap(left, low, high) | (left.may_be_nan & may_be_nan)
+            return may_overlap(ranges, low, high) | (ranges.may_be_nan & may_be_nan)
         case "!=":
-            differs = left.compare(left.minimum, "!=", high) | left.compare(left.maximum, "!=", low)
-            return differs | left.may_be_nan | may_be_nan
+            differs = ranges.compare(ranges.minimum, "!=", high) | ranges.compare(ranges.maximum, "!=", low)
+            return differs | ranges.may_be_nan | may_be_nan
         case "<" | "<=":
-            return left.compare(left.minimum, operator, high) | may_be_nan
-    return left.compare(left.maximum, operator, low) | left.may_be_nan
+            return ranges.compare(ranges.minimum, operator, high) | may_be_nan
+    return ranges.compare(ranges.maximum, operator, low) | ranges.may_be_nan
 
 
 def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:

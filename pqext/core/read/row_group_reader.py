@@ -138,7 +138,7 @@ class RowGroupReader:
         is_prefix, returned, indexes = True, 0, self._group.indexes
         with Workers(self._options.threads, jobs) as workers:
             while queue:
-                part = queue.take(at_once)
+                part = queue.pop(at_once)
                 count = _count(part)
                 used = workers.map(_read_rows, readers.values(), repeat(part), sizes=work)
                 try:

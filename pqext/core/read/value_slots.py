@@ -225,11 +225,11 @@ def concatenate_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
 
 
-def _is_same(left: pa.Array, right: pa.Array) -> bool:
-    if len(left) != len(right) or left.offset != right.offset:
+def _is_same(first: pa.Array, second: pa.Array) -> bool:
+    if len(first) != len(second) or first.offset != second.offset:
         return False
-    places = [[buffer and buffer.address for buffer in array.buffers()] for array in (left, right)]
-    return places[0] == places[1]
+    addresses = [[buffer and buffer.address for buffer in array.buffers()] for array in (first, second)]
+    return addresses[0] == addresses[1]
 
 
 def encode_dictionary(array: pa.Array, entries: pa.Array | None) -> pa.Array:

@@ -92,7 +92,7 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 
 
 class RowQueue:
-    """Queue of rows. Callers take the next rows from the front."""
+    """Queue of rows. Callers remove rows from the front."""
 
     def __init__(self, rows: Sequence[range]) -> None:
         self._rows = deque(item for item in rows if len(item))
@@ -101,7 +101,7 @@ class RowQueue:
         """Return whether any rows remain."""
         return bool(self._rows)
 
-    def take(self, count: int) -> RowRanges:
+    def pop(self, count: int) -> RowRanges:
         """Remove and return the next ``count`` rows, or fewer at the end."""
         part: RowRanges = []
         while count and self._rows:
@@ -114,7 +114,7 @@ class RowQueue:
         return part
 
     def push_back(self, part: Sequence[range]) -> None:
-        """Return ``part``, the rows that were taken last, to the front of the queue."""
+        """Return ``part``, the rows that were removed last, to the front of the queue."""
         for item in reversed(part):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
@@ -132,14 +132,14 @@ class NumberQueue:
         """Return whether any rows remain."""
         return self._at < len(self._numbers)
 
-    def take(self, count: int) -> NDArray[np.int64]:
+    def pop(self, count: int) -> NDArray[np.int64]:
         """Remove and return the next ``count`` rows, or fewer at the end."""
         part = self._numbers[self._at : self._at + count]
         self._at += len(part)
         return part
 
     def push_back(self, part: NDArray[np.int64]) -> None:
-        """Return ``part``, the rows that were taken last, to the front of the queue."""
+        """Return ``part``, the rows that were removed last, to the front of the queue."""
         self._at -= len(part)
 
 

@@ -163,23 +163,24 @@ def _zeros_to_null(side: Any) -> Any:
     return pc.if_else(pc.equal(side, zero), pa.scalar(None, side.type), side)
 
 
-def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
-    fill_value = pa.scalar(1, right.type)
-    values = [np.asarray(_fill_nulls(side, fill_value)) for side in (left, right)]
+def _remainder(dividend: Any, divisor: Any, rows: int) -> pa.Array:
+    fill_value = pa.scalar(1, divisor.type)
+    values = [np.asarray(_fill_nulls(side, fill_value)) for side in (dividend, divisor)]
     with np.errstate(all="ignore"):
         result = np.fmod(*values)
-    valid = pc.and_(_validity(left, rows), _validity(right, rows))
-    return pc.if_else(valid, pa.array(np.broadcast_to(result, rows), left.type), pa.scalar(None, left.type))
+    valid = pc.and_(_validity(dividend, rows), _validity(divisor, rows))
+    return pc.if_else(valid, pa.array(np.broadcast_to(result, rows), dividend.type), pa.scalar(None, dividend.type))
 
 
-def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> pa.Array:
+def _decimal_remainder(dividends: Any, divisors: Any, rows: int, type: pa.DataType) -> pa.Array:
     def remainder(dividend: Any, divisor: Any) -> Decimal | None:
         if dividend is None or not divisor:
             return None
         return _EXACT.remainder(Decimal(dividend), Decimal(divisor))
 
-    sides = [side.to_pylist() if isinstance(side, pa.Array) else [side.as_py()] * rows for side in (left, right)]
-    return pa.array([remainder(dividend, divisor) for dividend, divisor in zip(*sides, strict=True)], type)
+    sides = (dividends, divisors)
+    values = [side.to_pylist() if isinstance(side, pa.Array) else [side.as_py()] * rows for side in sides]
+    return pa.array([remainder(dividend, divisor) for dividend, divisor in zip(*values, strict=True)], type)
 
 
 def _fill_nulls(side: Any, fill_value: pa.Scalar) -> Any:

@@ -31,14 +31,14 @@ _COMPARED = {
 """Types that Arrow cannot sort, with sortable types for the same values."""
 
 
-def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
+def check_comparable(first: ValueType, second: ValueType, text: str) -> None:
     """Raise ``TypeError`` if values of the two types cannot be compared. The message quotes the comparison ``text``."""
-    same = left == right or "null" in (left.name, right.name)
-    numbers = left.name in _NUMBERS and right.name in _NUMBERS
-    binary = {left.name, right.name} == {"binary", "uuid"}
-    midnight = {left, right} == {ValueType("date"), ValueType("timestamp")}
+    same = first == second or "null" in (first.name, second.name)
+    numbers = first.name in _NUMBERS and second.name in _NUMBERS
+    binary = {first.name, second.name} == {"binary", "uuid"}
+    midnight = {first, second} == {ValueType("date"), ValueType("timestamp")}
     if not (same or numbers or binary or midnight):
-        raise TypeError(f"{text}: {left} values cannot be compared with {right} values")
+        raise TypeError(f"{text}: {first} values cannot be compared with {second} values")
 
 
 def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
@@ -85,36 +85,37 @@ def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     return pc.less(left, right), pc.equal(left, right)
 
 
-def _floats_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    nans = pc.is_nan(left), pc.is_nan(right)
-    equal = pc.or_(pc.equal(left, right), pc.and_(*nans))
-    return pc.or_(pc.less(left, right), pc.and_(pc.invert(nans[0]), nans[1])), equal
+def _floats_order(first: pa.Array, second: pa.Array) -> tuple[Any, Any]:
+    nans = pc.is_nan(first), pc.is_nan(second)
+    equal = pc.or_(pc.equal(first, second), pc.and_(*nans))
+    return pc.or_(pc.less(first, second), pc.and_(pc.invert(nans[0]), nans[1])), equal
 
 
-def _unify_integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    if pa.types.is_uint64(left.type) == pa.types.is_uint64(right.type):
-        return left, right
+def _unify_integers(first: pa.Array, second: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if pa.types.is_uint64(first.type) == pa.types.is_uint64(second.type):
+        return first, second
     wide = pa.decimal128(20, 0)
-    return left.cast(wide), right.cast(wide)
+    return first.cast(wide), second.cast(wide)
 
 
-def _unify_decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _unify_decimals(first: pa.Array, second: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Cast both arrays to a decimal type that can represent all values of both.
 
     If no type has enough digits, return the rank of each value among the values of both arrays.
     """
     digits = [
-        (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
+        (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0)
+        for side in (first, second)
     ]
     scale = max(element for _, element in digits)
     precision = max(places - own for places, own in digits) + scale
     if precision <= 76 and min(own for _, own in digits) >= 0:
         wide = pa.decimal256(precision, scale)
-        return left.cast(wide), right.cast(wide)
-    ranks = {value: rank for rank, value in enumerate(sorted({*_values(left), *_values(right)}))}
+        return first.cast(wide), second.cast(wide)
+    ranks = {value: rank for rank, value in enumerate(sorted({*_values(first), *_values(second)}))}
     return tuple(
         pa.array([None if item is None else ranks[Fraction(item)] for item in side.to_pylist()], pa.int64())
-        for side in (left, right)
+        for side in (first, second)
     )
 
 
@@ -150,8 +151,8 @@ def _order_exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]
     return _correct(less, rows, signs < 0), _correct(equal, rows, signs == 0)
 
 
-def _sign(left: Any, right: Any) -> int:
-    return int(left > right) - int(left < right)
+def _sign(first: Any, second: Any) -> int:
+    return int(first > second) - int(first < second)
 
 
 def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:

@@ -277,7 +277,7 @@ class _GroupRun:
             window = _Window(self._file.arrow_schema)
             while queue and window.looked_at < most and window.kept_bytes <= _KEPT_BYTES:
                 batch, fields = next(batches)
-                rows = queue.take(batch.num_rows)
+                rows = queue.pop(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
             remaining_rows, retained = self._without_deleted(window.row_numbers(), window.columns())
             remaining_rows, retained, last = self._apply_stages(remaining_rows, retained, next_stages)
@@ -288,7 +288,7 @@ class _GroupRun:
             self._statistics.pays = pays
             if not pays and queue and not self._is_separate:
                 del batches
-                yield from self._run_in_one_stage([first, *next_stages], queue.take(1 << 62))
+                yield from self._run_in_one_stage([first, *next_stages], queue.pop(1 << 62))
                 return
         for _ in batches:  # read to the end, where the reader rejects a chunk with more rows than the row group
             pass
@@ -318,7 +318,7 @@ class _GroupRun:
             rows = self._rows_to_decode(remaining_rows)
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
-                part = queue.take(batch.num_rows)
+                part = queue.pop(batch.num_rows)
                 remaining = flag_remaining(remaining_rows, part)
                 if remaining.any():
                     batch, fields = select_flagged(batch, fields, remaining)
@@ -355,7 +355,7 @@ class _GroupRun:
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if remaining_rows is not None:
-                flags = flag_remaining(remaining_rows, queue.take(batch.num_rows))
+                flags = flag_remaining(remaining_rows, queue.pop(batch.num_rows))
                 batch, leaves = select_flagged(batch, leaves, flags)
                 if columns is not None:
                     batch = combine_columns(columns.slice(at, batch.num_rows), batch)

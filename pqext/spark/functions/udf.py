@@ -110,10 +110,10 @@ def _require(function: str, condition: Column, message: Column, column: Column) 
     return F.when((~F.from_json(F.lit(None).cast("string"), schema)[function]).isNull(), column)
 
 
-def _check_edges(function: str, left: ColumnOrName, right: ColumnOrName, column: Column) -> Column:
-    """Return ``column``, the column of ``right``, with a check that both arguments have the same type of edges."""
-    types = [F.typeof(as_column(argument)) for argument in (left, right)]
-    names = [display_name(argument).replace("`", "'") for argument in (left, right)]
+def _check_edges(function: str, first: ColumnOrName, second: ColumnOrName, column: Column) -> Column:
+    """Return ``column``, the column of ``second``, with a check that both arguments have the same type of edges."""
+    types = [F.typeof(as_column(argument)) for argument in (first, second)]
+    names = [display_name(argument).replace("`", "'") for argument in (first, second)]
     is_mixed = F.concat_ws(" ", *types).rlike(r"^geometry\S* geography|^geography\S* geometry")
     message = F.concat(
         F.lit(f"{function} takes two GEOMETRY or two GEOGRAPHY columns, but {names[0]} is "), types[0],
