@@ -389,6 +389,22 @@ def test_concurrent_appends_all_succeed(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).version() == 4
 
 
+def test_append_during_an_append_is_not_a_change_of_the_schema(tmp_path: Path) -> None:
+    """deltalake writes the metadata of a field in a random order when it converts the schema to text."""
+    table = f"delta:{tmp_path}"
+    rows = pa.table([geo.from_points([1.0], [2.0])], schema=pa.schema([geo.geometry_field("at", 3857)]))
+    tables.append(table, rows, geoparquet="1.1")
+
+    def batches() -> Any:
+        yield from rows.to_batches()
+        tables.append(table, rows, geoparquet="1.1")
+
+    for _ in range(20):
+        source = DeltaTable(str(tmp_path))
+        tables.append(source, pa.RecordBatchReader.from_batches(rows.schema, batches()), geoparquet="1.1")
+    assert len(by_deltalake(tmp_path)) == 41
+
+
 def test_rows_are_sorted_and_divided_by_size(tmp_path: Path) -> None:
     values = [(n * 7919) % 300_000 for n in range(300_000)]
     rows = pa.table({"id": values})

@@ -131,7 +131,7 @@ class DeltaWriter:
         protocol = self._table.protocol()
         features = [sorted(names or ()) for names in (protocol.reader_features, protocol.writer_features)]
         versions = (protocol.min_reader_version, protocol.min_writer_version)
-        schema = self._table.schema().to_json()
+        schema = json.loads(self._table.schema().to_json())  # the order of the metadata in the text is random
         return metadata.id, metadata.configuration, schema, metadata.partition_columns, versions, features
 
     @property
