@@ -70,7 +70,6 @@ class ParquetFile(SuggestionMixin):
     """
 
     _with_jump_table = True
-    _has_own_metadata = False
     deleted_rows: Mapping[int, NDArray[np.int64]] = MappingProxyType({})
     """Rows that a table has deleted, as ascending numbers within each row group. Only scans exclude these rows."""
     missing_values: Mapping[str, Any] = MappingProxyType({})
@@ -101,9 +100,6 @@ class ParquetFile(SuggestionMixin):
                     self.schema, self.options, columns = cached.schema, cached.options, cached.all_columns
                     self.shapes, self._ignored_annotations = columns.shapes, columns.ignored_annotations
                     self.stored_schema = cached.stored_schema
-                    self._has_own_metadata = any(
-                        (pair.value or "") != text for pair, (_, text) in zip(pairs, texts, strict=True)
-                    )
                     return
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
@@ -202,16 +198,15 @@ class ParquetFile(SuggestionMixin):
     def arrow_schema(self) -> pa.Schema:
         """Arrow schema of the file."""
         if self._cached is not None and self._key is not None:
-            return self._cached_arrow_schema(self._cached.all_columns)
+            return self._with_metadata(self._cached.all_columns.arrow_schema)
         with self._errors_name_path():
             result = self._arrow_schema(self.shapes)
-        if self._key is None or self.stored_schema.has_warned:
-            return result
-        with suppress(ParquetError):  # a column may be unreadable
-            entry = CachedColumns(self.shapes, result, self._ignored_annotations, self._small_leaves(self.shapes))
-            self._cached = CachedSchema(self.schema, self.stored_schema, self.options, entry)
-            schema_cache.store_schema(self._key, self._caller_options, self.limits, self._cached)
-        return result
+        if self._key is not None and not self.stored_schema.has_warned:
+            with suppress(ParquetError):  # a column may be unreadable
+                entry = CachedColumns(self.shapes, result, self._ignored_annotations, self._small_leaves(self.shapes))
+                self._cached = CachedSchema(self.schema, self.stored_schema, self.options, entry)
+                schema_cache.store_schema(self._key, self._caller_options, self.limits, self._cached)
+        return self._with_metadata(result)
 
     def set_stored_types(self, stored_schema: StoredSchema) -> StoredSchema:
         """Use another file's stored Arrow types for the columns that they match, and return the previous types."""
@@ -338,7 +333,7 @@ class ParquetFile(SuggestionMixin):
         """Return the Arrow schema of the selected columns. Warn about annotations that are ignored."""
         cached = None if columns is None else self._cached_columns(columns)
         if cached is not None and cached.shapes is shapes:
-            ignored_annotations, arrow_schema = cached.ignored_annotations, self._cached_arrow_schema(cached)
+            ignored_annotations, arrow_schema = cached.ignored_annotations, cached.arrow_schema
         elif columns is None:
             ignored_annotations, arrow_schema = self._ignored_annotations, self.arrow_schema
         else:
@@ -348,7 +343,7 @@ class ParquetFile(SuggestionMixin):
                 self._cached.store_columns(columns, entry)
         for message in ignored_annotations:
             warn_about_file(self.path, message, AnnotationWarning)
-        return arrow_schema
+        return arrow_schema if columns is None else self._with_metadata(arrow_schema)
 
     def _iterate(
         self, shapes: Sequence[Shape], selection: Iterable[SelectedRows], batch_rows: int | None,
@@ -430,17 +425,15 @@ class ParquetFile(SuggestionMixin):
         return ErrorPathContext(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
-        return pa.schema([top.field(self.options) for top in shapes], self._arrow_metadata())
+        """Return the Arrow schema of ``shapes`` without the metadata of the file."""
+        return pa.schema([top.field(self.options) for top in shapes])
 
-    def _cached_arrow_schema(self, entry: CachedColumns) -> pa.Schema:
-        """Return the schema of ``entry`` with the metadata of this file. The entry may be from another file."""
-        cached = entry.arrow_schema
-        return cached.with_metadata(self._arrow_metadata()) if self._has_own_metadata else cached
-
-    def _arrow_metadata(self) -> dict[bytes, bytes] | None:
+    def _with_metadata(self, schema: pa.Schema) -> pa.Schema:
+        """Return ``schema`` with the key-value metadata of this file, which other files may not have."""
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
         valid_pairs = iter_valid_pairs(pairs, self.options)
-        return {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY} or None
+        metadata = {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY}
+        return schema.with_metadata(metadata) if metadata else schema
 
 
 open = ParquetFile

@@ -110,7 +110,8 @@ def store_schema(key: Key, options: ReadOptions, limits: Limits, entry: CachedSc
     """Cache ``entry`` for files with ``key`` that are read with ``options`` and ``limits``."""
     global _recent
     if cached_schema(key, options, limits) is None:
-        _recent = [(key, options, limits, entry), *_recent[: _MAX_SCHEMAS - 1]]
+        cached_options = replace(options, properties=dict(options.properties))  # the caller may change the mapping
+        _recent = [(key, cached_options, limits, entry), *_recent[: _MAX_SCHEMAS - 1]]
 
 
 def schema_to_read(

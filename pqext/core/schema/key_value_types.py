@@ -16,13 +16,15 @@ from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_f
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, KeyValue, LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
-from pqext.core.schema.annotations import KeyValueMetadataHandler, find_by_property
+from pqext.core.schema.annotations import KeyValueMetadataHandler, find_by_property, generation
 from pqext.core.schema.arrow_schema import stored_schema
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar, UnknownCalendar
 
 _DEFAULT = ReadOptions()
+_MAX_TEXT = 64 << 10
+"""Maximum number of characters of metadata that are reduced to what determines types."""
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
@@ -52,14 +54,21 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
 
 
 def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[str, str], ...]:
-    """Return the keys and values of ``pairs`` reduced to facts that determine types, without facts about rows."""
-    texts = [(pair.key, pair.value or "") for pair in pairs]
+    """Return the keys and values of ``pairs`` with only what determines types, without facts about rows.
+
+    Long metadata is returned unchanged.
+    """
+    texts = tuple([(pair.key, pair.value or "") for pair in pairs])
     if not (options.geoparquet and any(find_by_property(key) for key, _ in texts)):
-        return tuple(texts)
-    return tuple((key, _type_text(key, text)) for key, text in texts)
+        return texts
+    if sum(len(text) for _, text in texts) > _MAX_TEXT:
+        return texts
+    return tuple([(key, _type_text(key, text, generation())) for key, text in texts])
 
 
-def _type_text(key: str, text: str) -> str:
+@lru_cache(maxsize=64)  # most files of a folder, and files that are opened again, have equal texts
+def _type_text(key: str, text: str, generation: int) -> str:
+    """Return the part of ``text`` that determines types, by the handlers registered in ``generation``."""
     if key == stored_schema.KEY:  # has a copy of the pairs
         return stored_schema.strip_metadata(text)
     handler = find_handler(key)
