@@ -19,13 +19,13 @@ __all__ = [name for name in _every if name != "variant"]  # with *, it would sha
 def __getattr__(name: str) -> Any:
     try:
         value = _get(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] == "pyspark":
-            raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'") from error
-        raise
-    if isinstance(value, FunctionType):
-        from pqext.spark.base.errors import check_arguments
+        if isinstance(value, FunctionType):
+            from pqext.spark.base.errors import check_arguments
 
-        value = check_arguments(value)
-        setattr(sys.modules[__name__], name, value)
+            value = check_arguments(value)
+            setattr(sys.modules[__name__], name, value)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] in ("pyspark", "py4j"):
+            raise ImportError("PySpark is not installed: pip install 'pqext[spark]'") from error
+        raise
     return value

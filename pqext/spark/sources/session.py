@@ -57,10 +57,8 @@ def local_session(
     workers run this interpreter and import this pqext. ``cores`` is a Spark master URL. ``conf`` overrides the settings
     made by this function.
 
-    Raises ``ImportError`` if pyspark is missing and ``RuntimeError`` if Java is missing, with installation advice.
+    Raises ``ImportError`` if PySpark is missing and ``RuntimeError`` if Java is missing, with installation advice.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise ImportError("pyspark is not installed: pip install 'pyspark[sql]>=4.1'")
     from pyspark.sql import SparkSession
 
     from pqext.spark.sources.data_sources import ensure_registered

@@ -45,9 +45,9 @@ def open_iceberg(
     For ``source`` and errors, see :func:`pqext.tables.iceberg.loading.load_table`. Raises ``FileNotFoundError`` if
     the snapshot does not exist, and ``ValueError`` if ``version`` cannot be the id of a snapshot.
     """
-    from pqext.tables.iceberg.manifests import read_files
-
     table, variants = load_table(source, storage_options)
+    from pqext.tables.iceberg.manifests import read_files  # imports pyiceberg
+
     name = f"iceberg:{table_name(table)}"
     snapshot, schema = find_snapshot(table, version, timestamp, name)
     data, deletes = ([], []) if snapshot is None else read_files(snapshot, table.io, name)

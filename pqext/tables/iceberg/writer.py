@@ -50,9 +50,9 @@ class IcebergWriter:
     """The current snapshot of an Iceberg table; see :class:`pqext.tables.backend.TableWriter`."""
 
     def __init__(self, source: Any, storage_options: Mapping[str, Any] | None) -> None:
+        table, variants = load_table(source, storage_options)
         from pyiceberg.table import StaticTable
 
-        table, variants = load_table(source, storage_options)
         self.name = f"iceberg:{'.'.join(map(str, table.name()))}"
         if variants or isinstance(table, StaticTable):
             raise UnsupportedError(
