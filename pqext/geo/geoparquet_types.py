@@ -25,7 +25,7 @@ from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoarrow import check_layout, from_geoarrow
-from pqext.geo.geoparquet import parse_crs, parse_metadata
+from pqext.geo.geoparquet import KEY, parse_crs, parse_metadata
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
@@ -152,6 +152,23 @@ def type_text(text: str) -> str:
         return json.dumps({"columns": parts})
     except (GeometryError, RecursionError):
         return text
+
+
+def strip_extents(schema: pa.Schema) -> pa.Schema:
+    """Return ``schema`` without the boxes and geometry types in GeoParquet metadata, which are of one file's rows."""
+    stored = (schema.metadata or {}).get(KEY.encode())
+    if stored is None:
+        return schema
+    try:
+        text = stored.decode()
+        columns = {
+            name: {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
+            for name, about in parse_metadata(text).items()
+        }
+        shared = json.dumps({**json.loads(text), "columns": columns}, separators=(",", ":"))
+    except (GeometryError, RecursionError, UnicodeDecodeError):
+        return schema  # readers ignore invalid metadata
+    return schema.with_metadata({**schema.metadata, KEY.encode(): shared.encode()})
 
 
 def list_contradictions(name: str, stated_type: GeospatialType, described_type: GeospatialType) -> list[str]:

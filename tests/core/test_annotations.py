@@ -46,6 +46,14 @@ def test_logical_type_takes_precedence_over_the_converted_type() -> None:
     assert read(data)["c"].type == pa.uint16()
 
 
+def test_null_annotation_of_old_writers_is_read_as_null() -> None:
+    """parquet-cpp wrote converted type 24 for columns of nulls before Arrow 0.14; pyarrow reads it as null."""
+    data = write([leaf("n", OPTIONAL, Type.INT32, converted_type=24)], [Column(b"", 2, definition=[0, 0])], 2)
+    assert read(data)["n"].type == pa.null()
+    assert read(data)["n"].to_pylist() == [None, None]
+    assert pq.read_table(io.BytesIO(data)).schema.field("n").type == pa.null()
+
+
 def unknown() -> LogicalType:
     """The union with a member that no version knows: field 99, an empty structure."""
     found, _ = decode(LogicalType, b"\x0c\xc6\x01\x00\x00", 0, Limits())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext import col
+from pqext import col, geo
 
 
 def categories(count: int, index: pa.DataType) -> pa.Table:
@@ -44,3 +46,22 @@ def test_filter_that_one_file_does_not_support_names_the_file(tmp_path: Path) ->
     pqext.write_table(pa.table({"a": ["1"]}), tmp_path / "2.parquet")
     with pytest.raises(TypeError, match=r"column a contains string values.* \[file \S*2\.parquet\]; schema=\"union\""):
         pqext.read_table(tmp_path, filter="a = 1")
+
+
+@pytest.mark.parametrize("schema", [None, "union"])
+@pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:25832"])
+def test_result_of_several_files_states_no_box(crs: str, schema: str | None, tmp_path: Path) -> None:
+    """pyarrow writes the metadata of the result as it is, and readers skip files by their box."""
+    for number in range(3):
+        x = 50.0 * number
+        table = pa.table({"id": [number], "at": geo.from_points([x], [0.5])})
+        pqext.write_table(table, tmp_path / f"{number}.parquet", geometry={"at": crs})
+    result = pqext.read_table(tmp_path, schema=schema)
+    about = json.loads(result.schema.metadata[b"geo"])["columns"]["at"]
+    assert about["geometry_types"] == []
+    assert "bbox" not in about
+    pq.write_table(result, tmp_path / "all.parquet")
+    found = pqext.read_table(tmp_path / "all.parquet", ["id"], col("at").intersects((99, 0, 101, 1)))
+    assert found["id"].to_pylist() == [2]
+    single = pqext.read_table(tmp_path / "1.parquet").schema.metadata[b"geo"]
+    assert json.loads(single)["columns"]["at"]["bbox"] == [50.0, 0.5, 50.0, 0.5]

@@ -16,6 +16,7 @@ from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 from pqext.dataset.table.unified_schema import are_unifiable, describe_marks
+from pqext.geo.geoparquet_types import strip_extents
 from pqext.geo.types import type_of
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
@@ -110,8 +111,8 @@ class Agreement(SchemaStrategy):
             plain = self.table_request.schema_of(file)
             file.set_stored_types(own)
         if self._schema is None or self._plain is None:
-            self._schema, self._plain, self._types = schema, plain, file.stored_schema
-            self._first = source_name(sources[position])
+            self._schema = strip_extents(schema) if len(sources) > 1 else schema
+            self._plain, self._types, self._first = plain, file.stored_schema, source_name(sources[position])
         else:
             first, other = self._first, source_name(sources[position])
             check_agreement(self._plain, plain, first, other, advice=_UNION)
@@ -137,7 +138,7 @@ class Agreement(SchemaStrategy):
 
     def _is_known(self, schema: pa.Schema) -> bool:
         """Return whether ``schema`` equals the result's schema column by column; names may occur twice."""
-        return bool(schema.equals(self._schema, check_metadata=True))
+        return bool(strip_extents(schema).equals(self._schema, check_metadata=True))
 
 
 def check_agreement(

@@ -33,6 +33,7 @@ import pyarrow as pa
 from pqext.core.base.errors import GeometryError, SchemaMismatchError
 from pqext.core.base.text import escape_text
 from pqext.core.schema.types.marks import marks
+from pqext.geo.geoparquet_types import strip_extents
 from pqext.geo.types import describe_difference, type_of
 
 _DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
@@ -67,7 +68,8 @@ class Unifier:
     @property
     def schema(self) -> pa.Schema:
         """Columns in the order of their first appearance. All columns are nullable."""
-        return pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
+        schema = pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
+        return strip_extents(schema)
 
     def add(self, schema: pa.Schema, path: str) -> None:
         """Add the columns of the file at ``path``.

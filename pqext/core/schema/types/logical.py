@@ -29,6 +29,7 @@ from pqext.core.format.metadata import (
     MicroSeconds,
     MilliSeconds,
     NanoSeconds,
+    NullType,
     SchemaElement,
     StringType,
     TimestampType,
@@ -66,6 +67,8 @@ class IntervalAnnotation(LogicalType):
 
 IntervalAnnotation.fields = LogicalType.fields
 
+_NULL = 24
+"""Converted type that parquet-cpp wrote for columns of nulls before version 0.14. The format does not define it."""
 _CONVERTED: dict[int, LogicalType] = {
     ConvertedType.UTF8: LogicalType(STRING=StringType()),
     ConvertedType.ENUM: LogicalType(ENUM=EnumType()),
@@ -75,6 +78,7 @@ _CONVERTED: dict[int, LogicalType] = {
     ConvertedType.MAP: LogicalType(MAP=MapType()),
     ConvertedType.MAP_KEY_VALUE: LogicalType(MAP=MapType()),
     ConvertedType.LIST: LogicalType(LIST=ListType()),
+    _NULL: LogicalType(UNKNOWN=NullType()),
     ConvertedType.DATE: LogicalType(DATE=DateType()),
     ConvertedType.TIME_MILLIS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])),
     ConvertedType.TIME_MICROS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])),
