@@ -370,9 +370,9 @@ def test_compressed_files_of_other_writers_match_pyarrow_or_duckdb(name: str) ->
 
 
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "brotli", "lz4_raw"])
-@pytest.mark.parametrize("size", [2, 100, 256, 257, 5_000])
+@pytest.mark.parametrize("size", [2, 100, 256, 257, 5_000, (1 << 16) - 1, 1 << 16, (1 << 16) + 1])
 def test_small_page_of_another_size_is_corrupt(codec: str, size: int) -> None:
-    data = bytes(range(256)) * 20
+    data = bytes(range(256)) * 300
     page = pa.compress(data[:size], codec, asbytes=True)
     unpack = compression.page_unpacker(CompressionCodec[codec.upper()])
     assert bytes(unpack(page, size)) == data[:size]

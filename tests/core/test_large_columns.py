@@ -16,6 +16,7 @@ import pytest
 import pqext
 from pqext.core.base import buffers
 from pqext.core.base.errors import ArrayLimitError
+from pqext.core.base.usage import Account
 from pqext.core.read import leaf_column
 from pqext.core.read.leaf_column import LeafColumn
 
@@ -31,6 +32,60 @@ def test_batch_over_two_gibibytes_is_an_error_with_remedy() -> None:
     piece = LeafColumn(levels, levels, zeros_array((1 << 30) + 5))
     with pytest.raises(ArrayLimitError, match="read fewer rows at a time"):
         leaf_column.join([piece, piece])
+
+
+WORDS = ["", "aa", "bbb", None, "cccc", "dd"]
+NUMBERS = pa.array([1, 2, 3, 4, 5, 6])
+TEXT = pa.array(WORDS)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "size"),
+    [
+        ([TEXT, TEXT], 22),
+        ([TEXT.slice(1, 2), TEXT.slice(3), TEXT.slice(2, 0)], 11),
+        ([TEXT.slice(2, 1), TEXT.slice(5, 1), pa.array([], pa.string())], 5),
+        ([TEXT.cast(pa.binary()).slice(4), TEXT.cast(pa.binary()).slice(0, 3)], 11),
+        ([TEXT.dictionary_encode(), TEXT.slice(2).dictionary_encode()], 20),
+    ],
+    ids=["whole", "slices", "single values", "binary", "dictionaries"],
+)
+def test_joined_byte_arrays_have_exactly_the_maximum_size(
+    arrays: list[pa.Array], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = [LeafColumn(None, None, array) for array in arrays]
+    for bound in (size, size + 1):
+        monkeypatch.setattr(buffers, "ARRAY_BYTES", bound)
+        assert leaf_column.join(pieces).array.to_pylist() == [value for array in arrays for value in array.to_pylist()]
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", size - 1)
+    with pytest.raises(ArrayLimitError, match=f"more than {size - 1} bytes"):
+        leaf_column.join(pieces)
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 0)
+    assert leaf_column.join(pieces[:1]) is pieces[0]
+
+
+def test_arrays_without_text_are_joined_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 0)
+    once = TEXT.dictionary_encode()
+    for array in (NUMBERS, pa.array([b"abc"], pa.binary(3)), once):
+        pieces = [LeafColumn(None, None, part) for part in (array, array)]
+        assert leaf_column.join(pieces).array.to_pylist() == array.to_pylist() * 2
+
+
+def test_copies_of_views_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["x" * 101, "y" * 90, None] * 1000
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"s": words}), out)
+    sizes: list[int] = []
+    reserve = Account.reserve
+    monkeypatch.setattr(Account, "reserve", lambda account, size: (sizes.append(size), reserve(account, size))[1])
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 40_000)
+    with pqext.open(out.getvalue()) as file:
+        batches = list(file.iter_batches(3000))
+    assert [value for batch in batches for value in batch["s"].to_pylist()] == words
+    for batch in batches:
+        values = batch["s"].to_pylist()
+        assert sum(len(value or "") for value in values) + 4 * len(values) in sizes
 
 
 @pytest.mark.parametrize("page_rows", [1, 2])

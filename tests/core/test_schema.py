@@ -252,18 +252,30 @@ def test_duplicate_name_returns_the_first_field_and_is_not_unique() -> None:
     assert (root.is_unique("a"), root.is_unique("b")) == (False, True)
 
 
-def test_children_are_found_by_linear_search_or_index() -> None:
-    names = [*(f"column {i}" for i in range(50)), "", "column 7", "é", "é\u0301", "column 7", "x" * 300]
+def test_groups_among_many_children_are_found() -> None:
+    elements = [SchemaElement(name="schema", num_children=100)]
+    for number in range(50):
+        elements += [leaf(f"leaf {number}", OPTIONAL), group(f"group {number}", OPTIONAL, 1), leaf("x", OPTIONAL)]
+    root = lazy_tree.from_elements(stored(list(elements))).root
+    assert [root.position(name) for name in ("leaf 7", "group 49", "x")] == [14, 99, None]
+    assert root.is_unique("group 3")
+
+
+@pytest.mark.parametrize("count", [20, 58, 59, 100])  # 64 children are few enough to read all names
+def test_children_are_found_by_linear_search_or_index(count: int) -> None:
+    names = [*(f"column {i}" for i in range(count)), "", "column 7", "é", "é\u0301", "column 7", "x" * 300]
     root = SchemaElement(name="schema", num_children=len(names))
     elements = stored([root, *(leaf(name, OPTIONAL) for name in names)])
-    for sought in (names, ["column", "column 500", "x" * 299, "\udce9", "\ud800"]):
+    for sought in (names, ["column", "column 500", "schema", "x" * 299, "\udce9", "\ud800"]):
         for name in sought:
-            found = lazy_tree.from_elements(decode(FileMetaData, encode(FileMetaData(
-                version=2, schema=list(elements), num_rows=0, row_groups=[]
-            )))[0].schema).root
+            found = lazy_tree.from_elements(stored(list(elements))).root
             assert found.position(name) == (names.index(name) if name in names else None)
             assert found.is_unique(name) == (names.count(name) <= 1)
+            assert ("child_names" in vars(found)) == (len(names) <= 64)
     found = lazy_tree.from_elements(stored(list(elements))).root
+    for number, name in enumerate(dict.fromkeys(names)):
+        assert ("child_names" in vars(found)) == (number > 16 or (number > 0 and len(names) <= 64))
+        assert found.position(name) == names.index(name)
     for _ in range(2):  # from the 17th on by an index of all
         assert [found.position(name) for name in names] == [names.index(name) for name in names]
         assert [found.is_unique(name) for name in names] == [names.count(name) == 1 for name in names]
