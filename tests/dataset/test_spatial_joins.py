@@ -9,6 +9,7 @@ from typing import Any
 import geopandas
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyproj
 import pytest
 import shapely
@@ -363,7 +364,9 @@ def test_duplicate_geometry_column_names_are_rejected(how: Any) -> None:
 def test_points_on_the_globe_are_joined_like_other_geometries(edges: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(8)
     x, y = chance.uniform(-180, 180, 4000), chance.uniform(-90, 90, 4000)
-    points = pa.table({"id": np.arange(4003), "at": geo.from_points([*x, 180, -180, 0], [*y, 5, 5, 90])})
+    beyond = 180 + 1e-10  # within the tolerance for rounding errors
+    columns, rows = [180, -180, 0, beyond, -beyond, 0], [5, 5, 90, 5, 5, 90 + 1e-10]
+    points = pa.table({"id": np.arange(4006), "at": geo.from_points([*x, *columns], [*y, *rows])})
     centres = shapely.points(x[:40] / 1.2, y[:40] / 1.3)
     shapes = [*shapely.buffer(centres, chance.uniform(1, 20, 40))]
     shapes += [shapely.Polygon([(170, 0), (-160, 0), (-160, 10), (170, 10)]), shapely.box(175, 0, 180, 10)]
@@ -372,6 +375,10 @@ def test_points_on_the_globe_are_joined_like_other_geometries(edges: Any, monkey
     areas = pa.table({"name": np.arange(len(shapes)), "area": geo.from_shapely(shapes)})
     operations: list[Any] = ["intersects", "within"]
     fast = [geo.join(points, areas, operation, edges=edges).select(["id", "name"]) for operation in operations]
+    for matches in fast:
+        names = [matches.filter(pc.field("id") == 4000 + row)["name"].to_pylist() for row in range(6)]
+        assert names[:3] == names[3:]
+        assert 41 in names[3] or matches is not fast[0]
     monkeypatch.setattr(Matcher, "_match_globe_points", lambda self, left, rows, _: (rows < 0, rows >= 0))
     for operation, table in zip(operations, fast, strict=True):
         assert table == geo.join(points, areas, operation, edges=edges).select(["id", "name"])

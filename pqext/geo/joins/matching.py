@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError, LimitError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.threads import ThreadLocalValue
+from pqext.geo.crs import LATITUDES, LONGITUDES
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
 from pqext.geo.predicates.planar import POINT_FUNCTIONS, points_of
 from pqext.geo.predicates.query import as_distance
@@ -244,9 +245,9 @@ class Matcher:
         points = None if function is None else points_of(left.wkb)
         if function is None or points is None:
             return held, is_open
-        x, y = points
+        x, y = np.clip(points[0], *LONGITUDES), np.clip(points[1], *LATITUDES)
         shapes, centres = self._unrolled.get()
-        is_open = np.isnan(centres[right_rows]) | ~((np.abs(x) <= 180) & (np.abs(y) <= 90))[left_rows]
+        is_open = np.isnan(centres[right_rows])
         for part in np.split(np.flatnonzero(~is_open), range(_PAIRS, len(left_rows), _PAIRS)):
             mine, theirs = left_rows[part], right_rows[part]
             near = x[mine] - 360.0 * np.round((x[mine] - centres[theirs]) / 360)
