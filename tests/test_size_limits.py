@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyproj
@@ -22,6 +23,7 @@ import pytest
 
 import pqext
 from pqext import geo, variant
+from pqext.core.base import buffers
 from pqext.core.base.limits import Limits
 from pqext.core.encryption import modules
 from pqext.core.encryption.keytools import material
@@ -134,10 +136,14 @@ LOWERED: dict[str, tuple[ModuleType, str, Callable[[int], object]]] = {
     "modules of a key": (modules, "INVOCATIONS_MAX", seal_often),
     "key material": (material, "MATERIAL_BYTES_MAX", load_material),
     "field names of variants": (
-        nested, "MOST_BYTES", lambda size: nested.take_within_limit(pa.array([b"a"]), pa.array([0] * size))
+        buffers, "ARRAY_BYTES", lambda size: nested.take_within_limit(pa.array([b"a"]), pa.array([0] * size))
     ),
     "elements of null lists": (arrays, "_MOST_FILLED", read_null_lists),
 }  # fmt: skip
+
+
+def test_arrays_have_offsets_of_32_bits() -> None:
+    assert np.iinfo(np.int32).max == buffers.ARRAY_BYTES
 
 
 @pytest.mark.parametrize("name", LOWERED)

@@ -357,6 +357,16 @@ def test_column_that_does_not_fit_the_arrow_schema_warns_and_reads_plainly() -> 
     assert found.schema.types == [pa.string(), pa.duration("s")]
 
 
+def test_long_type_of_the_arrow_schema_is_shortened_in_the_warning() -> None:
+    data = written(pa.table({"a": ["x"]}))
+    for length in (100, 101):  # struct<: int8> has 14 characters in addition to the name
+        type_ = pa.struct([("n" * (length - 14), pa.int8())])
+        assert len(str(type_)) == length
+        shown = str(type_) if length == 100 else str(type_)[:99] + "…"
+        with pytest.warns(AnnotationWarning, match=f"which are not {re.escape(shown)}$"):
+            assert read(relabel(data, encode_schema(pa.schema([("a", type_)]))))["a"].to_pylist() == ["x"]
+
+
 def test_values_out_of_range_of_the_arrow_schema_are_an_error_with_remedy() -> None:
     lists = written(pa.table({"c": [[1, 2], [3]]}))
     many = written(pa.table({"c": [f"{at}" for at in range(200)]}))

@@ -201,6 +201,29 @@ def test_common_writer_name_is_preserved() -> None:
 
 
 @pytest.mark.spec("layout.version")
+@pytest.mark.parametrize(
+    ("writer", "encoding", "is_rejected"),
+    [
+        ("parquet-mr version 1.7.0", "delta_byte_array", True),
+        ("parquet-mr version 1.7.0", "plain", False),
+        ("parquet-mr version 1.8.0", "delta_byte_array", False),
+        (None, "delta_byte_array", False),
+    ],
+)
+def test_delta_byte_array_of_a_faulty_writer_is_not_merged_with_other_files(
+    writer: str | None, encoding: Any, is_rejected: bool
+) -> None:
+    ours = by_pqext(numbers(0), encodings={"s": encoding}, dictionary=False)
+    old = edited(ours, lambda metadata: setattr(metadata, "created_by", writer))
+    assert pqext.open(joined(old, old)).metadata.created_by == writer
+    for files in ((old, ours), (ours, old)):
+        if is_rejected:
+            with pytest.raises(pqext.UnsupportedError, match=rf"pages of '{writer}', but .* rewrite these files first"):
+                joined(*files)
+        else:
+            assert pqext.read_table(joined(*files)).equals(pa.concat_tables([numbers(0)] * 2))
+
+
 def test_bounds_of_another_order_are_dropped() -> None:
     table = pa.table({"f": [1.5, 2.5], "i": [1, 2]})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import itertools
 import os
 import struct
 from pathlib import Path
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.format.metadata import Type
-from pqext.core.schema.types.int96 import JULIAN_EPOCH, nanoseconds
+from pqext.core.schema.types.int96 import JULIAN_EPOCH, nanoseconds, to_timestamps
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 SPARK = {"org.apache.spark.version": "4.1.0"}
@@ -65,6 +66,16 @@ def test_value_is_exact_in_its_unit_or_an_error(values: list[int | None], unit: 
     else:
         with pytest.raises(UnsupportedError, match=rf"outside the range of 64-bit {unit}.*column t"):
             read(data, int96=unit)
+
+
+@pytest.mark.spec("logical.int96.read")
+@pytest.mark.parametrize("values", [[1, None, 3, 4, None, 6], [1, 2, None, 4, 5, 6], [1, 2, 3, 4, 5, 6], [None] * 6])
+def test_nulls_of_slices_are_preserved(values: list[int | None]) -> None:
+    array = pa.array([None if value is None else stored(value) for value in values], pa.binary(12))
+    for start, stop in itertools.combinations(range(7), 2):
+        converted = to_timestamps(array.slice(start, stop - start), "ns")
+        converted.validate(full=True)
+        assert converted.cast(pa.int64()).to_pylist() == values[start:stop]
 
 
 @pytest.mark.spec("logical.int96.read")

@@ -318,6 +318,17 @@ def test_jump_table_of_fewer_fields_is_ignored_with_a_warning() -> None:
         assert pqext.open(changed).metadata.unknown
 
 
+@pytest.mark.spec("extension.jump-table.checked")
+@pytest.mark.parametrize(("overlap", "message"), [(0, "belongs to another footer"), (1, "larger than the extension")])
+def test_jump_table_that_leaves_no_bytes_for_its_extension_is_ignored(overlap: int, message: str) -> None:
+    file = written(SMALL)
+    footer = footer_of(file)
+    sections = slowly.split(footer)[2]
+    table_start = len(footer) - 1 - FRAME_BYTES - _size(footer)
+    with pytest.warns(DamagedIndexWarning, match=message):
+        assert pqext.open(with_table(file, sections, thrift_bytes=table_start + overlap)).num_rows == ROWS
+
+
 @pytest.mark.spec("extension.jump-table.ignored")
 def test_other_readers_ignore_a_jump_table(tmp_path: Any) -> None:
     path = tmp_path / "indexed.parquet"

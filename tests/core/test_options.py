@@ -13,6 +13,7 @@ import pytest
 import pqext
 from pqext import geo, variant
 from pqext.core.base.limits import Limits
+from pqext.core.options.fields import append_field_docs
 from pqext.core.options.layout import FORMATS
 from pqext.core.options.read_write import ReadOptions, WriteOptions
 
@@ -230,3 +231,17 @@ def test_misplaced_argument_is_an_error_with_remedy(tmp_path: Path) -> None:
         pqext.col("g").intersects((0, 5, 1, 2))
     with pytest.raises(TypeError, match=r"shredding=\{'column': 'infer'\}"):
         pqext.write_table(pa.table({"a": [1]}), tmp_path / "a", shredding="infer")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", ["__main__", "missing_module", "pqext.core.options.fields"])
+def test_docstring_without_source_is_that_of_the_class(module: str) -> None:
+    names: dict[str, Any] = {"__name__": module}
+    exec("class Options:\n    '''Options\n       of a call.'''\n    size: int = 1\n    '''Size.'''", names)
+    assert append_field_docs(names["Options"]).__doc__ == "Options\nof a call."
+
+
+def test_docstring_without_valid_source_is_that_of_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "checksums: bool = True" in str(ReadOptions.__doc__)
+    monkeypatch.setattr("inspect.getsource", lambda _: "class (")
+    assert "checksums: bool = True" not in str(ReadOptions.__doc__)
+    assert str(ReadOptions.__doc__).startswith("Options for reading")

@@ -19,7 +19,9 @@ from pqext import geo
 from pqext.core.base.errors import GeometryError
 from pqext.dataset import geometry_rows, spatial_joins
 from pqext.dataset.geometry_rows import GeometryRows
-from pqext.geo.joins.matching import Matcher
+from pqext.geo.joins.geometry_column import GeometryColumn
+from pqext.geo.joins.matching import Matcher, Nearest
+from pqext.geo.types import GeospatialType
 from reference import s2
 
 RANDOM = np.random.default_rng(7)
@@ -191,6 +193,14 @@ def test_several_neighbours_are_ordered_by_distance() -> None:
     distances = np.sort(shapely.distance(SHAPES[0], np.array(ZONES[:60])))[:5]
     found = geo.nearest(LEFT.slice(0, 1), RIGHT, 5, columns=["distance"])
     assert found["distance"].to_pylist() == distances.tolist()
+
+
+def test_neighbours_at_the_smallest_distances_are_found() -> None:
+    tiny = np.nextafter(0.0, 1.0)
+    points = geo.from_points([0.0, *[tiny] * 8], np.zeros(9))
+    assert Nearest(GeometryColumn(points.storage, GeospatialType()), 9, None)._spacing() > 0  # or the search has no end
+    found = geo.nearest({"at": geo.from_points([0.0], [0.0])}, {"zone": np.arange(9), "place": points}, 9)
+    assert found["zone"].to_pylist() == [*range(9)]
 
 
 def test_sides_may_be_tables_of_other_libraries() -> None:

@@ -74,6 +74,17 @@ def test_vertices_are_inserted_near_the_border_only(geod: Geod | None) -> None:
     assert some.x[:3].tolist() == [-60, -35, -10]  # two edges that the border is far from
 
 
+@pytest.mark.parametrize("operation", [*OPERATIONS, "dwithin"])
+def test_only_intersects_accepts_a_ring_that_crosses_itself_without_its_vertices(operation: Any) -> None:
+    # The great circle from 56 W to 30 W at 50 N is at latitude atan(tan(50) / cos(13)) = 50.7 in the middle.
+    ring = [(-56, 50), (-30, 50), (-8, 50), (14, 50), (14, 0), (-8, 0), (-30, 45), (-43, 50.5), (-56, 45)]
+    rows = np.array([shapely.Polygon(ring)], dtype=object)
+    assert not shapely.is_valid(rows[0])
+    placed = globe._unroll_rows(operation, rows, globe.unroll_query(shapely.box(3, 10, 4, 11), None), None)
+    assert shapely.is_valid(placed[0]) == (operation != "intersects")
+    assert (shapely.get_num_coordinates(placed[0]) == len(ring) + 1) == (operation == "intersects")
+
+
 @pytest.mark.parametrize("turn", [-360, 0, 360])
 def test_border_is_repeated_every_full_turn(turn: int) -> None:
     border = Border(planar.rectangle(170, 10, 190, 20))

@@ -115,6 +115,19 @@ def test_box_contains_edges_of_an_approximate_formula(edges: geo.types.Edges) ->
         assert geodesics.holds(found, *geodesics.along(start, *formula(start, stop), 200), 1e-9), (start, stop, found)
 
 
+@pytest.mark.spec("geo.edges.algorithm_errors")
+@pytest.mark.parametrize(("edges", "share"), [("vincenty", 1e-9), ("thomas", 1e-7), ("andoyer", 1.5e-5)])
+@pytest.mark.parametrize("times", [0.5, 1, 2])
+def test_box_is_widened_by_a_share_of_the_length_of_an_edge(edges: Any, share: float, times: float) -> None:
+    """The share grows with the cube of the flattening of ellipsoids that are flatter than WGS84."""
+    flattening = times / 298.257223563
+    crs = pyproj.CRS.from_dict({"proj": "longlat", "a": 6378137, "rf": 1 / flattening}).to_wkt()
+    edge = shapely.LineString([(0, 50), (20, 50)])
+    exact, wider = (box(edge, name, crs) for name in ("karney", edges))
+    length = math.degrees(pyproj.Geod(a=6378137, f=flattening).inv(0, 50, 20, 50)[2] / 6378137)
+    assert wider.ymax - exact.ymax == pytest.approx(share * max(1, times) ** 3 * length, rel=0.02)
+
+
 @pytest.mark.spec("geo.box.geography")
 def test_edge_from_0_60_to_90_60_reaches_latitude_67_79() -> None:
     found = box("LINESTRING (0 60, 90 60)")

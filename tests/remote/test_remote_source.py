@@ -226,6 +226,15 @@ def test_gap_and_tail_follow_the_measured_link() -> None:
         link.add_request(100, 0.020)
         link.add_request(8 << 20, 0.020 + 8 / 50)
     assert link.gap == pytest.approx(50 * 0.020 * (1 << 20), rel=0.1)
+    unknown_latency = Link()
+    unknown_latency.add_request((256 << 10) - 1, 9.0)  # measures neither
+    unknown_latency.add_request(256 << 10, 0.25)
+    assert (unknown_latency.bandwidth, unknown_latency.gap) == (1 << 20, 1 << 20)
+    unknown_latency.add_request((64 << 10) + 1, 9.0)
+    unknown_latency.add_request(64 << 10, 0.5)
+    assert (unknown_latency.latency, unknown_latency.gap) == (0.5, 512 << 10)
+    unknown_latency.add_request(512 << 10, 0.25)  # of which the latency is at most a half
+    assert unknown_latency.bandwidth == pytest.approx(0.7 * (1 << 20) + 0.3 * (4 << 20))
     fast = Link()
     fast.add_request(100, 0.0001)
     fast.add_request(8 << 20, 0.5)

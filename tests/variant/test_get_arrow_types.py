@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
+from pqext.core.base import buffers
 from pqext.core.base.errors import LimitError, VariantError
-from pqext.variant.access import nested
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import variants
@@ -249,7 +249,7 @@ def test_views_and_large_layouts_match_the_plain_ones(rows: list[tuple[bytes, by
 
 
 def test_repeated_metadata_of_elements_beyond_an_array_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nested, "MOST_BYTES", 1000)
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 1000)
     inner = reference.object_of([(0, b"\0")])
     metadata = reference.encode_metadata(["a" * 200])
     array = column([reference.array_of([inner] * 10)], metadata)

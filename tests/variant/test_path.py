@@ -40,6 +40,8 @@ from reference.pace import SLOWER
         ("$.it's", ("it's",)),
         ("$['*'].日本['a?b']", ("*", "日本", "a?b")),
         (f"$[{MAX_INDEX}]", (MAX_INDEX,)),
+        ("$[4294967295]", (4294967295,)),
+        (f"$[{'0' * 30}7].a[00]", (7, "a", 0)),
     ],
 )
 @pytest.mark.spec("path.spark")
@@ -71,6 +73,7 @@ def test_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | int,
         ("$['a']b", 6, "expected . or"),
         ("$[99999999999]", 2, "out of range"),
         (f"$[{MAX_INDEX + 1}]", 2, "out of range"),
+        (f"$[{'9' * 5000}]", 2, "out of range"),
     ],
 )
 @pytest.mark.spec("path.refused")

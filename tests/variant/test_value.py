@@ -227,6 +227,16 @@ def test_variants_of_one_class_with_equal_data_are_equal(equal: list[Variant]) -
     assert all(a == b for a in equal for b in equal)
 
 
+def test_object_whose_fields_are_stored_in_another_order_equals_the_sorted_object() -> None:
+    metadata = bytes([0x11, 2, 0, 1, 2]) + b"ab"
+    fields = bytes([0x0C, 1, 0x0C, 2])  # int8 1 and 2
+    stored = Variant(bytes([0x02, 2, 1, 0, 0, 2, 4]) + fields, metadata)  # field ids 1 and 0
+    assert list(stored.to_python().items()) == [("b", 1), ("a", 2)]
+    assert stored.keys() == ["b", "a"]
+    assert stored == Variant(bytes([0x02, 2, 0, 1, 2, 0, 4]) + fields, metadata)
+    assert stored != Variant(bytes([0x02, 2, 0, 1, 0, 2, 4]) + fields, metadata)
+
+
 @pytest.mark.spec("variant.equivalence")
 def test_variants_of_different_classes_or_data_are_not_equal() -> None:
     different = [

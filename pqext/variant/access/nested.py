@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.base import buffers
 from pqext.core.base.errors import LimitError, UnsupportedError, VariantError
 from pqext.core.base.suggestions import excerpt
 from pqext.variant import faults
@@ -21,7 +22,6 @@ from pqext.variant.shredding.schema import is_list
 from pqext.variant.timezones import DEFAULT, TimeZone
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
 
-MOST_BYTES = (1 << 31) - 1
 CAST_FAILED = "does not cast to"
 """Phrase in messages about values that cannot be cast."""
 
@@ -171,7 +171,7 @@ def _cast_variants(cells: Cells, metadata: pa.Array) -> pa.Array:
 def take_within_limit(values: pa.Array, indices: pa.Array) -> pa.Array:
     """Return ``values.take(indices)`` for metadata. Raises ``LimitError`` if the result exceeds 2 GiB."""
     sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
-    if sizes > MOST_BYTES:
+    if sizes > buffers.ARRAY_BYTES:
         raise LimitError(
             f"the metadata of {len(indices)} values takes {sizes} bytes, more than 2^31 - 1; pass fewer rows at a time"
         )

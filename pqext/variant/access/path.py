@@ -165,7 +165,7 @@ def _parse_bracket(text: str, start: int, from_end: bool) -> tuple[str | int, in
         if index[0].startswith("-") and not from_end:
             raise _path_error(text, start, _FROM_END)
         at = index.end()
-        if at - start > 11 or abs(int(index[0])) > MAX_INDEX:
+        if len(index[0].lstrip("-0")) > 10 or abs(int(index[0])) > MAX_INDEX:
             raise _path_error(text, start, "element index is out of range")
         step = int(index[0])
     if text[at : at + 1] != "]":

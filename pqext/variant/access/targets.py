@@ -21,15 +21,15 @@ Described = tuple[int, int, int, int, int]
 per tick.
 """
 
-_UINT8, _HALF, _FIXED, _NULL, _VARIANT = 20, 24, 25, 26, 100
+_UINT64, _HALF, _FIXED, _NULL, _VARIANT = 23, 24, 25, 26, 100
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
 _PLAIN: dict[pa.DataType, Described] = {
     pa.null(): (_NULL, 0, 0, 0, 0),
     pa.bool_(): (Leaf.LEAF_BOOLEAN, 0, 0, 0, 0),
-    **{type: (Leaf.LEAF_INT8 + i, 0, 0, 1 << i, 0) for i, type in enumerate(_SIGNED)},
-    **{type: (_UINT8 + i, 0, 0, 1 << i, 0) for i, type in enumerate(_UNSIGNED)},
+    **{type: (Leaf.LEAF_INT64, 0, 0, type.byte_width, 0) for type in _SIGNED},
+    **{type: (_UINT64, 0, 0, type.byte_width, 0) for type in _UNSIGNED},
     pa.float16(): (_HALF, 0, 0, 2, 0),
     pa.float32(): (Leaf.LEAF_FLOAT, 0, 0, 4, 0),
     pa.float64(): (Leaf.LEAF_DOUBLE, 0, 0, 8, 0),

@@ -204,7 +204,10 @@ class PageDecoder:
         )
 
     def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
-        """Return the error of the first corrupt page among pages that could not be decoded together."""
+        """Return the error of the first corrupt page among pages that could not be decoded together.
+
+        Return ``error``, which decoding them together raised, if each page can be decoded alone.
+        """
         for raw in group:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
             try:
@@ -213,7 +216,6 @@ class PageDecoder:
                 fault.locate(offset=raw.offset)
                 return fault
             first = first and not raw.num_values
-        error.locate(offset=group[-1].offset)
         return error
 
     def _check_encoding(self, encoding: int) -> None:

@@ -16,6 +16,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
+from pqext.core.base.text import shorten
 from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.kernels.flatbuffers.ipc_schema import check, from_base64, only
 from pqext.core.schema.annotations import EXTENSION_NAME, supports_extension
@@ -271,7 +272,8 @@ def apply_hints(shape: Shape, original: pa.Field) -> Shape:
         original = strip_extension_metadata(original.with_type(bare))
     kind, requested = _type_name(shape), type_category(original.type)
     if requested != kind and "nulls" not in (kind, requested) and {kind, requested} != {"lists", "maps"}:
-        raise Contradiction(f"{shape.node.dotted_path!r} contains {kind}, which are not {str(original.type)[:100]}")
+        type_text = shorten(str(original.type), 100)
+        raise Contradiction(f"{shape.node.dotted_path!r} contains {kind}, which are not {type_text}")
     shape = replace(shape, original=original)
     storage = original.type
     while isinstance(storage, pa.BaseExtensionType):
