@@ -94,6 +94,15 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("geometry.order", _NO_ORDER),
     ("geography.order", _NO_ORDER),
     ("geography.crs", "write the column as GEOMETRY, or transform it to longitudes and latitudes first"),
+    ("geoparquet.covering", "the geometries are right, but readers that skip rows by these boxes lose rows: "
+                            "`pqext convert IN OUT --geoparquet 1.1` computes the boxes again, and "
+                            "`pqext convert IN OUT` writes a file without a covering"),
+    ("geoparquet.orientation", "readers that rely on it exchange the inside and outside of these polygons: write the "
+                               "rows again with geometry={COLUMN: {\"orientation\": \"counterclockwise\"}}"),
+    ("geoparquet.damaged", "readers of GeoParquet do not find the geometry columns: write the rows again with "
+                           "geometry={COLUMN: CRS}"),
+    ("geoparquet.", "the geometries are right, but readers that rely on this metadata may lose or misplace them: "
+                    "`pqext repair IN OUT` writes metadata that fits the file"),
     ("geo", "these geometries were written incorrectly: write the rows again from their source"),
     ("variant.", "these values were written incorrectly: write the rows again from their source; "
                  "`pqext reshred --invalid-values null` makes them null and preserves the others"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ import pyarrow.parquet as pq
 import pyproj
 import pytest
 import shapely
+from click.testing import CliRunner
 
 import pqext
 from pqext import geo
+from pqext.cli import app
 from pqext.core.format.metadata import FileMetaData, KeyValue
 
 SHAPES = [shapely.Point(1, 2), None, shapely.box(3, 4, 5, 6), shapely.Point()]
@@ -139,3 +142,45 @@ class TestVerification:
         data = by_geopandas([shapely.Point(1, 2), shapely.Point(5, 6)], geometry_encoding="geoarrow")
         assert faults(changed(data, lambda about: about.update(bbox=[1, 2, 4, 6]))) == [("bbox", None)]
         assert faults(changed(data, lambda about: about.update(geometry_types=["MultiPoint"]))) == [("types", None)]
+
+    @pytest.mark.parametrize("change", [
+        lambda about: about.update(geometry_types=["Point Z"]), lambda about: about.update(bbox=[0, 0, 0.5, 0.5]),
+        lambda about: about.update(bbox=[1, 2, 5]), lambda about: about["covering"]["bbox"].update(xmin=["gone", "x"]),
+        lambda about: about.update(covering={"bbox": {}}), None,
+    ])  # fmt: skip
+    def test_advised_command_repairs_wrong_boxes_and_types(self, tmp_path: Path, change: Any) -> None:
+        points = [shapely.Point(x, x) for x in range(6)]
+        data = by_geopandas(points, write_covering_bbox=True)
+        if change is not None:
+            data = changed(data, change)
+        else:
+            table = pq.read_table(io.BytesIO(data))
+            boxes = [dict.fromkeys(box, 50.0) for box in table["bbox"].to_pylist()]
+            column = pa.array(boxes, table.schema.field("bbox").type)
+            pq.write_table(table.set_column(table.schema.get_field_index("bbox"), "bbox", column), sink := io.BytesIO())
+            data = sink.getvalue()
+        (tmp_path / "in.parquet").write_bytes(data)
+        (count,) = pqext.verify(data).counts
+        assert "the geometries are right" in count.advice
+        commands = re.findall("`pqext ([^`]+)`", count.advice)
+        assert commands
+        for number, command in enumerate(commands):
+            out = tmp_path / f"{number}.parquet"
+            places = {"IN": str(tmp_path / "in.parquet"), "OUT": str(out)}
+            result = CliRunner().invoke(app, [places.get(word, word) for word in command.split()])
+            assert result.exit_code == 0, result.output
+            assert pqext.verify(out).counts == ()
+            assert geopandas.read_parquet(out).geometry.tolist() == points
+            if "--geoparquet" in command:
+                assert geopandas.read_parquet(out, bbox=(1, 1, 2, 2)).geometry.tolist() == points[1:3]
+
+    def test_advised_option_repairs_the_orientation(self, tmp_path: Path) -> None:
+        ring = shapely.Polygon([(0, 0), (0, 1), (1, 1)])  # clockwise
+        data = changed(by_geopandas([ring]), lambda about: about.update(orientation="counterclockwise"))
+        (count,) = pqext.verify(data).counts
+        choice = re.search(r"geometry={COLUMN: ({.*})}", count.advice)
+        assert choice is not None
+        path = tmp_path / "out.parquet"
+        pqext.write_table(pqext.read_table(data), path, geometry={"geometry": json.loads(choice[1])})
+        assert pqext.verify(path).counts == ()
+        assert geopandas.read_parquet(path).geometry[0].exterior.is_ccw
