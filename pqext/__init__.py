@@ -20,5 +20,5 @@ _OF_OTHERS = {
 
 register_service("open_table", "pqext.tables.opening:open_table")
 register_service("open_store", "pqext.skipping.store.store:open_store")
-register_service("warn_about_file", "pqext.variant.shredding.choice:warn_about_file")
+register_service("warn_about_file_residual", "pqext.variant.shredding.choice:warn_about_file_residual")
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS)

@@ -334,9 +334,9 @@ class _Rewrite:
             removed = [file.path for file in files]
             order = self.order if self._has_current_partitions(files) else None
             layout = self.layout(self._options)
+            if self._options.shredding:  # before the commit, because filters can turn the warning into an error
+                warn_about_residual(residual_shares(each.file.residual for each in new.files))
             version = self.writer.commit(layout, new.files, removed, data_change=False, order=order)
-        if self._options.shredding:
-            warn_about_residual(residual_shares(each.file.residual for each in new.files))
         new_size = sum(each.file.bytes for each in new.files)
         read_after = None
         with suppress(Exception):  # an exception would report a committed rewrite as failed

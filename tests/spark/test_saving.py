@@ -138,7 +138,7 @@ def test_commit_warns_about_columns_that_fit_few_values(
         warnings.simplefilter("always")
         writer.commit(messages, 0) if sink is StreamSink else writer.commit(messages)
     assert [str(each.message).partition(";")[0] for each in caught] == [
-        "typed columns do not fit most values: in the residual are 100.0% of event: $.mag"
+        "typed columns do not fit most values: the residual contains 100.0% of event: $.mag"
     ]
     if sink is not StreamSink:
         summary = sink({**options, "summary_path": str(tmp_path / "summary.json")}, schema, True)

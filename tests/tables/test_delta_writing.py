@@ -216,6 +216,20 @@ def test_values_in_the_residual_are_reported(tmp_path: Path) -> None:
         tables.compact(table)
 
 
+def test_warning_as_an_error_prevents_the_commit(tmp_path: Path) -> None:
+    table, shredding = f"delta:{tmp_path}", {"event": "n BOOLEAN"}
+    tables.append(table, events(10))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "typed columns do not fit")
+        for write in (tables.append, tables.overwrite):
+            with pytest.raises(UserWarning, match="typed columns do not fit most values"):
+                write(table, events(10), shredding=shredding, allow_undeclared_shredding=True)
+        with pytest.raises(UserWarning, match="typed columns do not fit most values"):
+            tables.reshred(table, shredding, allow_undeclared_shredding=True)
+    assert DeltaTable(str(tmp_path)).version() == 0
+    assert len([*tmp_path.glob("*.parquet")]) == 1
+
+
 @pytest.mark.spec("tables.delta.shredding")
 def test_shredding_needs_permission(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"variantShredding.*allow_undeclared_shredding=True") as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -99,10 +100,28 @@ def test_write_table_warns_if_most_values_are_in_the_residual(
         pqext.write_table(rows.to_reader() if as_stream else rows, sink, shredding={"v": "x INT"})
         pqext.write_table(rows, io.BytesIO())
     texts = [str(each.message).partition(";")[0] for each in caught]
-    assert texts == ["typed columns do not fit most values: in the residual are 75.0% of v: $.x"] * is_warning
+    assert texts == ["typed columns do not fit most values: the residual contains 75.0% of v: $.x"] * is_warning
     assert all(each.filename == __file__ for each in caught)
     residual = pq.read_table(sink)["v"].combine_chunks().field("typed_value").field("x").field("value")
     assert residual.null_count == numbers.count("1")
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+def test_warning_as_an_error_leaves_no_file(tmp_path: Path, as_stream: bool) -> None:
+    rows = pa.table({"v": variant.parse_json(['{"x": 0.5}'])})
+    pqext.write_table(rows, tmp_path / "old.parquet", shredding={"v": "x INT"})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "typed columns do not fit")
+        for name in ("new.parquet", "old.parquet"):
+            with pytest.raises(UserWarning, match="typed columns do not fit most values"):
+                pqext.write_table(
+                    rows.to_reader() if as_stream else rows, tmp_path / name, shredding={"v": "x INT"}, append=True
+                )
+        with pytest.raises(UserWarning, match="typed columns do not fit most values"):
+            pqext.write_dataset(rows, tmp_path / "folder", shredding={"v": "x INT"})
+    assert [path.name for path in tmp_path.glob("*.parquet")] == ["old.parquet"]
+    assert not [*(tmp_path / "folder").rglob("*.parquet")]
+    assert pq.read_metadata(tmp_path / "old.parquet").num_rows == 1
 
 
 def test_empty_sample_types_nothing() -> None:

@@ -140,5 +140,5 @@ def test_required_variants_below_null_structs_round_trip(choice: str | None) -> 
 
 @pytest.mark.parametrize("path", [*COLUMNS])
 def test_values_in_the_residual_of_nested_variants_are_reported(path: str) -> None:
-    with pytest.warns(UserWarning, match=rf"in the residual are 100\.0% of {path}: \$\.b; use types that fit"):
+    with pytest.warns(UserWarning, match=rf"the residual contains 100\.0% of {path}: \$\.b; use types that fit"):
         write(path, shredding={path: "a BIGINT, b INT"})

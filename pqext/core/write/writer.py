@@ -66,6 +66,7 @@ class ParquetWriter(SuggestionMixin):
     ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
     """
 
+    _warns_about_residual = False  # whether to warn if typed columns do not fit the values
     _is_rewrite = False  # whether the rows are a subset of the rows that the metadata of ``schema`` describes
 
     def __init__(
@@ -149,8 +150,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _append(self, table: pa.Table) -> None:
         """Add a checked table to the pending rows, and write complete row groups."""
-        start, stop = 0, len(table)
-        whole = table.nbytes
+        start, stop, whole = 0, len(table), table.nbytes
         while start < stop:
             # Without columns, only the length of the table counts the rows.
             rest = table.slice(start, stop - start) if start else table
@@ -219,6 +219,8 @@ class ParquetWriter(SuggestionMixin):
             self._start()
             self._indexes.finish(self._sink)
             tail, warning = self._serialise_end()
+            if self._warns_about_residual:  # before the file is complete: filters can turn the warning into an error
+                load_service("warn_about_file_residual")(self.arrow_schema, self.storage_schema, self._row_groups)
             if self._appended is not None:
                 self._sink.flush()  # the footer must not reach the disk before the data it refers to
             self._sink.write(tail)
@@ -244,8 +246,7 @@ class ParquetWriter(SuggestionMixin):
             self.abort()
             return
         self._stop()
-        left = self._sink.abandon()
-        if left is not None:
+        if (left := self._sink.abandon()) is not None:
             error.add_note(f"the row groups up to the last checkpoint remain in {left}: pqext recover reads them")
 
     def _stop(self) -> None:
@@ -445,6 +446,5 @@ def write_table(
         ignore_table_format=ignore_table_format, **keywords,
     )
     with writing as writer:
+        writer._warns_about_residual = bool(writer.options.shredding)
         (writer.write_ordered if isinstance(table, pa.Table) else writer.write_table)(table)
-    if writer.options.shredding:
-        load_service("warn_about_file")(writer.arrow_schema, writer.storage_schema, writer._row_groups)

@@ -156,12 +156,12 @@ def write_dataset(
             put_empty(target, job, by, empty)
         folders = {item.file.name.rpartition("/")[0] for item in files} if is_dynamic else None
         check = (lambda: check_empty(target)) if mode == "error" else None  # another save may have been faster
+        result = SaveResult(target.path, tuple(file.file for file in files))
+        warn_about_residual(result.residual)  # before the commit, because filters can turn the warning into an error
         target.commit(files, mode == "overwrite", folders, check=check)
     except BaseException:
         target.abort()
         raise
-    result = SaveResult(target.path, tuple(file.file for file in files))
-    warn_about_residual(result.residual)
     return result
 
 

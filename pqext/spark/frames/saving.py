@@ -26,9 +26,8 @@ from pqext.spark.columns.months import cast_to_months
 from pqext.spark.columns.shredding_choice import column_choices, variant_paths
 from pqext.spark.options.save import PartitionOverwrite, encode_option
 from pqext.spark.sources.data_sources import ensure_registered
-from pqext.spark.writing.sink import read_summary
+from pqext.spark.writing.sink import read_summary, report_residual
 from pqext.tables.writing import open_writer
-from pqext.variant.shredding.choice import warn_about_residual
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -142,7 +141,7 @@ def write(
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(saved_path)
         result = read_summary(scratch / "summary.json", name)
-        warn_about_residual(result.residual)
+        report_residual(result.files)
         return result
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

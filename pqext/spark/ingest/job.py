@@ -39,10 +39,10 @@ from pqext.spark.ingest.task import Attempt, IngestConfig, IngestTask, StoppedEr
 from pqext.spark.json.csv_documents import CsvFormat
 from pqext.spark.json.text_parts import Part, assign_parts, find_parts
 from pqext.spark.options.save import add_profile
-from pqext.spark.writing.sink import append_check
+from pqext.spark.writing.sink import append_check, report_residual
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
-from pqext.variant.shredding.choice import parse_shredding, residual_shares, warn_about_residual
+from pqext.variant.shredding.choice import parse_shredding, residual_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -303,7 +303,7 @@ def ingest_json(
             None if shredded is None else str(job_config.shredding.schema),
             bad_lines,
         )
-        warn_about_residual(result.residual)
+        report_residual(result.written)
         return result
 
 

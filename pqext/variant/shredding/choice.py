@@ -207,7 +207,9 @@ def warn_about_residual(shares: Mapping[str, float]) -> None:
         )
 
 
-def warn_about_file(schema: pa.Schema, stored_schema: pa.Schema | None, row_groups: Iterable[RowGroup]) -> None:
+def warn_about_file_residual(
+    schema: pa.Schema, stored_schema: pa.Schema | None, row_groups: Iterable[RowGroup]
+) -> None:
     """Warn about paths of a file as :func:`warn_about_residual` does.
 
     ``schema`` has the columns that were written, and ``stored_schema`` has them as the file stores them.
