@@ -186,7 +186,8 @@ def recluster(
             f"by contains only partition columns ({join_names(sorted(keys.columns))}), which have a single value in "
             "each file; add another column"
         )
-    rewrite.order = keys.describe(rewrite.snapshot.schema, target_file_bytes, chosen)
+    file_schema = rewrite.layout(chosen).schema
+    rewrite.order = keys.describe(rewrite.snapshot.schema, file_schema, target_file_bytes, chosen)
     partitions: dict[tuple[Any, ...], list[TableFile]] = {}
     for file in rewrite.select(filter):
         partitions.setdefault(_partition(file), []).append(file)

@@ -22,6 +22,9 @@ from pqext.geo.types import type_of
 from pqext.tables.clustering import add_keys, centres, hilbert_keys, sorted_batches
 from pqext.variant.access.targets import target_type
 
+_SORT_VERSION = 1
+"""Version of the sort. Another order of the same keys needs another version, so that files are sorted again."""
+
 
 def key_items(by: Any) -> tuple[str | Value, ...]:
     """Return ``by``, a key or several keys, as a tuple. Raises ``TypeError`` if a key is not a text or a value."""
@@ -68,8 +71,14 @@ class SortKeys:
         """Names of the columns that the keys need."""
         return frozenset(operand_column(base).path[0] for value in self.values for base in bases(value))
 
-    def describe(self, schema: pa.Schema, target_file_bytes: int, options: WriteOptions) -> str | None:
-        """Return a text that identifies the order and layout of sorted files; None if a key is computed."""
+    def describe(
+        self, schema: pa.Schema, file_schema: pa.Schema, target_file_bytes: int, options: WriteOptions
+    ) -> str | None:
+        """Return a text that identifies the order and layout of sorted files; None if a key is computed.
+
+        The same fields are in ``schema`` with their names in the table, and in ``file_schema`` with their names and ids
+        in files. Names alone do not identify a field, because columns can be renamed.
+        """
         keys: list[Any] = []
         for value in self.values:
             if isinstance(value, Column):
@@ -78,8 +87,9 @@ class SortKeys:
                 keys.append((value.column.path, value.path, str(target_type(value.type)), value.timezone))
             else:
                 return None
-        types = [(field.name, str(field.type)) for field in schema]
-        return hashlib.sha256(repr((keys, types, target_file_bytes, options)).encode()).hexdigest()[:32]
+        columns = [[_identity(field) for field in part] for part in (schema, file_schema)]
+        content = _SORT_VERSION, keys, columns, target_file_bytes, options
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 
     def sort(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """Return a context with the rows of a scan in the order of the keys."""
@@ -113,6 +123,13 @@ class SortKeys:
         for batch in rows.to_batches():
             geometries = batch.column(batch.schema.get_field_index(self.geometry))
             yield add_keys(batch, [hilbert_keys(geometries, bounds, self.planar)])
+
+
+def _identity(field: pa.Field) -> tuple[Any, ...]:
+    """Return the name, type and metadata (ids, CRS, edges) of a field and of its children."""
+    children = [field.type.field(position) for position in range(field.type.num_fields)]
+    metadata = sorted((field.metadata or {}).items())
+    return field.name, str(field.type), metadata, [_identity(child) for child in children]
 
 
 def _top_column(value: Value) -> str | None:

@@ -209,6 +209,38 @@ def test_invalid_record_of_the_order_is_ignored(tmp_path: Path, recorded: str) -
     assert table.recluster() == (1, 0)
 
 
+def test_renamed_columns_are_sorted_again(tmp_path: Path) -> None:
+    """The columns exchange their names and positions. The table then has the same names and types as before."""
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    table = new_catalog(tmp_path).create_table("db.t", schema=schema)
+    tables.append(table, pa.table({"a": [1, 0, 2], "b": [0, 2, 1]}))
+    log = Log(table)
+    assert [log.recluster("a"), log.recluster("a")] == [(1, 0), (0, 1)]
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+    with table.update_schema() as update:
+        update.move_first("a")
+    log = Log(table.refresh())
+    assert table.schema().as_arrow().names == ["a", "b"]
+    assert log.recluster("a") == (1, 0)
+    assert table.refresh().scan().to_arrow().to_pydict() == {"a": [0, 1, 2], "b": [1, 2, 0]}
+    assert log.recluster("a") == (0, 1)
+
+
+def test_changed_metadata_of_a_field_sorts_again(tmp_path: Path) -> None:
+    """The CRS of a geometry column is in its metadata only, and determines its order on the curve."""
+    rows = pa.table([geo.from_points([1.0, 0.0], [2.0, 0.0])], schema=pa.schema([geo.geometry_field("at", 3857)]))
+    tables.append(f"delta:{tmp_path}", rows)
+    log = Log(f"delta:{tmp_path}")
+    assert [log.recluster("at"), log.recluster("at")] == [(1, 0), (0, 1)]
+    path = tmp_path / "_delta_log" / f"{0:020}.json"
+    text = path.read_text()
+    assert text.count("3857") > 0
+    path.write_text(text.replace("3857", "4326"))
+    assert log.recluster("at") == (1, 0)
+
+
 def test_decimal_statistics_keep_their_digits(tmp_path: Path) -> None:
     values = pa.array([20000000000000000.75, 1], pa.float64()).cast(pa.decimal128(30, 10))
     tables.append(f"delta:{tmp_path}", pa.table({"d": values}))
