@@ -28,7 +28,7 @@ class FileView:
 
     def restrict(self, names: Collection[str]) -> FileView:
         """Return the view of the files with these names only."""
-        return replace(self, deleted={name: rows for name, rows in self.deleted.items() if name in names})
+        return replace(self, deleted={name: self.deleted[name] for name in names if name in self.deleted})
 
     def apply(self, source: Any, file: ParquetFile) -> None:
         """Rename the columns of ``file`` and exclude its deleted rows. Raises the errors of :func:`exclude_rows`."""

@@ -20,9 +20,15 @@ from tables.iceberg_tables import commit, data_paths, new_catalog, position_dele
 import pqext
 from pqext import tables
 from pqext.core.base.errors import SchemaMismatchError
+from pqext.dataset.table.partitions import Partitions
+from pqext.dataset.table_snapshot import TableSnapshot
+from pqext.spark.reading.request import Query
 from pqext.spark.sources.data_sources import PqextSource
 from pqext.spark.streams.tables import TableStream
 from pqext.tables.delta.history import DeltaHistory
+from pqext.tables.iceberg.deletes import DeletedRows
+from pqext.tables.iceberg.file_view import IcebergFileView
+from pqext.tables.table_view import FileView
 
 SCHEMA = T.StructType([T.StructField("id", T.LongType())])
 
@@ -212,6 +218,40 @@ def test_batch_reads_send_each_task_only_its_own_deleted_rows(tmp_path: Path, sm
         assert len(each.query.files) == 1
     batches = [batch for each in slices for batch in sent.read(cloudpickle.loads(cloudpickle.dumps(each)))]
     assert sorted(id for batch in batches for id in batch.column(0).to_pylist()) == [1, 2, 5, 6, 9, 10]
+
+
+class LookupTable(dict[str, Any]):
+    """A dictionary for access by key only."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("all entries are read")
+
+    items = keys = values = __iter__
+
+
+def test_slice_of_one_file_does_not_read_the_metadata_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [f"memory://lake/{number}.parquet" for number in range(5000)]
+    entries = LookupTable({file: {} for file in files})
+    view: Any = FileView("t", None, entries)
+    for kind in (view, IcebergFileView("t", None, None, entries, {}, {}, DeletedRows(entries, entries, {}, entries))):
+        table = TableSnapshot("t", pa.schema([]), (), pa.schema([]), {}, None, kind)
+        query = Query(tuple(files), partitions=Partitions(None, pa.schema([]), stated=entries), table=table)
+        monkeypatch.setattr(Query, "locate", lambda *_: pytest.fail("a file is located"))
+        part = query.restrict({files[7]}, {})
+        assert part.files == (files[7],)
+        assert dict.__len__(part.partitions.stated) == 1
+
+
+def test_plan_of_slices_names_the_files_once(
+    tmp_path: Path, small_slices: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        append(tmp_path, number)
+    calls = []
+    names = Query.display_names
+    monkeypatch.setattr(Query, "display_names", lambda query: calls.append(query) or names(query))
+    assert len(PqextSource({"path": f"delta:{tmp_path}"}).reader(SCHEMA).partitions()) == 4
+    assert len(calls) == 1
 
 
 def test_slices_contain_only_their_own_values_and_deletes_of_iceberg(tmp_path: Path, small_slices: None) -> None:

@@ -100,7 +100,7 @@ class Reader(DataSourceReader):
         """Omit the metadata of a table's files. A slice contains that of its own files."""
         if self.query.table is None:
             return self.__dict__
-        return {**self.__dict__, "query": self.query.restrict(()), "named": {}}
+        return {**self.__dict__, "query": self.query.restrict((), {}), "named": {}}
 
     @concise_errors
     def partitions(self) -> list[InputPartition]:
@@ -109,7 +109,9 @@ class Reader(DataSourceReader):
         slices = plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)
         if self.query.table is None:
             return [*slices]
-        return [replace(each, query=self.query.restrict({task.path for task in each.tasks})) for each in slices]
+        paths = [{task.path for task in each.tasks} for each in slices]
+        queries = [self.query.restrict(names, self.named) for names in paths]
+        return [replace(each, query=query) for each, query in zip(slices, queries, strict=True)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a slice."""

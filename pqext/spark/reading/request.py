@@ -201,13 +201,14 @@ class Query:
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
 
-    def restrict(self, names: Collection[str]) -> Query:
+    def restrict(self, names: Collection[str], named: Mapping[str, str]) -> Query:
         """Return the query of a table without the metadata of files other than ``names``, for a task that reads these.
 
-        The statistics of the log are omitted, because only the driver needs them.
+        ``named`` is the result of :meth:`display_names`, which locates every file of the table and is therefore called
+        only once. The statistics of the log are omitted, because only the driver needs them.
         """
         assert self.table is not None
-        named, stated, view = self.display_names(), self.partitions.stated or {}, self.table.view
+        stated, view = self.partitions.stated or {}, self.table.view
         table = replace(
             self.table, files=(), values={}, statistics=None, view=None if view is None else view.restrict(names)
         )

@@ -56,7 +56,7 @@ class DeletedRows:
     def restrict(self, names: Collection[str]) -> DeletedRows:
         """Return the deleted rows of the files with these names only."""
         files, paths, types, values = self._arguments
-        selected = [name for name in files if name in names]
+        selected = [name for name in names if name in files]
         return DeletedRows(
             {name: files[name] for name in selected}, {name: paths[name] for name in selected}, types,
             {name: values[name] for name in selected},

@@ -48,7 +48,7 @@ class IcebergFileView:
 
     def restrict(self, names: Collection[str]) -> IcebergFileView:
         """Return the view of the files with these names only."""
-        constants = {name: values for name, values in self.constants.items() if name in names}
+        constants = {name: self.constants[name] for name in names if name in self.constants}
         return replace(self, constants=constants, deleted=self.deleted.restrict(names))
 
     def apply(self, source: Any, file: ParquetFile) -> None:
