@@ -64,12 +64,14 @@ def get(
     ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null if the variant
     or the path is missing, and for a JSON null (unless ``type`` is variant). Values are cast as in Spark's ANSI mode
     with the session time zone ``timezone``. Numbers cast to each other, rounded half up to the scale of a decimal and
-    towards zero to an integer. Text casts to every type, and every type to text, with objects and arrays as JSON. Dates
-    and timestamps cast to each other. Numbers and timestamps cast to each other as seconds since 1970. ``timezone``, an
-    IANA name or an offset such as ``"+02:00"``, is the zone of local times. It applies when text without a zone, dates
-    or timestamps without a time zone are cast to instants, and when instants are cast to text, dates, times or
-    timestamps without a time zone. An array becomes a list. An object becomes a struct, with null for missing fields,
-    or a map. Their elements are cast by the same rules.
+    towards zero to an integer. Numbers and booleans cast to each other, as 1 and 0; a number other than 0 is true. Text
+    casts to every type, and every type to text, with objects and arrays as JSON. Conditions on a path without a type
+    cast in the same way; :func:`pqext.variant.equals` compares without a cast. Dates and timestamps cast to each other.
+    Numbers and timestamps cast to each other as seconds since 1970. ``timezone``, an IANA name or an offset such as
+    ``"+02:00"``, is the zone of local times. It applies when text without a zone, dates or timestamps without a time
+    zone are cast to instants, and when instants are cast to text, dates, times or timestamps without a time zone. An
+    array becomes a list. An object becomes a struct, with null for missing fields, or a map. Their elements are cast by
+    the same rules.
 
     A value that cannot be cast, because of its type, its range or malformed text, becomes null; with ``strict``, the
     first such row raises ``VariantError``. Invalid bytes on the path always raise it, with the row and the byte offset
@@ -82,6 +84,8 @@ def get(
     >>> array = variant.parse_json(['{"a": [1, 2.5]}', '{"a": []}'])
     >>> variant.get(array, "$.a[-1]", float).to_pylist()
     [2.5, None]
+    >>> variant.get(variant.parse_json(["1", "true", '"1"', '"a"']), "$", float).to_pylist()
+    [1.0, 1.0, 1.0, None]
     """
     return extract(as_variants(array), path, type, strict, timezone)
 
