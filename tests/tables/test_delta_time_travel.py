@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -101,3 +102,27 @@ def test_time_before_the_first_remaining_commit_is_an_error(folder: Path) -> Non
     with pytest.raises(FileNotFoundError, match=r"no version at 2026-.*; version 1 is from 2026-03-01 12:00:01\.123"):
         pqext.scan(f"delta:{folder}", timestamp=TIMES[0])
     assert rows_of_pqext(f"delta:{folder}", TIMES[1]) == rows_of_deltalake(folder, TIMES[1]) == [0, 1]
+
+
+def test_time_is_read_from_a_single_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the log may contain many files."""
+    monkeypatch.setattr("pqext.tables.delta.loading.log_files", lambda *_: pytest.fail("the log is listed"))
+    for time in TIMES:
+        assert rows_of_pqext(f"delta:{folder}", time) == rows_of_deltalake(folder, time)
+
+
+def test_unreadable_time_is_a_source_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> Any:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("pqext.tables.delta.loading.os", SimpleNamespace(stat=fail, path=os.path))
+    with pytest.raises(pqext.SourceError, match=r"the time of version 0 cannot be read: .*Permission denied.*delta:"):
+        pqext.scan(f"delta:{folder}", timestamp=TIMES[0])
+
+
+def test_commit_that_expires_during_the_call_has_no_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> Any:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("pqext.tables.delta.loading.os", SimpleNamespace(stat=fail, path=os.path))
+    assert rows_of_pqext(f"delta:{folder}", TIMES[1]) == rows_of_deltalake(folder, TIMES[1])

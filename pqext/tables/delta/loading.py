@@ -17,7 +17,7 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.tables.backend import expired_version_error
-from pqext.tables.delta.log_statistics import log_files
+from pqext.tables.delta.log_statistics import log_files, log_folder
 from pqext.tables.error_texts import error_reason
 
 if TYPE_CHECKING:
@@ -100,10 +100,18 @@ def _check_time(
 ) -> None:
     """Raise ``FileNotFoundError`` if the version is later than ``timestamp``.
 
+    Raises ``SourceError`` if the time of the version cannot be read.
+
     deltalake returns the first version for earlier times. The time of a version is the modification time of its commit,
     in whole milliseconds, as in deltalake.
     """
-    written = _commit_time(table, storage_options)
+    try:
+        written = _commit_time(table, storage_options)
+    except ParquetError:
+        raise
+    except OSError as error:
+        problem = f"the time of version {table.version()} cannot be read"
+        raise table_error(problem, error, name, storage_options) from None
     if written is not None and written > (timestamp - _EPOCH) // _MILLISECOND:
         first = _EPOCH + written * _MILLISECOND
         raise FileNotFoundError(f"{name} has no version at {timestamp}; version {table.version()} is from {first}")
@@ -111,10 +119,14 @@ def _check_time(
 
 def _commit_time(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> int | None:
     """Return the modification time of the version's commit, in milliseconds since 1970; None if it is unknown."""
+    folder, is_local = log_folder(table.table_uri)
+    if is_local:
+        try:
+            return os.stat(os.path.join(folder, f"{table.version():020}.json")).st_mtime_ns // 1_000_000
+        except FileNotFoundError:  # the commit has expired since the table was loaded
+            return None
     for file, match in log_files(table.table_uri, storage_options):
         if match[2] == "json" and int(match[1]) == table.version():
-            if isinstance(file, str):
-                return os.stat(file).st_mtime_ns // 1_000_000
             modified: int | None = file.listed.modified_ms
             return modified
     return None

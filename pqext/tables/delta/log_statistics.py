@@ -302,14 +302,20 @@ class VariantTexts:
                         yield add["path"], add["stats"]
 
 
-def log_files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[Any, re.Match[str]]]:
-    """Yield the commits and checkpoints of a table, with a match of version and type."""
+def log_folder(table_uri: str) -> tuple[str, bool]:
+    """Return the path or URL of the log of a table, and whether it is a local path."""
     uri = urlsplit(table_uri.rstrip("/") + "/_delta_log")
     path = unquote(uri.path)
-    if uri.scheme == "file":
-        files: list[Any] = [os.path.join(path, name) for name in os.listdir(path)]
+    return (path, True) if uri.scheme == "file" else (f"{uri.scheme}://{uri.netloc}{path}", False)
+
+
+def log_files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[Any, re.Match[str]]]:
+    """Yield the commits and checkpoints of a table, with a match of version and type."""
+    folder, is_local = log_folder(table_uri)
+    if is_local:
+        files: list[Any] = [os.path.join(folder, name) for name in os.listdir(folder)]
     else:
-        files = list(list_files(f"{uri.scheme}://{uri.netloc}{path}", None, storage_options))
+        files = list(list_files(folder, None, storage_options))
     for file in files:
         match = _LOG_FILE.fullmatch(source_name(file).rpartition("/")[2])
         if match is not None:
