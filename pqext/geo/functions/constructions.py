@@ -41,17 +41,40 @@ def centroid(array: GeometryArray) -> GeometryArray:
 
 
 def point_on_surface(array: GeometryArray) -> GeometryArray:
-    """Return a point that lies on each geometry; an empty point for an empty geometry."""
+    """Return a point that lies on each geometry; an empty point for an empty geometry.
+
+    Example:
+        >>> from pqext import geo
+        >>> horseshoe = geo.from_wkt(["POLYGON ((0 0, 4 0, 4 4, 3 4, 3 1, 1 1, 1 4, 0 4, 0 0))"])
+        >>> round(geo.distance(geo.centroid(horseshoe), horseshoe)[0].as_py(), 1)
+        0.7
+        >>> geo.distance(geo.point_on_surface(horseshoe), horseshoe)[0].as_py()
+        0.0
+    """
     return evaluate("st_pointonsurface", array)
 
 
 def convex_hull(array: GeometryArray) -> GeometryArray:
-    """Return the smallest convex geometry around each geometry."""
+    """Return the smallest convex geometry around each geometry.
+
+    Example:
+        >>> from pqext import geo
+        >>> hull = geo.convex_hull(geo.from_wkt(["MULTIPOINT (0 0, 2 0, 2 2, 0 2, 1 1)"]))
+        >>> geo.num_points(hull).to_pylist(), geo.area(hull).to_pylist()  # the square around the point (1, 1)
+        ([5], [4.0])
+    """
     return evaluate("st_convexhull", array)
 
 
 def boundary(array: GeometryArray) -> GeometryArray:
-    """Return the rings of polygons and the end points of lines; an empty geometry for points, null for collections."""
+    """Return the rings of polygons and the end points of lines; an empty geometry for points, null for collections.
+
+    Example:
+        >>> from pqext import geo
+        >>> shapes = geo.from_wkt(["LINESTRING (0 0, 1 1, 2 0)", "POLYGON ((0 0, 2 0, 0 2, 0 0))"])
+        >>> geo.to_wkt(geo.boundary(shapes)).to_pylist()
+        ['MULTIPOINT ((0 0), (2 0))', 'LINESTRING (0 0, 2 0, 0 2, 0 0)']
+    """
     return evaluate("st_boundary", array)
 
 
@@ -173,6 +196,12 @@ def union(array: GeometryArray, other: Any) -> GeometryArray:
         GeometryError: With the row, if WKB is invalid or GEOS fails, as for some invalid polygons.
         TypeError: For GEOGRAPHY, and if ``other`` is not a geometry or has another CRS.
         ValueError: If ``other`` has a different length, or is a box that crosses the antimeridian.
+
+    Example:
+        >>> from pqext import geo
+        >>> rectangle = geo.from_wkt(["POLYGON ((0 0, 2 0, 2 1, 0 1, 0 0))"])
+        >>> geo.area(geo.union(rectangle, (1, 0, 3, 1))).to_pylist()  # the area of each is 2, of the overlap 1
+        [3.0]
     """
     return evaluate("st_union", array, other)
 

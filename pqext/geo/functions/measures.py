@@ -48,6 +48,14 @@ def length(array: GeometryArray, edges: Edges | None = None, crs: Any = None) ->
     Returns:
         Doubles in units of the coordinates for planar edges, otherwise in metres along geodesics. Nulls, arguments and
         errors as in :func:`area`.
+
+    Example:
+        >>> from pqext import geo
+        >>> line = geo.from_wkt(["LINESTRING (0 0, 3 4)"])
+        >>> geo.length(line)[0].as_py()
+        5.0
+        >>> round(geo.length(line, edges="spherical")[0].as_py() / 1e3)  # kilometres
+        554
     """
     return evaluate("st_length", array, edges=edges, crs=crs)
 
@@ -58,6 +66,12 @@ def perimeter(array: GeometryArray, edges: Edges | None = None, crs: Any = None)
     Returns:
         Doubles in units of the coordinates for planar edges, otherwise in metres along geodesics. Nulls, arguments and
         errors as in :func:`area`.
+
+    Example:
+        >>> from pqext import geo
+        >>> shapes = geo.from_wkt(["POLYGON ((0 0, 2 0, 2 3, 0 3, 0 0))", "LINESTRING (0 0, 3 4)"])
+        >>> geo.perimeter(shapes).to_pylist()
+        [10.0, 0.0]
     """
     return evaluate("st_perimeter", array, edges=edges, crs=crs)
 
@@ -124,22 +138,46 @@ def x(array: GeometryArray) -> GeometryArray:
 
 
 def y(array: GeometryArray) -> GeometryArray:
-    """Return the Y of points; see :func:`x`."""
+    """Return the Y of points; see :func:`x`.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.y(geo.from_points([178.44, None], [-18.14, 64.5])).to_pylist()
+        [-18.14, None]
+    """
     return evaluate("st_y", array)
 
 
 def z(array: GeometryArray) -> GeometryArray:
-    """Return the Z coordinate of each point, null if the point has no Z; see :func:`x`."""
+    """Return the Z coordinate of each point, null if the point has no Z; see :func:`x`.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.z(geo.from_wkt(["POINT Z (1 2 3)", "POINT (1 2)"])).to_pylist()
+        [3.0, None]
+    """
     return evaluate("st_z", array)
 
 
 def m(array: GeometryArray) -> GeometryArray:
-    """Return the M value of each point, null if the point has no M; see :func:`x`."""
+    """Return the M value of each point, null if the point has no M; see :func:`x`.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.m(geo.from_wkt(["POINT M (1 2 4)", "POINT Z (1 2 3)"])).to_pylist()
+        [4.0, None]
+    """
     return evaluate("st_m", array)
 
 
 def geometry_type(array: GeometryArray) -> GeometryArray:
-    """Return ``ST_Point``, ``ST_LineString``, ``ST_Polygon`` and so on, as text; null for null."""
+    """Return ``ST_Point``, ``ST_LineString``, ``ST_Polygon`` and so on, as text; null for null.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.geometry_type(geo.from_wkt(["POINT (1 2)", "MULTIPOLYGON EMPTY", None])).to_pylist()
+        ['ST_Point', 'ST_MultiPolygon', None]
+    """
     return evaluate("st_geometrytype", array)
 
 
@@ -147,12 +185,23 @@ def num_points(array: GeometryArray) -> GeometryArray:
     """Return the number of vertices as 64-bit integers; 0 for empty geometries, null for null.
 
     The first vertex of a ring is counted twice, because it is repeated at the end.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.num_points(geo.from_wkt(["POLYGON ((0 0, 2 0, 0 2, 0 0))", "POINT EMPTY"])).to_pylist()
+        [4, 0]
     """
     return evaluate("st_npoints", array)
 
 
 def is_empty(array: GeometryArray) -> GeometryArray:
-    """Return whether geometries have no vertices, as booleans; null for null."""
+    """Return whether geometries have no vertices, as booleans; null for null.
+
+    Example:
+        >>> from pqext import geo
+        >>> geo.is_empty(geo.from_wkt(["POINT (1 2)", "POINT EMPTY", None])).to_pylist()
+        [False, True, None]
+    """
     return evaluate("st_isempty", array)
 
 

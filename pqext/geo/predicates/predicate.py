@@ -207,47 +207,95 @@ def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, c
 
 
 def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row is disjoint from ``query``. See :func:`intersects`."""
+    """Return whether each row is disjoint from ``query``. See :func:`intersects`.
+
+    >>> from pqext.geo import from_points
+    >>> disjoint(from_points([1, 5], [1, 5]), (0, 0, 2, 2)).to_pylist()
+    [False, True]
+    """
     return SpatialPredicate("disjoint", query).evaluate(array, edges, crs)
 
 
 def within(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row is within ``query``, and not only on its boundary. See :func:`intersects`."""
+    """Return whether each row is within ``query``, and not only on its boundary. See :func:`intersects`.
+
+    >>> from pqext.geo import from_points
+    >>> within(from_points([1, 2, 5], [1, 2, 5]), (0, 0, 2, 2)).to_pylist()  # the second point is a corner
+    [True, False, False]
+    """
     return SpatialPredicate("within", query).evaluate(array, edges, crs)
 
 
 def contains(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row contains ``query``, and not only on its boundary. See :func:`intersects`."""
+    """Return whether each row contains ``query``, and not only on its boundary. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> import shapely
+    >>> contains(from_wkt(["POLYGON ((0 0, 4 0, 0 4, 0 0))", "POINT (0 0)"]), shapely.Point(1, 1)).to_pylist()
+    [True, False]
+    """
     return SpatialPredicate("contains", query).evaluate(array, edges, crs)
 
 
 def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row and ``query`` intersect but their interiors do not. See :func:`intersects`."""
+    """Return whether each row and ``query`` intersect but their interiors do not. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> touches(from_wkt(["LINESTRING (2 1, 4 1)", "LINESTRING (1 1, 4 1)"]), (0, 0, 2, 2)).to_pylist()
+    [True, False]
+    """
     return SpatialPredicate("touches", query).evaluate(array, edges, crs)
 
 
 def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row crosses ``query``, as a line that is partly inside a polygon. See :func:`intersects`."""
+    """Return whether each row crosses ``query``, as a line that is partly inside a polygon. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> crosses(from_wkt(["LINESTRING (1 1, 4 1)", "LINESTRING (0 1, 1 1)"]), (0, 0, 2, 2)).to_pylist()
+    [True, False]
+    """
     return SpatialPredicate("crosses", query).evaluate(array, edges, crs)
 
 
 def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row and ``query`` overlap partially, in the same dimension. See :func:`intersects`."""
+    """Return whether each row and ``query`` overlap partially, in the same dimension. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> overlaps(from_wkt(["POLYGON ((1 1, 4 1, 1 4, 1 1))", "LINESTRING (1 1, 4 1)"]), (0, 0, 2, 2)).to_pylist()
+    [True, False]
+    """
     return SpatialPredicate("overlaps", query).evaluate(array, edges, crs)
 
 
 def covers(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row covers ``query``: no point of ``query`` is outside the row. See :func:`intersects`."""
+    """Return whether each row covers ``query``: no point of ``query`` is outside the row. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> import shapely
+    >>> covers(from_wkt(["POLYGON ((0 0, 4 0, 0 4, 0 0))"]), shapely.Point(0, 0)).to_pylist()  # the point is a corner
+    [True]
+    """
     return SpatialPredicate("covers", query).evaluate(array, edges, crs)
 
 
 def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether ``query`` covers each row: no point of the row is outside ``query``. See :func:`intersects`."""
+    """Return whether ``query`` covers each row: no point of the row is outside ``query``. See :func:`intersects`.
+
+    >>> from pqext.geo import from_points
+    >>> covered_by(from_points([1, 2, 5], [1, 2, 5]), (0, 0, 2, 2)).to_pylist()  # the second point is a corner
+    [True, True, False]
+    """
     return SpatialPredicate("covered_by", query).evaluate(array, edges, crs)
 
 
 def equals(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row and ``query`` are the same set of points. See :func:`intersects`."""
+    """Return whether each row and ``query`` are the same set of points. See :func:`intersects`.
+
+    >>> from pqext.geo import from_wkt
+    >>> import shapely
+    >>> equals(from_wkt(["LINESTRING (2 0, 1 0, 0 0)"]), shapely.LineString([(0, 0), (2, 0)])).to_pylist()
+    [True]
+    """
     return SpatialPredicate("equals", query).evaluate(array, edges, crs)
 
 
@@ -275,6 +323,10 @@ def intersects_box(
     """Return whether each row intersects the box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`.
 
     If xmin > xmax, the box wraps around the antimeridian. Other arguments and errors are as in :func:`intersects`.
+
+    >>> from pqext.geo import from_points
+    >>> intersects_box(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()
+    [True, True, False]
     """
     return SpatialPredicate("intersects", as_box(box)).evaluate(array, edges, crs)
 
