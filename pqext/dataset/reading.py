@@ -223,6 +223,14 @@ def read_geopandas(
 
     Raises:
         ValueError: If a file has no geometry column.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import geo
+        >>> towns = pyarrow.table({"name": ["Suva", "Nome"], "at": geo.from_points([178.44, -165.41], [-18.14, 64.5])})
+        >>> pqext.write_table(towns, "towns.parquet")
+        >>> geo.read_geopandas("towns.parquet", bbox=(170, -20, 180, -10))["name"].tolist()
+        ['Suva']
     """
     require_geopandas()
     query = scan(sources, None, filter, **keywords)

@@ -92,6 +92,11 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     accepted, without a CRS. Unknown CRSs are left unset. Edges that are not planar become straight lines, because
     geopandas supports no other edges. Other columns are converted as by ``Table.to_pandas``. Raises ValueError if the
     column is missing or names are duplicated, GeometryError with the row if WKB is invalid.
+
+    >>> from pqext.geo import from_points
+    >>> frame = to_geopandas(pa.table({"name": ["Suva"], "geometry": from_points([178.44], [-18.14])}))
+    >>> frame.crs.to_string(), frame.geometry.to_wkt().tolist()
+    ('OGC:CRS84', ['POINT (178.44 -18.14)'])
     """
     geopandas = require_geopandas()
     import pandas
@@ -150,6 +155,13 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
 
     The CRS of a column without one is stored as unknown. Raises TypeError if ``frame`` is not a GeoDataFrame, and
     ValueError if column names are not unique strings.
+
+    >>> import geopandas, shapely
+    >>> from pqext.geo import to_wkt
+    >>> frame = geopandas.GeoDataFrame({"name": ["Suva"]}, geometry=[shapely.Point(178.44, -18.14)], crs="OGC:CRS84")
+    >>> table = from_geopandas(frame)
+    >>> table.column_names, to_wkt(table["geometry"]).to_pylist()
+    (['name', 'geometry'], ['POINT (178.44 -18.14)'])
     """
     geopandas = require_geopandas()
     import pandas
@@ -200,6 +212,12 @@ def write_geopandas(
     Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` has the values of the other fields. Raises the
     errors of :func:`from_geopandas` and :func:`pqext.write_table`, and ValueError if the option ``geometry`` states a
     CRS that differs from the frame's.
+
+    >>> import geopandas, pqext, shapely
+    >>> frame = geopandas.GeoDataFrame({"name": ["Suva"]}, geometry=[shapely.Point(178.44, -18.14)], crs="OGC:CRS84")
+    >>> write_geopandas(frame, "towns.parquet", compression="zstd")
+    >>> pqext.read_table("towns.parquet", filter="name = 'Suva'").column_names
+    ['name', 'geometry']
     """
     table = from_geopandas(frame)
     _check_crs(table, keywords.get("geometry", options.geometry if options is not None else None) or {})

@@ -216,6 +216,11 @@ def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None
     is out of range or the ellipsoid is unknown. It contains complete edges, as in :func:`bounds`. In a geographic CRS
     it wraps around the antimeridian if that is smaller, across a gap in X that no single geometry covers.
     ``geospatial_types`` is empty if there are no geometries. Other arguments and errors are as in :func:`bounds`.
+
+    >>> from pqext.geo import from_points
+    >>> box = statistics(from_points([178, -175], [-17, -16])).bbox
+    >>> box.xmin, box.xmax, box.ymin, box.ymax  # wraps around the antimeridian
+    (178.0, -175.0, -17.0, -16.0)
     """
     return describe(array, resolve_type(array, crs, edges), summaries(array))
 
@@ -307,6 +312,12 @@ def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) ->
 
     In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest gap in X that no
     chunk's box covers.
+
+    >>> from pqext.geo import from_points, from_wkt
+    >>> chunks = [from_points([1, 2], [3, 4]), from_wkt(["LINESTRING (5 6, 7 8)"])]
+    >>> merged = merge(statistics(chunk) for chunk in chunks)
+    >>> merged.bbox.xmin, merged.bbox.xmax, merged.geospatial_types  # 1 is Point, 2 is LineString
+    (1.0, 7.0, [1, 2])
     """
     from pqext.core.format.metadata import GeospatialStatistics
 

@@ -229,6 +229,11 @@ def as_extension(table: pa.Table) -> pa.Table:
     """Return ``table`` with its geometry columns as real ``geoarrow.wkb`` extension arrays.
 
     pyarrow's own Parquet writer then annotates these columns and writes their bounding boxes.
+
+    >>> from pqext.geo import read_geojson
+    >>> table = read_geojson('{"type": "Point", "coordinates": [1, 2]}')
+    >>> table["geometry"].type, as_extension(table)["geometry"].type.extension_name
+    (DataType(binary), 'geoarrow.wkb')
     """
     check_table(table)
     for index, field in enumerate(table.schema):

@@ -105,6 +105,11 @@ def to_iso_wkb(array: GeometryArray) -> GeometryArray:
 
     Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for the faults that
     :func:`pqext.geo.validate` reports, except for rings and dimensions.
+
+    >>> import shapely
+    >>> ewkb = shapely.to_wkb(shapely.set_srid(shapely.Point(1, 2), 4326), include_srid=True)
+    >>> len(ewkb), len(to_iso_wkb(pa.array([ewkb]))[0].as_py())  # the SRID has four bytes
+    (25, 21)
     """
     parts = []
     for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
@@ -203,6 +208,10 @@ def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
     The objects match the bytes exactly. A hole without points, which is well-formed, is preserved, although some GEOS
     predicates crash on it; pqext's own predicates ignore these holes. Raises GeometryError with the row and byte if WKB
     is invalid, and with the row if shapely rejects the geometry.
+
+    >>> points = from_points([1, None], [2, 3])
+    >>> to_shapely(points).tolist()
+    [<POINT (1 2)>, None]
     """
     summaries(array)
     chunks = binary_chunks(array)

@@ -124,6 +124,15 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     does.
     Raises KeyError if the column does not exist, and ValueError if it is not a geometry, ``column`` is required,
     ``query`` is out of range or there are no files.
+
+    >>> import pqext, pyarrow
+    >>> from pqext import geo
+    >>> points = geo.from_points([i * 37 % 90 for i in range(90)], [i * 41 % 90 for i in range(90)])
+    >>> table = pyarrow.table({"geometry": points})
+    >>> pqext.write_table(table, "unsorted.parquet", row_group_rows=10)
+    >>> pqext.write_table(geo.sort(table, "geometry"), "sorted.parquet", row_group_rows=10)
+    >>> [round(explain_layout(path).row_groups.read, 1) for path in ("unsorted.parquet", "sorted.parquet")]
+    [8.0, 1.2]
     """
     share = _check_query(query)
     sources = source if isinstance(source, list | tuple | Generator) else [source]

@@ -36,6 +36,11 @@ def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
     ``x`` and ``y`` are sequences of numbers of the same length. Points outside are moved to the edge, NaN to the lower
     bound. Raises ValueError if the bounds wrap or are not finite, values are not numbers, or the lengths differ, and
     TypeError if ``bounds`` is not a :class:`BoundingBox`.
+
+    >>> from pqext.geo import BoundingBox
+    >>> corners = hilbert_index([0, 0, 1, 1], [0, 1, 1, 0], BoundingBox(xmin=0, xmax=1, ymin=0, ymax=1))
+    >>> [int(corner) >> 62 for corner in corners]  # the quarter of the curve in which each corner lies
+    [0, 1, 2, 3]
     """
     return _positions(x, y, bounds, "hilbert")
 
@@ -44,6 +49,11 @@ def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
     """Return the position of each point in Z-order (Morton order) within ``bounds``, interleaving the bits of y and x.
 
     Arguments and errors as in :func:`hilbert_index`.
+
+    >>> from pqext.geo import BoundingBox
+    >>> corners = zorder_index([0, 1, 0, 1], [0, 0, 1, 1], BoundingBox(xmin=0, xmax=1, ymin=0, ymax=1))
+    >>> [int(corner) >> 62 for corner in corners]  # the quarter of the curve in which each corner lies
+    [0, 1, 2, 3]
     """
     return _positions(x, y, bounds, "zorder")
 
@@ -98,6 +108,11 @@ def sort(
     ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty geometries
     come last. The result is a chunked copy. Sorting needs another 56 bytes per row. Raises KeyError if the column does
     not exist, GeometryError with row and byte if WKB is invalid.
+
+    >>> from pqext.geo import from_points
+    >>> table = pa.table({"id": [0, 1, 2, 3], "geometry": from_points([0, 9, 0, 9], [0, 0, 9, 9])})
+    >>> sort(table, "geometry")["id"].to_pylist()
+    [0, 2, 3, 1]
     """
     if not isinstance(table, pa.Table):
         raise TypeError(f"sort requires a pyarrow Table, not {type(table).__name__}")

@@ -81,6 +81,10 @@ def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryAr
     ``precision`` and the type of the result are as in :func:`to_wkt`. Coordinates are not transformed: they must be
     longitudes and latitudes. Raises GeometryError with row and byte if WKB is invalid, and if other coordinates are NaN
     or infinite.
+
+    >>> from pqext.geo import from_points
+    >>> to_geojson(from_points([1.23456], [2]), precision=2).to_pylist()
+    ['{"type":"Point","coordinates":[1.23,2]}']
     """
     return write(array, json=True, precision=precision)
 
@@ -103,6 +107,14 @@ def read_geojson(
     GeometryError with the index of the feature as row and the byte in the text, and if ``crs`` is unknown; LimitError
     if the properties would result in a table that is mostly nulls; ValueError if a path is not a regular file, or a
     property is called like the geometry column.
+
+    >>> from pqext.geo import x
+    >>> table = read_geojson(
+    ...     '{"type": "Feature", "properties": {"name": "Suva", "founded": "1849-01-01"},'
+    ...     ' "geometry": {"type": "Point", "coordinates": [178.44, -18.14]}}'
+    ... )
+    >>> table["name"].to_pylist(), str(table["founded"].type), x(table["geometry"]).to_pylist()
+    (['Suva'], 'date32[day]', [178.44])
     """
     return infer_times(read_feature_table(source, geometry, properties))
 
@@ -186,6 +198,12 @@ def write_geojson(
     number of decimals of rounded coordinates. The file appears at its path when it is complete. Raises GeometryError if
     a column's CRS is not OGC:CRS84 (see :func:`pqext.geo.transform`) and in the cases of :func:`to_geojson`, TypeError
     for columns that JSON cannot represent, and ValueError for columns that do not exist.
+
+    >>> from pqext.geo import from_points
+    >>> table = pa.table({"name": ["Suva"], "geometry": from_points([178.44], [-18.14])})
+    >>> write_geojson(table, "towns.geojson")
+    >>> read_geojson("towns.geojson")["name"].to_pylist()
+    ['Suva']
     """
     from pqext.core.io.sink import Sink
 
