@@ -86,7 +86,7 @@ def test_order_improves_every_figure_and_removes_suggestions() -> None:
     assert before.pages.rows_read > 9 * after.pages.rows_read > 0
     assert before.pages.bytes_read > 3 * after.pages.bytes_read
     assert after.pages.overlap < 1.6
-    assert "order='hilbert'" in before.suggestions[0]
+    assert "{'order': 'hilbert'}" in before.suggestions[0]
     assert after.suggestions == ()
     assert before.query_width == pytest.approx(360 * 0.001**0.5, rel=0.01)
     text = str(before)

@@ -393,8 +393,8 @@ def _suggestions(
     even = (1 + per_side * width) * (1 + per_side * height)
     if layout.count > 1 and layout.read > _WORTH_SORTING * even and not _is_ordered(parts, frame):
         results.append(
-            f"sort the rows of the file with geo.sort or order='hilbert' in write_table (ParquetWriter and "
-            f"pqext convert sort within row groups only): a query would read about "
+            "sort the rows of the file with geo.sort, or write_table with geometry={COLUMN: {'order': 'hilbert'}} "
+            "(ParquetWriter and pqext convert sort within row groups only): a query would read about "
             f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
     if not own and pages_layout.count >= 2 * groups_layout.count:
