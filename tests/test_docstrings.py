@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pqext.core.schema import annotations
+
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -21,6 +23,7 @@ MODULES = sorted(
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_print_their_output(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(annotations, "_REGISTRY", dict(annotations._REGISTRY))
     found = doctest.testmod(import_module(module))
     assert found.attempted > 0
     assert found.failed == 0

@@ -83,6 +83,14 @@ def inspect(
     Raises:
         CorruptFileError: If the footer is corrupt.
         ValueError: If a column or row group does not exist.
+
+    Example:
+        >>> import pqext
+        >>> pqext.write_table({"id": [1, 2, 3]}, "ids.parquet")
+        >>> report = pqext.inspect("ids.parquet")
+        >>> column = report.row_groups[0].columns[0]
+        >>> report.num_rows, column.codec, column.minimum, column.maximum
+        (3, 'SNAPPY', '1', '3')
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:

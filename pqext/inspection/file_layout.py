@@ -76,6 +76,13 @@ def layout(
 
     Raises:
         CorruptFileError: If the footer is corrupt; other corruption is reported in ``notes``.
+
+    Example:
+        >>> import pqext
+        >>> from pqext import inspection
+        >>> pqext.write_table({"id": [1, 2, 3]}, "ids.parquet")
+        >>> [part.kind for part in inspection.layout("ids.parquet").parts[:4]]
+        ['frame', 'data', 'column index', 'offset index']
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:

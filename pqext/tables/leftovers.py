@@ -67,6 +67,14 @@ def describe(
         FileNotFoundError: If the table does not exist.
         CorruptFileError: If the log cannot be read.
         UnsupportedError: If the table requires features that are not supported.
+
+    Example:
+        >>> import pyarrow
+        >>> from pqext import tables
+        >>> commit = tables.append("delta:birds", pyarrow.table({"id": [1, 2], "name": ["kea", "emu"]}))
+        >>> description = tables.describe("delta:birds")
+        >>> description.version, description.rows, description.columns
+        (0, 2, {'id': 'int64', 'name': 'string'})
     """
     check_arguments(older_than=older_than)
     writer = open_writer(table, storage_options)
@@ -103,6 +111,14 @@ def clean(
         ValueError: If ``older_than`` is negative.
         FileNotFoundError: If the table does not exist.
         CorruptFileError: If the log cannot be read.
+
+    Example:
+        >>> import datetime, pathlib, pyarrow
+        >>> from pqext import tables
+        >>> commit = tables.append("delta:herds", pyarrow.table({"id": [1]}))
+        >>> written = pathlib.Path("herds/unfinished.parquet").write_bytes(b"PAR1")
+        >>> tables.clean("delta:herds", older_than=datetime.timedelta(0), dry_run=False).files
+        ('unfinished.parquet',)
     """
     check_arguments(older_than=older_than, dry_run=dry_run)
     writer = open_writer(table, storage_options)

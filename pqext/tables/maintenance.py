@@ -119,6 +119,14 @@ def compact(
         UnsupportedError: If the table cannot be written.
         TableConflictError: If another writer has removed or changed one of the files in the meantime. The table is
             unchanged, and no new files remain.
+
+    Example:
+        >>> import pyarrow
+        >>> from pqext import tables
+        >>> commits = [tables.append("delta:readings", pyarrow.table({"n": [n]})) for n in range(3)]
+        >>> result = tables.compact("delta:readings")
+        >>> result.files_before, result.files_after
+        (3, 1)
     """
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
     check_arguments(target_file_bytes=target_file_bytes, dry_run=dry_run, progress=progress)
@@ -223,6 +231,14 @@ def reshred(
 
     Raises:
         ValueError: If the table has no VARIANT column.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import tables, variant
+        >>> commit = tables.append("delta:events", pyarrow.table({"event": variant.parse_json(['{"mag": 5}'])}))
+        >>> rewrite = tables.reshred("delta:events", {"event": "mag BIGINT"}, allow_undeclared_shredding=True)
+        >>> print(variant.schema_of_file(pqext.scan("delta:events").plan()[0].path))
+        STRUCT<mag: BIGINT>
     """
     if not isinstance(shredding, Mapping):
         raise TypeError(f"shredding must map VARIANT columns to schemas, not {type(shredding).__name__}")

@@ -35,6 +35,13 @@ def open_table(
         SourceError: If the catalog or the store cannot be reached.
         CorruptFileError: If the log cannot be read.
         UnsupportedError: If the table uses a feature that cannot be read.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import tables
+        >>> commits = [tables.append("delta:steps", pyarrow.table({"n": [n]})) for n in (5, 6)]
+        >>> pqext.scan(tables.open_table("delta:steps", version=0)).to_table()["n"].to_pylist()
+        [5]
     """
     if version is not None and timestamp is not None:
         raise ValueError("pass either version or timestamp")

@@ -151,6 +151,15 @@ def overwrite(
         ValueError: If a row is outside the partitions that ``filter`` selects, or ``filter`` refers to a column that is
             not a partition column.
         TableConflictError: If another writer appends to the replaced partitions, or compacts them.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import tables
+        >>> sales = pyarrow.table({"day": [1, 1, 2], "n": [5, 6, 7]})
+        >>> commit = tables.append("delta:sales", sales, partition_by="day")
+        >>> commit = tables.overwrite("delta:sales", pyarrow.table({"day": [1], "n": [9]}), filter="day = 1")
+        >>> sorted(pqext.scan("delta:sales").to_table()["n"].to_pylist())
+        [7, 9]
     """
     rows = _Rows.prepare(source, partition_by, sort_by, options, keywords)
     writer = open_writer(table, storage_options)
@@ -193,6 +202,15 @@ def replace_files(
     Raises:
         FileNotFoundError: If the table does not exist, or does not contain one of the files.
         TableConflictError: If another writer removes one of the files in the meantime.
+
+    Example:
+        >>> import pathlib, pqext, pyarrow
+        >>> from pqext import tables
+        >>> commit = tables.append("delta:prices", pyarrow.table({"price": [1, -1]}))
+        >>> files = [path.name for path in pathlib.Path("prices").glob("*.parquet")]
+        >>> commit = tables.replace_files("delta:prices", files, pyarrow.table({"price": [1]}))
+        >>> pqext.scan("delta:prices").to_table()["price"].to_pylist()
+        [1]
     """
     rows = _Rows.prepare(source, (), sort_by, options, keywords)
     writer = open_writer(table, storage_options)

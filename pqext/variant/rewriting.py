@@ -152,9 +152,13 @@ def reshred_file(
     ``dest`` appears when complete, and may be ``source``. If ``source`` would be replaced and rows or values lost,
     ``ValueError`` is raised unless ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in
     :class:`pqext.ReadOptions`. ``progress`` is called with the number of finished rows and of all rows. Memory is
-    bounded by one row group. Row groups that need more than half of the memory in ``limits`` are divided.
+    bounded by one row group. Row groups that need more than half of the memory in ``limits`` are divided. An encrypted
+    file requires the option ``encryption``; ``None`` writes plaintext.
 
-    An encrypted file requires the option ``encryption``; ``None`` writes plaintext.
+    >>> import pqext
+    >>> pqext.write_table({"event": pqext.variant.parse_json(['{"id": 1}'])}, "events.parquet")
+    >>> pqext.variant.reshred_file("events.parquet", "shredded.parquet", "id BIGINT").schemas
+    {'event': <shredding schema STRUCT<id: BIGINT>>}
     """
     check_coerce(coerce)
     values, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
@@ -164,25 +168,21 @@ def reshred_file(
 
 
 def unshred_file(
-    source: Any,
-    dest: Any,
-    *,
-    strict: bool = False,
-    invalid_values: InvalidValues = "raise",
-    on_corrupt: OnCorrupt = "raise",
-    limits: Limits = DEFAULT_LIMITS,
-    decryption: FileDecryption | None = None,
-    int96: Int96 = "auto",
-    invalid_utf8: InvalidUtf8 = "raise",
-    legacy_timezone: str | None = None,
-    progress: Progress | None = None,
-    overwrite: bool = False,
-    options: WriteOptions | None = None,
+    source: Any, dest: Any, *, strict: bool = False, invalid_values: InvalidValues = "raise",
+    on_corrupt: OnCorrupt = "raise", limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
+    int96: Int96 = "auto", invalid_utf8: InvalidUtf8 = "raise", legacy_timezone: str | None = None,
+    progress: Progress | None = None, overwrite: bool = False, options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
     """Rewrite the file ``source`` to ``dest`` with unshredded VARIANT values.
 
     Arguments and errors are as for :func:`reshred_file`.
+
+    >>> import pqext
+    >>> events = {"event": pqext.variant.parse_json(['{"id": 1}'])}
+    >>> pqext.write_table(events, "events.parquet", shredding={"event": "id INT"})
+    >>> pqext.variant.unshred_file("events.parquet", "plain.parquet").schemas
+    {'event': <shredding schema VARIANT>}
     """
     given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     schema = Untyped()

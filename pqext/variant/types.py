@@ -36,12 +36,22 @@ def metadata_field() -> pa.Field:
 
 
 def variant_type() -> pa.StructType:
-    """Return the Arrow type of an unshredded variant: ``struct<metadata: binary not null, value: binary not null>``."""
+    """Return the Arrow type of an unshredded variant: ``struct<metadata: binary not null, value: binary not null>``.
+
+    >>> from pqext import variant
+    >>> variant.parse_json(["1"]).type == variant.variant_type()
+    True
+    """
     return _VARIANT_TYPE
 
 
 def variant_field(name: str, nullable: bool = True) -> pa.Field:
-    """Return a field of :func:`variant_type` with the field metadata that DuckDB, polars and others recognise."""
+    """Return a field of :func:`variant_type` with the field metadata that DuckDB, polars and others recognise.
+
+    >>> from pqext import variant
+    >>> variant.variant_field("event").metadata[b"ARROW:extension:name"]
+    b'arrow.parquet.variant'
+    """
     marks = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
     return pa.field(name, _VARIANT_TYPE, nullable=nullable, metadata=marks)
 
@@ -61,7 +71,13 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def is_variant_type(type: pa.DataType) -> bool:
-    """Return whether ``type`` is a struct of exactly binary ``metadata`` and binary ``value``."""
+    """Return whether ``type`` is a struct of exactly binary ``metadata`` and binary ``value``.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"id": 1}'])
+    >>> variant.is_variant_type(array.type), variant.is_variant_type(variant.shred(array, "id INT").type)
+    (True, False)
+    """
     type = storage_type(type)
     if not pa.types.is_struct(type) or type.num_fields != 2:
         return False

@@ -92,6 +92,13 @@ def validate(
     divided among ``threads`` threads, 0 for one per processor.
 
     Raises ``TypeError`` if the array is not a variant, and ``VariantError`` if its columns have an invalid layout.
+
+    >>> import pyarrow
+    >>> from pqext import variant
+    >>> variant.validate(variant.parse_json(['{"id": 1}']))
+    >>> truncated = {"metadata": bytes([1, 0, 0]), "value": bytes([12])}  # an int8 without its byte
+    >>> print(variant.validate(pyarrow.array([truncated], variant.variant_type())))
+    row 0, value byte 0: the value ends before its data does (variant.value.layout)
     """
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
@@ -114,6 +121,12 @@ def find_faults(
 
     ``offset`` is null if a fault has no position, and ``rule`` is null if the format has no rule for it. The table has
     at most ``limit`` rows. Other arguments and errors are as for :func:`validate`.
+
+    >>> import pyarrow
+    >>> from pqext import variant
+    >>> truncated = {"metadata": bytes([1, 0, 0]), "value": bytes([12])}  # an int8 without its byte
+    >>> variant.find_faults(pyarrow.array([None, truncated], variant.variant_type()))["row"].to_pylist()
+    [1]
     """
     _check_arguments(mode, max_depth)
     if limit is not None and limit < 0:

@@ -53,6 +53,14 @@ def concatenate(
     Raises ``ValueError`` if the files cannot be combined, ``UnsupportedError`` for files that are partly encrypted or
     have chunks in other files, and ``CorruptFileError`` for corrupt footers. No file remains at ``dest`` after an
     error.
+
+    >>> import pqext
+    >>> for name, ids in {"a.parquet": [1, 2], "b.parquet": [3]}.items():
+    ...     pqext.write_table({"id": ids}, name)
+    >>> pqext.concatenate(["a.parquet", "b.parquet"], "all.parquet")
+    3
+    >>> pqext.read_table("all.parquet").to_pydict()
+    {'id': [1, 2, 3]}
     """
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")

@@ -29,6 +29,15 @@ def verify_file_set(
     used. For files that do not store their prefix, all prefixes that no other file has are tried.
 
     Raises an ``EncryptionError`` that lists missing, unexpected and duplicate files.
+
+    >>> import pqext
+    >>> from pqext import encryption
+    >>> key = b"0123456789abcdef"
+    >>> for part in ("a", "b"):
+    ...     keys = encryption.FileEncryption(key, aad_prefix=part)
+    ...     pqext.write_table({"id": [1]}, f"{part}.parquet", encryption=keys)
+    >>> encryption.verify_file_set(["b.parquet", "a.parquet"], ["a", "b"], encryption.FileDecryption(key))
+    {b'b': 'b.parquet', b'a': 'a.parquet'}
     """
     requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(requested)) != len(requested) or b"" in requested:

@@ -40,6 +40,13 @@ def write_summary(
 
     Raises ``ValueError`` if a file is outside ``folder`` or the schemas differ, and ``UnsupportedError`` for files that
     are partly encrypted or have chunks in other files.
+
+    >>> import pqext
+    >>> for name, ids in {"a.parquet": [1, 2], "b.parquet": [3]}.items():
+    ...     pqext.write_table({"id": ids}, name)
+    >>> paths = pqext.write_summary(["a.parquet", "b.parquet"], ".")
+    >>> pqext.scan("_metadata").to_table()["id"].to_pylist()
+    [1, 2, 3]
     """
     if isinstance(paths, (str, bytes)):
         raise TypeError(f"paths must be a list of paths, not {paths!r}")

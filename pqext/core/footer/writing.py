@@ -86,6 +86,12 @@ def rewrite_footer(
     Raises ``ValueError`` or ``TypeError`` if the changed metadata is invalid or its row groups contradict its schema,
     ``CorruptFileError`` if the file's own metadata is invalid or contradicts itself, ``UnsupportedError`` for encrypted
     files, and ``BlockingIOError`` if a writer is appending to the ``source`` that would be replaced.
+
+    >>> import pqext
+    >>> pqext.write_table({"id": [1, 2]}, "ids.parquet")
+    >>> pqext.rewrite_footer("ids.parquet", lambda metadata: setattr(metadata, "created_by", "nightly export"))
+    >>> pqext.read_metadata("ids.parquet").created_by
+    'nightly export'
     """
     check_format(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):

@@ -331,6 +331,13 @@ def register(annotation: Annotation) -> None:
     """Register ``annotation``.
 
     Its handler is used for its logical type in all files that are read or written afterwards.
+
+    >>> import pqext, pyarrow
+    >>> temperature = pqext.Annotation("BSON", "weather.handlers:TEMPERATURE", frozenset({"weather.temperature"}))
+    >>> pqext.register(temperature)
+    >>> marks = {"ARROW:extension:name": "weather.temperature"}
+    >>> temperature.marks(pyarrow.field("noon", pyarrow.float64(), metadata=marks))
+    True
     """
     global _generation
     _REGISTRY[annotation.logical] = annotation

@@ -44,26 +44,24 @@ if TYPE_CHECKING:
 class ParquetWriter(SuggestionMixin):
     """Write tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
 
-    ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`. ``filesystem`` and
-    ``storage_options`` locate a path or URL, as in :func:`pqext.open`. A file appears at its path only after
-    :meth:`close`; an exception within the context aborts it. Several threads can share a writer; the rows of a call
-    stay together. At most two row groups are in memory: one is written while the rows of the next are collected. A
-    column that orders the rows (``geometry``) orders them within each row group. Metadata of the Arrow schema is stored
-    with ``key_value_metadata``, which takes precedence. The Arrow types are stored too (option ``arrow_schema``), since
-    Parquet cannot express some of them: :mod:`pqext.core.write.key_value_metadata` lists the types that a round trip
-    preserves, and those that are rejected.
+    ``options`` are the fields of :class:`pqext.WriteOptions`. ``filesystem`` and ``storage_options`` locate a path or
+    URL, as in :func:`pqext.open`. A file appears at its path only after :meth:`close`; an exception within the context
+    aborts it. Several threads can share a writer; the rows of a call stay together. At most two row groups are in
+    memory: one is written while the rows of the next are collected. A column that orders the rows (``geometry``) orders
+    them within each row group. Metadata of the Arrow schema is stored with ``key_value_metadata``, which takes
+    precedence. Arrow types are stored too (option ``arrow_schema``), since Parquet cannot express some of them:
+    :mod:`pqext.core.write.key_value_metadata` lists the types that a round trip preserves, and those that are rejected.
 
     With ``checkpoint``, an unfinished file remains next to the path after an exception if it contains a checkpoint. A
     note on the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
 
     With ``append``, the row groups are added to the local file at ``dest``, which is created if it does not exist.
     Columns are stored like the file's columns with the same names: with the same shredding, physical types, units, CRS
-    and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed as keywords are
-    inferred from the file if possible (:mod:`pqext.core.write.file_layout`). Raises ``ValueError`` before anything is
-    written if columns are missing or contradict the file, and ``BlockingIOError`` if another writer is appending.
-
-    A local file in the folder of a Delta, Iceberg or Hudi table raises ``UnsupportedError``;
-    ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
+    and edges. Without ``options``, options that are not passed as keywords are inferred from the file if possible
+    (:mod:`pqext.core.write.file_layout`). Raises ``ValueError`` before anything is written if columns are missing or
+    contradict the file, and ``BlockingIOError`` if another writer is appending. A local file in the folder of a Delta,
+    Iceberg or Hudi table raises ``UnsupportedError``; ``ignore_table_format=True`` writes it, for programs that add it
+    to the table themselves.
     """
 
     _warns_about_residual = False  # whether to warn if typed columns do not fit the values
@@ -431,14 +429,16 @@ def write_table(
 ) -> None:
     """Write ``table`` to ``dest``. For ``dest``, ``append`` and the options, see :class:`ParquetWriter`.
 
-    Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
+    Keywords are the fields of :class:`pqext.WriteOptions`. ``table`` is a pyarrow Table, RecordBatch or
+    RecordBatchReader, a pandas or polars DataFrame, a mapping from names to arrays, a :class:`pqext.Scan`, a result of
+    :func:`pqext.variant.read_json`, or any object with ``__arrow_c_stream__``. A column that orders the rows
+    (``geometry``) orders all rows of a table before they are split into row groups. This takes 56 bytes per row and a
+    copy of one row group. Of a stream of batches, one row group at a time is in memory and ordered.
 
-    ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
-    to arrays, a :class:`pqext.Scan`, a result of :func:`pqext.variant.read_json`, or any object with
-    ``__arrow_c_stream__``. If it is a stream of batches, only one row group at a time is in memory.
-
-    A column that orders the rows (``geometry``) orders all rows of a table before they are split into row groups. This
-    temporarily takes 56 bytes per row and a copy of one row group. Streams are ordered one row group at a time.
+    >>> import pqext
+    >>> pqext.write_table({"id": [1, 2]}, "ids.parquet", compression="zstd")
+    >>> pqext.read_table("ids.parquet").to_pydict()
+    {'id': [1, 2]}
     """
     table = as_table(table)
     writing = ParquetWriter(

@@ -43,6 +43,11 @@ def explode(
 
     Of a shredded array, only the columns on the path are read. Invalid bytes on the path raise ``VariantError`` with
     the row. With ``strict``, values that cannot be cast also raise ``VariantError``.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"tags": ["a", "b"]}', "{}", '{"tags": ["c"]}'])
+    >>> variant.explode(array, "$.tags", str).select(["row", "pos", "value"]).to_pydict()
+    {'row': [0, 0, 2], 'pos': [0, 1, 0], 'value': ['a', 'b', 'c']}
     """
     steps = as_wildcard_path(path)
     target, zone = target_type(type), find_timezone(timezone)

@@ -251,6 +251,11 @@ def parse_json(
     Raises :class:`~pqext.core.base.errors.VariantError` with the row, the byte offset and the reason for a text that is
     not JSON, its subclass ``VariantLimitError`` for a text that exceeds a limit, and ``LimitError`` if the result of an
     array does not fit into 32-bit offsets.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"id": 1}', "oops", None], on_error="null")
+    >>> variant.to_python(array)
+    [{'id': 1}, None, None]
     """
     options = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     array = as_texts(array)
@@ -293,6 +298,13 @@ def parse_json_lines(
     Raises :class:`~pqext.core.base.errors.VariantError` with the line's number, the byte in the line and the reason,
     its subclass ``VariantLimitError`` for a line that exceeds a limit, and ``LimitError`` if the result does not fit
     into 32-bit offsets.
+
+    >>> from pqext import variant
+    >>> array, faults = variant.parse_json_lines(b'{"id": 1}\\noops\\n', on_error="null")
+    >>> variant.to_python(array)
+    [{'id': 1}, None]
+    >>> faults
+    [LineFault(line=2, offset=0, reason='no JSON value starts with this character')]
     """
     options = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     try:

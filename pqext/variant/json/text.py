@@ -51,6 +51,10 @@ def to_json(
     array does not fit into 32-bit offsets, and ``VariantLimitError`` with the row if indented text needs more than a
     mebibyte and more than 256 times the bytes of the compact text (``Limits.memory_expansion``), as happens for values
     that are nested hundreds of levels deep.
+
+    >>> from pqext import variant
+    >>> variant.to_json(variant.parse_json(['{"b": 2.50, "a": [true]}', None])).to_pylist()
+    ['{"a":[true],"b":2.5}', None]
     """
     if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")

@@ -114,6 +114,13 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
     ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT column. Raises ``ValueError`` if the column
     does not exist, or is omitted although there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError``
     if it violates the layout of Variant Shredding.
+
+    >>> import pqext
+    >>> from pqext import variant
+    >>> events = {"event": variant.parse_json(['{"id": 1}'])}
+    >>> pqext.write_table(events, "events.parquet", shredding={"event": "id INT"})
+    >>> print(variant.schema_of_file("events.parquet"))
+    STRUCT<id: INT>
     """
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         variants = [node.dotted_path for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]

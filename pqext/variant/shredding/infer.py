@@ -81,6 +81,14 @@ def infer_schema(
     The result's ``explain()`` describes the reason for each choice, and the share of each path's values that stay in
     the residual. Raises ``ValueError`` or ``TypeError`` for invalid arguments, and ``VariantError`` for invalid values
     in the sample.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"id": 1, "tag": "a"}', '{"id": 2}'])
+    >>> print(variant.infer_schema(array))
+    STRUCT<id: BIGINT, tag: STRING>
+    >>> print(variant.infer_schema(array, min_frequency=0.8).explain())
+    $: STRUCT  -- in 100% of the rows, object; in the residual: tag (rare: in 50.0%)
+      id: BIGINT  -- in 100% of the rows, integers
     """
     how = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
     return infer_with_options(array, how)

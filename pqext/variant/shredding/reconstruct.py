@@ -42,6 +42,11 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
     ``VariantError``, with the row.
 
     Implements Variant Shredding, "Reconstructing a Shredded Variant".
+
+    >>> from pqext import variant
+    >>> shredded = variant.shred(variant.parse_json(['{"id": 1}', '{"id": "x"}']), "id INT")
+    >>> variant.to_json(variant.unshred(shredded)).to_pylist()
+    ['{"id":1}', '{"id":"x"}']
     """
     array = as_variants(array)
     chunks = struct_chunks(array)

@@ -61,6 +61,11 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     values that are inspected. Values that stay in the residual are copied without validation.
 
     Implements Variant Shredding, "Value Shredding".
+
+    >>> from pqext import variant
+    >>> shredded = variant.shred(variant.parse_json(['{"id": 1}', '{"id": "x"}']), "id INT")
+    >>> shredded.field("typed_value").field("id").field("typed_value").to_pylist()
+    [1, None]
     """
     check_coerce(coerce)
     array = as_variants(array)
