@@ -67,6 +67,9 @@ def query(
     Raises:
         TypeError: If values cannot be grouped, ordered or added, or an argument has the wrong type.
         ValueError: If a function, column or option is unknown.
+
+    Example:
+        >>> query(spark, "sales", {"sales": "count", "total": ("sum", "price")}, by=["country"])  # doctest: +SKIP
     """
     timezone = session_timezone(spark)
     groups = list(set_timezone(parse_columns(by), timezone))

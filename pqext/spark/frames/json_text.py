@@ -37,6 +37,9 @@ def read_json(
     ``on_error="null"``, it becomes a null row. ``error_column`` is the name of a STRING column for file, line and
     reason, which is null in other rows: with the name ``_error``, ``df.where("_error IS NOT NULL").count()`` counts the
     lines that are not JSON. A line ``null`` is JSON, and becomes a variant null, not a null row.
+
+    Example:
+        >>> read_json(spark, "events/*.json.gz", "event", on_error="null", error_column="_error")  # doctest: +SKIP
     """
     options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}
     if error_column is not None:

@@ -19,22 +19,38 @@ from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnO
 
 
 def st_x(geometry: ColumnOrName) -> Column:
-    """Return the X coordinate of each point in units of the CRS; null for null, empty points and other geometries."""
+    """Return the X coordinate of each point in units of the CRS; null for null, empty points and other geometries.
+
+    Example:
+        >>> df.select(st_x("geom"), st_y("geom"))  # doctest: +SKIP
+    """
     return X(geometry)
 
 
 def st_y(geometry: ColumnOrName) -> Column:
-    """Return the Y of points; see :func:`st_x`."""
+    """Return the Y of points; see :func:`st_x`.
+
+    Example:
+        >>> df.orderBy(st_y("geom").desc())  # doctest: +SKIP
+    """
     return Y(geometry)
 
 
 def st_z(geometry: ColumnOrName) -> Column:
-    """Return the Z coordinate of each point, null if the point has no Z; see :func:`st_x`."""
+    """Return the Z coordinate of each point, null if the point has no Z; see :func:`st_x`.
+
+    Example:
+        >>> df.where(st_z("geom") > 1000)  # doctest: +SKIP
+    """
     return Z(geometry)
 
 
 def st_m(geometry: ColumnOrName) -> Column:
-    """Return the M value of each point, null if the point has no M; see :func:`st_x`."""
+    """Return the M value of each point, null if the point has no M; see :func:`st_x`.
+
+    Example:
+        >>> df.where(st_m("geom").isNotNull())  # doctest: +SKIP
+    """
     return M(geometry)
 
 
@@ -43,42 +59,73 @@ def st_xmin(geometry: ColumnOrName) -> Column:
 
     For GEOGRAPHY, return the western side of the bounding box of its edges, as :func:`pqext.geo.bounds` does. It is
     greater than :func:`st_xmax` if the box crosses the antimeridian.
+
+    Example:
+        >>> df.select(st_xmin("geom"), st_ymin("geom"), st_xmax("geom"), st_ymax("geom"))  # doctest: +SKIP
     """
     return XMIN(geometry)
 
 
 def st_xmax(geometry: ColumnOrName) -> Column:
-    """Return the maximum X; see :func:`st_xmin`."""
+    """Return the maximum X; see :func:`st_xmin`.
+
+    Example:
+        >>> df.agg(F.max(st_xmax("geom")))  # doctest: +SKIP
+    """
     return XMAX(geometry)
 
 
 def st_ymin(geometry: ColumnOrName) -> Column:
-    """Return the minimum Y, including the edges of GEOGRAPHY; see :func:`st_xmin`."""
+    """Return the minimum Y, including the edges of GEOGRAPHY; see :func:`st_xmin`.
+
+    Example:
+        >>> df.where(st_ymin("geom") >= 0)  # doctest: +SKIP
+    """
     return YMIN(geometry)
 
 
 def st_ymax(geometry: ColumnOrName) -> Column:
-    """Return the maximum Y, including the edges of GEOGRAPHY; see :func:`st_xmin`."""
+    """Return the maximum Y, including the edges of GEOGRAPHY; see :func:`st_xmin`.
+
+    Example:
+        >>> df.select(st_ymax("geom") - st_ymin("geom"))  # doctest: +SKIP
+    """
     return YMAX(geometry)
 
 
 def st_geometrytype(geometry: ColumnOrName) -> Column:
-    """Return ``ST_Point``, ``ST_LineString``, ``ST_Polygon`` and so on; null for null."""
+    """Return ``ST_Point``, ``ST_LineString``, ``ST_Polygon`` and so on; null for null.
+
+    Example:
+        >>> df.groupBy(st_geometrytype("geom")).count()  # doctest: +SKIP
+    """
     return GEOMETRYTYPE(geometry)
 
 
 def st_npoints(geometry: ColumnOrName) -> Column:
-    """Return the number of vertices as BIGINT; 0 for empty geometries, null for null."""
+    """Return the number of vertices as BIGINT; 0 for empty geometries, null for null.
+
+    Example:
+        >>> df.orderBy(st_npoints("geom").desc()).limit(10)  # doctest: +SKIP
+    """
     return NPOINTS(geometry)
 
 
 def st_isempty(geometry: ColumnOrName) -> Column:
-    """Return whether a geometry is empty; null for null."""
+    """Return whether a geometry is empty; null for null.
+
+    Example:
+        >>> df.where(~st_isempty("geom"))  # doctest: +SKIP
+    """
     return ISEMPTY(geometry)
 
 
 def st_isvalid(geometry: ColumnOrName) -> Column:
-    """Return whether a planar geometry is valid by the simple features standard, as GEOS checks; null for null."""
+    """Return whether a planar geometry is valid by the simple features standard, as GEOS checks; null for null.
+
+    Example:
+        >>> df.where(~st_isvalid("geom")).count()  # doctest: +SKIP
+    """
     return ISVALID(geometry)
 
 
@@ -86,17 +133,28 @@ def st_area(geometry: ColumnOrName) -> Column:
     """Return the area, in square units of the CRS, or in square metres on the ellipsoid for GEOGRAPHY. Null for null.
 
     Points, lines and empty geometries have area 0. Edges of GEOGRAPHY are geodesics.
+
+    Example:
+        >>> df.select("name", st_area("geom"))  # doctest: +SKIP
     """
     return AREA(geometry)
 
 
 def st_length(geometry: ColumnOrName) -> Column:
-    """Return the length of lines and of polygon boundaries, in units of the CRS or in metres. Null for null."""
+    """Return the length of lines and of polygon boundaries, in units of the CRS or in metres. Null for null.
+
+    Example:
+        >>> df.agg(F.sum(st_length("road")))  # doctest: +SKIP
+    """
     return LENGTH(geometry)
 
 
 def st_perimeter(geometry: ColumnOrName) -> Column:
-    """Return the length of polygon boundaries, in units of the CRS or in metres; 0 for other types, null for null."""
+    """Return the length of polygon boundaries, in units of the CRS or in metres; 0 for other types, null for null.
+
+    Example:
+        >>> df.select("name", st_perimeter("geom"))  # doctest: +SKIP
+    """
     return PERIMETER(geometry)
 
 
@@ -105,6 +163,9 @@ def st_azimuth(geometry: ColumnOrName, other: ColumnOrName) -> Column:
 
     For GEOGRAPHY, it is the direction of the geodesic at its start. Null for null, for equal points and for geometries
     that are not points.
+
+    Example:
+        >>> df.select(F.degrees(st_azimuth("origin", "destination")))  # doctest: +SKIP
     """
     return AZIMUTH(geometry, other)
 
@@ -114,6 +175,9 @@ def st_distance(geometry: ColumnOrName, other: ColumnOrName) -> Column:
 
     The distance is 0 if the geometries intersect, and null if either is null or empty. For GEOGRAPHY other than points,
     the work is done once for each distinct geometry of ``other``: pass the column with fewer as ``other``.
+
+    Example:
+        >>> df.where(st_distance("origin", "destination") < 100)  # doctest: +SKIP
     """
     return DISTANCE(geometry, other)
 
@@ -123,6 +187,9 @@ def st_dwithin(geometry: ColumnOrName, other: Any, distance: float | ColumnOrNam
 
     ``other`` is a column or its name, or a constant geometry: a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely
     geometry. With a constant geometry, ``distance`` must be a number.
+
+    Example:
+        >>> df.where(st_dwithin("geom", (4.0, 50.0, 8.0, 54.0), 0.5))  # doctest: +SKIP
     """
     if isinstance(other, str | Column):
         return DWITHIN(geometry, other, to_number_column(distance, "distance"))
@@ -172,6 +239,9 @@ def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float]
     data frame with ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``, or with
     :func:`pqext.spark.layout`. The writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task only.
     The curve fills ``bounds``; centres outside are moved to the border. Null for null and for empty geometries.
+
+    Example:
+        >>> df.orderBy(st_hilbert("geom", bounds=(4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
     """
     return HILBERT(geometry, bounds=tuple(map(float, bounds)))
 
@@ -180,6 +250,9 @@ def st_geohash(geometry: ColumnOrName, precision: int = 9) -> Column:
     """Return the geohash of the centre of each geometry's bounding box, with ``precision`` characters from 1 to 12.
 
     Coordinates must be longitude and latitude. Null for null, for empty geometries and for other coordinates.
+
+    Example:
+        >>> df.groupBy(st_geohash("geom", precision=5)).count()  # doctest: +SKIP
     """
     return GEOHASH(geometry, precision=_check_range("precision", precision, 12))
 
@@ -189,6 +262,9 @@ def st_quadkey(geometry: ColumnOrName, zoom: int = 14) -> Column:
 
     Coordinates must be longitude and latitude. Latitudes beyond 85.05 degrees are in the outermost tiles. Null as in
     :func:`st_geohash`.
+
+    Example:
+        >>> df.withColumn("tile", st_quadkey("geom", zoom=10))  # doctest: +SKIP
     """
     return QUADKEY(geometry, zoom=_check_range("zoom", zoom, 29))
 

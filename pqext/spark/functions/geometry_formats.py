@@ -31,6 +31,9 @@ def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, sr
     """Create GEOMETRY(``srid``) points, POINT or POINT Z, from numeric columns; null if ``x`` or ``y`` is null.
 
     If ``z`` is null, the Z of the point is NaN.
+
+    Example:
+        >>> df.withColumn("geom", st_point("longitude", "latitude"))  # doctest: +SKIP
     """
     wkb = POINT(x, y) if z is None else POINT_Z(x, y, z)
     return _create_with_srid("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
@@ -40,6 +43,9 @@ def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
     """Create GEOMETRY(``srid``) from a BINARY column of WKB with Spark's own function. Null for null.
 
     Spark raises an error for malformed WKB, EWKB and rings that are not closed.
+
+    Example:
+        >>> df.withColumn("geom", st_geomfromwkb("wkb", srid=3857))  # doctest: +SKIP
     """
     return _create_with_srid("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
 
@@ -48,6 +54,9 @@ def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
     """Create GEOMETRY(``srid``) from well-known text, as :func:`pqext.geo.from_wkt` does. Null for null.
 
     Malformed WKT fails the query; the error states the row in its batch and the byte.
+
+    Example:
+        >>> df.withColumn("geom", st_geomfromwkt("wkt"))  # doctest: +SKIP
     """
     return _create_with_srid("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
 
@@ -59,6 +68,9 @@ def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
     """Create GEOMETRY(``srid``) from GeoJSON geometries or features, as :func:`pqext.geo.from_geojson` does.
 
     Null for null. Malformed GeoJSON fails the query; the error states the row in its batch and the byte.
+
+    Example:
+        >>> df.withColumn("geom", st_geomfromgeojson("geojson"))  # doctest: +SKIP
     """
     return _create_with_srid("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
 
@@ -97,6 +109,9 @@ def st_aswkb(geometry: ColumnOrName) -> Column:
     """Return ISO WKB as BINARY, without the flags and SRID of EWKB. Null for null.
 
     For GEOMETRY and GEOGRAPHY, Spark's own ``F.st_asbinary`` returns the same without Python.
+
+    Example:
+        >>> df.withColumn("wkb", st_aswkb("geom"))  # doctest: +SKIP
     """
     return AS_WKB(geometry)
 
@@ -105,7 +120,11 @@ st_asbinary = st_aswkb
 
 
 def st_aswkt(geometry: ColumnOrName, precision: int | None = None) -> Column:
-    """Return well-known text with ``precision`` decimals, by default enough to round-trip. Null for null."""
+    """Return well-known text with ``precision`` decimals, by default enough to round-trip. Null for null.
+
+    Example:
+        >>> df.select(st_aswkt("geom", precision=5))  # doctest: +SKIP
+    """
     return AS_WKT(geometry, precision=precision) if precision is not None else AS_WKT(geometry)
 
 
@@ -117,6 +136,9 @@ def st_asgeojson(geometry: ColumnOrName, precision: int | None = None) -> Column
 
     Coordinates are not transformed, although RFC 7946 requires longitude and latitude. See :func:`st_aswkt` for
     ``precision``.
+
+    Example:
+        >>> df.select(st_asgeojson("geom", precision=6))  # doctest: +SKIP
     """
     return AS_GEOJSON(geometry, precision=precision) if precision is not None else AS_GEOJSON(geometry)
 

@@ -40,27 +40,46 @@ def st_envelope(geometry: ColumnOrName) -> Column:
 
     Like all functions that compute geometries, it returns GEOMETRY(ANY), where each row has the SRID of its
     argument, or 0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
+
+    Example:
+        >>> df.withColumn("box", F.st_setsrid(st_envelope("geom"), F.lit(4326)))  # doctest: +SKIP
     """
     return ENVELOPE(geometry)
 
 
 def st_centroid(geometry: ColumnOrName) -> Column:
-    """Return the planar centroid, or an empty point for empty geometries. Null for null."""
+    """Return the planar centroid, or an empty point for empty geometries. Null for null.
+
+    Example:
+        >>> df.select(st_x(st_centroid("geom")), st_y(st_centroid("geom")))  # doctest: +SKIP
+    """
     return CENTROID(geometry)
 
 
 def st_pointonsurface(geometry: ColumnOrName) -> Column:
-    """Return a point that lies on each planar geometry, or an empty point for empty geometries. Null for null."""
+    """Return a point that lies on each planar geometry, or an empty point for empty geometries. Null for null.
+
+    Example:
+        >>> df.select("name", st_pointonsurface("geom"))  # doctest: +SKIP
+    """
     return POINTONSURFACE(geometry)
 
 
 def st_convexhull(geometry: ColumnOrName) -> Column:
-    """Return the smallest convex geometry around each planar geometry. Null for null."""
+    """Return the smallest convex geometry around each planar geometry. Null for null.
+
+    Example:
+        >>> df.select(st_area(st_convexhull("geom")))  # doctest: +SKIP
+    """
     return CONVEXHULL(geometry)
 
 
 def st_boundary(geometry: ColumnOrName) -> Column:
-    """Return the rings of planar polygons and the end points of lines. Null for null and for collections."""
+    """Return the rings of planar polygons and the end points of lines. Null for null and for collections.
+
+    Example:
+        >>> df.select(st_length(st_boundary("geom")))  # doctest: +SKIP
+    """
     return BOUNDARY(geometry)
 
 
@@ -69,6 +88,9 @@ def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs:
 
     A negative distance shrinks polygons. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates
     in degrees with :func:`st_transform` first.
+
+    Example:
+        >>> df.select(st_buffer(st_transform("geom", 3857), 100))  # doctest: +SKIP
     """
     return BUFFER(geometry, to_number_column(distance, "distance"), quad_segs=_QUAD_SEGS.check(quad_segs))
 
@@ -77,12 +99,19 @@ def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserv
     """Simplify geometries with a maximum displacement of ``tolerance``, in units of the CRS. Null for null.
 
     ``preserve_topology=False`` is faster and may create invalid polygons.
+
+    Example:
+        >>> df.select(st_simplify("geom", 0.001))  # doctest: +SKIP
     """
     return SIMPLIFY(geometry, to_number_column(tolerance, "tolerance"), preserve_topology=preserve_topology)
 
 
 def st_makevalid(geometry: ColumnOrName) -> Column:
-    """Repair invalid geometries without changing the covered points. Null for null."""
+    """Repair invalid geometries without changing the covered points. Null for null.
+
+    Example:
+        >>> df.where(~st_isvalid("geom")).select(st_makevalid("geom"))  # doctest: +SKIP
+    """
     return MAKEVALID(geometry)
 
 
@@ -90,6 +119,9 @@ def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
     """Round coordinates to multiples of ``size``, in units of the CRS, and keep geometries valid. Null for null.
 
     Lines and rings that collapse are removed. Invalid polygons and a size of 0 or less fail the query.
+
+    Example:
+        >>> df.select(st_snaptogrid("geom", 0.01))  # doctest: +SKIP
     """
     return SNAPTOGRID(geometry, to_number_column(size, "size"))
 
@@ -98,12 +130,19 @@ def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
     """Orient the shells of polygons counterclockwise and their holes clockwise. Null for null.
 
     For GEOGRAPHY, the interior of a ring is its smaller side. The result is GEOMETRY(ANY).
+
+    Example:
+        >>> df.select(st_asgeojson(st_forcepolygonccw("geom")))  # doctest: +SKIP
     """
     return FORCEPOLYGONCCW(geometry)
 
 
 def st_forcepolygoncw(geometry: ColumnOrName) -> Column:
-    """Orient the shells of planar polygons clockwise and their holes counterclockwise. Null for null."""
+    """Orient the shells of planar polygons clockwise and their holes counterclockwise. Null for null.
+
+    Example:
+        >>> df.select(st_forcepolygoncw("geom"))  # doctest: +SKIP
+    """
     return FORCEPOLYGONCW(geometry)
 
 
@@ -112,6 +151,9 @@ def st_union(geometry: ColumnOrName, other: ColumnOrName) -> Column:
 
     Pass a constant geometry as a column of WKB: ``F.lit(shapely.to_wkb(area))``. :func:`st_union_agg` unites the rows
     of a group.
+
+    Example:
+        >>> df.select(st_union("parcel", "flood_zone"))  # doctest: +SKIP
     """
     return UNION(geometry, other)
 
@@ -120,6 +162,9 @@ def st_intersection(geometry: ColumnOrName, other: ColumnOrName) -> Column:
     """Return the intersection of two planar columns, with the SRID of the first. Null if either is null.
 
     Pass a constant geometry as a column of WKB, as in :func:`st_union`.
+
+    Example:
+        >>> df.select(st_area(st_intersection("parcel", "flood_zone")))  # doctest: +SKIP
     """
     return INTERSECTION(geometry, other)
 
@@ -144,6 +189,9 @@ def st_transform(
 
     Raises:
         GeometryError: If a CRS is unknown.
+
+    Example:
+        >>> df.select(st_area(st_transform("geom", 28992)))  # doctest: +SKIP
     """
     from pqext.geo import crs
 
@@ -220,6 +268,9 @@ def st_envelope_agg(geometry: ColumnOrName) -> Column:
 
     Null if all geometries are null or empty. Boxes are computed in Python and aggregated by Spark, so groups may have
     any size. The SRID is the maximum of the group.
+
+    Example:
+        >>> df.groupBy("country").agg(st_envelope_agg("geom"))  # doctest: +SKIP
     """
     box = BOX(geometry)
     sides = [F.min(box["xmin"]), F.min(box["ymin"]), F.max(box["xmax"]), F.max(box["ymax"]), F.max(box["srid"])]
@@ -230,6 +281,9 @@ def st_union_agg(geometry: ColumnOrName) -> Column:
     """Return the union of all geometries of a group in X and Y, as GEOMETRY(ANY); null if all are null.
 
     All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
+
+    Example:
+        >>> df.groupBy("country").agg(st_union_agg("geom"))  # doctest: +SKIP
     """
     aggregate = arrow_udf(wrap_evaluation(union_all, "st_union_agg"), GEOMETRY, "st_union_agg", return_annotation=dict)
     result = aggregate(check_argument("st_union_agg", FLAT, geometry))

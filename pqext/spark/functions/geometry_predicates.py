@@ -41,32 +41,56 @@ def st_intersects(geometry: ColumnOrName, other: Any) -> Column:
 
 
 def st_disjoint(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether geometries do not intersect. See :func:`st_intersects`."""
+    """Return whether geometries do not intersect. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_disjoint("geom", (4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
+    """
     return _relate_argument("st_disjoint", "disjoint", geometry, other)
 
 
 def st_within(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether ``geometry`` is in ``other``, and not only on its boundary. See :func:`st_intersects`."""
+    """Return whether ``geometry`` is in ``other``, and not only on its boundary. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_within("geom", shapely.box(4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
+    """
     return _relate_argument("st_within", "within", geometry, other)
 
 
 def st_contains(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether ``other`` is in ``geometry``, and not only on its boundary. See :func:`st_intersects`."""
+    """Return whether ``other`` is in ``geometry``, and not only on its boundary. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_contains("geom", shapely.Point(4.9, 52.4)))  # doctest: +SKIP
+    """
     return _relate_argument("st_contains", "contains", geometry, other)
 
 
 def st_covers(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether ``other`` is in ``geometry`` or on its boundary. See :func:`st_intersects`."""
+    """Return whether ``other`` is in ``geometry`` or on its boundary. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_covers("parcel", "building"))  # doctest: +SKIP
+    """
     return _relate_argument("st_covers", "covers", geometry, other)
 
 
 def st_coveredby(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether ``geometry`` is in ``other`` or on its boundary. See :func:`st_intersects`."""
+    """Return whether ``geometry`` is in ``other`` or on its boundary. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_coveredby("building", "parcel"))  # doctest: +SKIP
+    """
     return _relate_argument("st_coveredby", "covered_by", geometry, other)
 
 
 def st_touches(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether geometries share points, but their interiors do not. See :func:`st_intersects`."""
+    """Return whether geometries share points, but their interiors do not. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_touches("parcel", "flood_zone"))  # doctest: +SKIP
+    """
     return _relate_argument("st_touches", "touches", geometry, other)
 
 
@@ -74,6 +98,9 @@ def st_crosses(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether geometries share interior points that have a lower dimension than one of the geometries.
 
     Each geometry also has points outside the other. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_crosses("road", "parcel"))  # doctest: +SKIP
     """
     return _relate_argument("st_crosses", "crosses", geometry, other)
 
@@ -82,12 +109,19 @@ def st_overlaps(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether geometries of the same dimension share a part of this dimension, and each has other points.
 
     See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(st_overlaps("parcel", "flood_zone"))  # doctest: +SKIP
     """
     return _relate_argument("st_overlaps", "overlaps", geometry, other)
 
 
 def st_equals(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether geometries are the same set of points. See :func:`st_intersects`."""
+    """Return whether geometries are the same set of points. See :func:`st_intersects`.
+
+    Example:
+        >>> df.where(~st_equals("parcel", "old_parcel"))  # doctest: +SKIP
+    """
     return _relate_argument("st_equals", "equals", geometry, other)
 
 
@@ -95,6 +129,9 @@ def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: fl
     """Return whether a geometry intersects a box, including its border, like :func:`st_intersects` with a polygon.
 
     A box with ``xmin > xmax`` crosses the antimeridian.
+
+    Example:
+        >>> df.where(st_intersects_box("geom", 170.0, -50.0, -170.0, -30.0))  # doctest: +SKIP
     """
     return relate_constant("st_intersects_box", "intersects", geometry, (xmin, ymin, xmax, ymax))
 

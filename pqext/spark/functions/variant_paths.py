@@ -62,21 +62,32 @@ def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str
 def try_variant_get(
     column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant"
 ) -> Column:
-    """Extract a value like :func:`variant_get`, with null for values that cannot be cast."""
+    """Extract a value like :func:`variant_get`, with null for values that cannot be cast.
+
+    Example:
+        >>> df.select(try_variant_get("event", "$.mag", "double"))  # doctest: +SKIP
+    """
     return get_in_timezone(column, path, type)
 
 
 def variant_explode(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
     """Explode the array or object at ``path`` into rows with columns ``pos``, ``key`` and ``value``.
 
-    Use it in ``select``, like ``F.inline``: ``df.select("id", functions.variant_explode("v", "$.items"))``. Paths may
-    have wildcards, and values that cannot be cast to ``type`` are null, as in :func:`pqext.variant.explode`.
+    Use it in ``select``, like ``F.inline``. Paths may have wildcards, and values that cannot be cast to ``type`` are
+    null, as in :func:`pqext.variant.explode`.
+
+    Example:
+        >>> df.select("id", variant_explode("event", "$.items"))  # doctest: +SKIP
     """
     return F.inline(_entries(column, path, type))
 
 
 def variant_explode_outer(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
-    """Explode like :func:`variant_explode`, with a row of nulls for rows without an array or object."""
+    """Explode like :func:`variant_explode`, with a row of nulls for rows without an array or object.
+
+    Example:
+        >>> df.select("id", variant_explode_outer("event", "$.items", "string"))  # doctest: +SKIP
+    """
     return F.inline_outer(_entries(column, path, type))
 
 
@@ -215,6 +226,9 @@ def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -
 
     Rows without a value at a path are unchanged, or fail the query with ``strict=True``. Raises ``ValueError`` for an
     invalid path and for ``"$"``.
+
+    Example:
+        >>> df.withColumn("event", variant_delete("event", "$.user.email", "$.token"))  # doctest: +SKIP
     """
     if not paths:
         raise ValueError("variant_delete requires a path, such as '$.a'")
@@ -229,6 +243,9 @@ def variant_merge(variant: ColumnOrName, patch: ColumnOrName | Any) -> Column:
 
     ``patch`` is a column of VARIANT or a struct, or a Python value for all rows, usually a dict. Nulls in a
     patch delete fields. A null row of a column changes nothing.
+
+    Example:
+        >>> df.withColumn("event", variant_merge("event", {"status": "closed", "note": None}))  # doctest: +SKIP
     """
     if isinstance(patch, Column):
         return VARIANT_MERGE(variant, patch)
@@ -241,6 +258,9 @@ def variant_strip_nulls(variant: ColumnOrName, include_arrays: bool = True) -> C
     """Remove null fields at any depth of a VARIANT, and null elements of arrays unless ``include_arrays`` is false.
 
     Null for null. The variant null is unchanged.
+
+    Example:
+        >>> df.withColumn("event", variant_strip_nulls("event"))  # doctest: +SKIP
     """
     return VARIANT_STRIP_NULLS(variant, include_arrays=include_arrays)
 

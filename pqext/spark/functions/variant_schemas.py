@@ -48,6 +48,9 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
     It also supports the types ``TIME(6)``, ``TIMESTAMP_NANOS``, ``TIMESTAMP_NTZ_NANOS`` and ``UUID``. Different types
     in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Null for null. It is
     evaluated in Python, row by row, so use it on samples.
+
+    Example:
+        >>> df.limit(100).select(schema_of_variant("event"))  # doctest: +SKIP
     """
     return SCHEMA_OF_VARIANT(variant)
 
@@ -57,6 +60,9 @@ def schema_of_variant_agg(variant: ColumnOrName) -> Column:
 
     As for every Arrow aggregate of Spark, the result without rows and without ``groupBy`` has no row, whereas that of
     Spark's ``schema_of_variant_agg`` is one row, VOID.
+
+    Example:
+        >>> df.groupBy("country").agg(schema_of_variant_agg("event"))  # doctest: +SKIP
     """
     name = "schema_of_variant_agg"
     aggregate = arrow_udf(wrap_evaluation(infer_common_schema, name), T.StringType(), name, return_annotation=str)

@@ -46,12 +46,19 @@ def parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_ke
     Unlike Spark's function of this name, it preserves decimals of up to 38 digits exactly. See
     :func:`pqext.variant.parse_json` for the options. Invalid JSON fails the query, and the error states the row in its
     batch and the byte; :func:`try_parse_json` returns null instead.
+
+    Example:
+        >>> df.withColumn("event", parse_json("text", numbers="double"))  # doctest: +SKIP
     """
     return PARSE_JSON(json, numbers=numbers, duplicate_keys=duplicate_keys)
 
 
 def try_parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_keys: Duplicates = "error") -> Column:
-    """Parse JSON text like :func:`parse_json`, with null for invalid JSON."""
+    """Parse JSON text like :func:`parse_json`, with null for invalid JSON.
+
+    Example:
+        >>> df.where(try_parse_json("text").isNull())  # doctest: +SKIP
+    """
     return TRY_PARSE_JSON(json, numbers=numbers, duplicate_keys=duplicate_keys)
 
 
@@ -59,6 +66,9 @@ def to_json(variant: ColumnOrName) -> Column:
     """Format VARIANT values as JSON text, like :func:`pqext.variant.to_json`. Null for null.
 
     Instants are in the session's time zone, as in Spark.
+
+    Example:
+        >>> df.select("id", to_json("event"))  # doctest: +SKIP
     """
     return replace(TO_JSON, evaluate=partial(_to_json, timezone=active_timezone()))(variant)
 
@@ -68,12 +78,19 @@ def variant_type(variant: ColumnOrName) -> Column:
 
     Booleans are ``boolean``, short strings are ``string``, and the variant null is ``null``. Null for null and for
     unknown types.
+
+    Example:
+        >>> df.groupBy(variant_type("event")).count()  # doctest: +SKIP
     """
     return VARIANT_TYPE(variant)
 
 
 def is_variant_null(variant: ColumnOrName) -> Column:
-    """Return whether the value is the variant null; false for null, as in Spark."""
+    """Return whether the value is the variant null; false for null, as in Spark.
+
+    Example:
+        >>> df.where(~is_variant_null("event"))  # doctest: +SKIP
+    """
     return IS_VARIANT_NULL(variant)
 
 
@@ -81,6 +98,9 @@ def is_valid_variant(variant: ColumnOrName) -> Column:
     """Return whether a VARIANT satisfies all rules of the encoding and of shredding; null for null.
 
     It checks every byte, like :func:`pqext.variant.validate`, and never fails the query.
+
+    Example:
+        >>> df.where(~is_valid_variant("event")).count()  # doctest: +SKIP
     """
     return IS_VALID_VARIANT(variant)
 
@@ -89,6 +109,9 @@ def variant_equals(variant: ColumnOrName, other: ColumnOrName) -> Column:
     """Return whether two VARIANT columns are equal by value, as in :func:`pqext.variant.equals`; null for null.
 
     1 equals 1.00, and objects with the same fields are equal regardless of their encoding.
+
+    Example:
+        >>> df.where(~variant_equals("event", "old_event"))  # doctest: +SKIP
     """
     return VARIANT_EQUALS(variant, other)
 
@@ -98,6 +121,9 @@ def variant_hash(variant: ColumnOrName) -> Column:
 
     Different variants collide with a probability of 1 in 2^64. Compare them with :func:`variant_equals` after a join,
     or group by :func:`variant_key`. Do not store the hash, which may differ in other versions.
+
+    Example:
+        >>> old.join(new, variant_hash("old_event") == variant_hash("event"))  # doctest: +SKIP
     """
     return VARIANT_HASH(variant)
 
@@ -106,6 +132,9 @@ def variant_key(variant: ColumnOrName) -> Column:
     """Return a BINARY key for grouping, joining and deduplicating. Keys are equal only for equal variants.
 
     The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Null for null.
+
+    Example:
+        >>> df.groupBy(variant_key("event")).count()  # doctest: +SKIP
     """
     return VARIANT_KEY(variant)
 

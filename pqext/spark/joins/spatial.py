@@ -75,6 +75,9 @@ def spatial_join(
     Raises:
         ValueError: If a name or option is unknown, the CRSs differ, or the right side is too large for ``how``.
         TypeError: If a column does not contain geometries.
+
+    Example:
+        >>> spatial_join(stations, countries, "within", columns=["station", "country"])  # doctest: +SKIP
     """
     condition = Condition.from_arguments(predicate, distance)
     _check_choice("how", how, get_args(How))
@@ -135,6 +138,9 @@ def knn_join(
     Raises:
         ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
         TypeError: If a column does not contain geometries, or is a GEOGRAPHY; project it with :func:`st_transform`.
+
+    Example:
+        >>> knn_join(houses, stations, k=3, max_distance=5000.0)  # doctest: +SKIP
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, not {k!r}")

@@ -72,7 +72,8 @@ def build_skipping(
         TypeError: For values that an index does not support.
 
     Example:
-        ``build_skipping(spark, "s3://lake/weather", [MinMax("temp"), Box("place")], "s3://lake/weather.skipping")``
+        >>> indexes = [MinMax("temp"), Box("place")]  # doctest: +SKIP
+        >>> build_skipping(spark, "s3://lake/weather", indexes, "s3://lake/weather.skipping")  # doctest: +SKIP
     """
     paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
@@ -101,6 +102,9 @@ def refresh_skipping(
 
     Raises ``FileNotFoundError`` if the store does not exist, ``ValueError`` for files of another table and for a
     format, schema or options that differ from the build, and ``UnsupportedError`` for an unknown version.
+
+    Example:
+        >>> refresh_skipping(spark, "s3://lake/weather", "s3://lake/weather.skipping")  # doctest: +SKIP
     """
     paths, storage = resolve_paths(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)

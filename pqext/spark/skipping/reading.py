@@ -62,8 +62,10 @@ def read_with_skipping(
         UnsupportedError: If the format does not record the file of a row, or the store has an unknown version.
 
     Example:
-        ``read_with_skipping(spark, "/lake/weather", "temp > 30", "/lake/weather.skipping", format="csv",
-        schema="temp double, city string", options={"header": True})``
+        >>> read_with_skipping(  # doctest: +SKIP
+        ...     spark, "/lake/weather", "temp > 30", "/lake/weather.skipping", format="csv",
+        ...     schema="temp double, city string", options={"header": True},
+        ... )
     """
     expression = as_expression(filter)
     paths, storage = resolve_paths(spark, path, [skipping], storage_options)

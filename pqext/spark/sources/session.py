@@ -58,6 +58,9 @@ def local_session(
     made by this function.
 
     Raises ``ImportError`` if PySpark is missing and ``RuntimeError`` if Java is missing, with installation advice.
+
+    Example:
+        >>> spark = local_session(cores="local[4]", conf={"spark.sql.shuffle.partitions": "8"})  # doctest: +SKIP
     """
     from pyspark.sql import SparkSession
 
