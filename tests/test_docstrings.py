@@ -1,9 +1,10 @@
-"""The examples in docstrings print what they show, and arguments are listed by their names."""
+"""Public functions have examples, examples print what they show, and arguments are listed by their names."""
 
 from __future__ import annotations
 
 import ast
 import doctest
+import inspect
 import re
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,11 @@ MODULES = sorted(
     if re.search("(?m)^ *>>> (?!.*SKIP)", path.read_text("utf-8"))
 )
 
+PUBLIC = [
+    "pqext", "pqext.encryption", "pqext.geo", "pqext.inspection", "pqext.recovery", "pqext.skipping", "pqext.spark",
+    "pqext.spark.functions", "pqext.table_metrics", "pqext.tables", "pqext.variant", "pqext.verification",
+]  # fmt: skip
+
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_print_their_output(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +33,18 @@ def test_docstring_examples_print_their_output(module: str, tmp_path: Path, monk
     found = doctest.testmod(import_module(module))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_functions_have_examples(module: str) -> None:
+    package = import_module(module)
+    docstrings = {
+        name: inspect.getdoc(value) or ""
+        for name in package.__all__
+        if inspect.isroutine(value := getattr(package, name))
+    }
+    assert docstrings
+    assert [name for name, text in docstrings.items() if ">>>" not in text] == []
 
 
 def test_arguments_are_listed_by_their_names() -> None:
