@@ -167,7 +167,7 @@ _VARIANT = "value"
     "with many row groups.",
 )
 @flag("--durable", panel=_FILE, help="Sync the file to disk before it appears under its name.")
-@flag("--append", panel=_FILE, help="Append row groups to the local file OUT, which sets columns, shredding and CRS.")
+@flag("--append", panel=_FILE, help="Append row groups to the local file OUT, with its columns, shredding and CRS.")
 @force_option
 @ignore_table_format_option
 @reading_options

@@ -27,7 +27,7 @@ _OPTIONS = (
     ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
     ("than max_depth", "than --max-depth"),
     (" with columns=, or pass the type to read it as in schema=pyarrow.schema(...)", " with --select"),
-    ("pass properties= with the name of", "pass --properties with the name of"),
+    ("pass properties=NAME", "pass --properties NAME"),
     ("use pqext count or Scan.count()", "use pqext count"),
     ("use Scan.min(column)", "use pqext query --limit 1 with --order-by"),
     ("use Scan.max(column)", "use pqext query --limit 1 with --order-by"),

@@ -245,7 +245,7 @@ def parse_shredding(texts: Sequence[str]) -> Any:
         column, choice = (match["column"], match["schema"]) if match is not None else ("", text)
         choice = choice.strip()
         if column in choices:
-            raise ValueError(f"--shredding: column {escape_text(column)!r} has two schemas; pass one of them")
+            raise ValueError(f"--shredding: column {escape_text(column)!r} has two schemas; pass only one schema")
         if choice.lower() == "none":
             choices[column] = None
             continue

@@ -67,7 +67,8 @@ class ScanRequest:
                     self.partitions.check(base, is_computed=True)
         if self.rule is not None and self.files.options.shredded:
             raise ValueError(
-                "shredded=True returns VARIANTs as each file stores them, which schema= cannot unify; omit one of them"
+                "shredded=True returns VARIANTs as each file stores them, which schema= cannot unify; omit shredded= "
+                "or schema="
             )
         if self.partitions.rows is not None and self.files.options.skips_corrupt:
             raise ValueError('rows cannot be numbered if corrupt pages are skipped; remove on_corrupt="skip"')

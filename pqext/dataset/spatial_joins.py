@@ -247,7 +247,7 @@ def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[G
         systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]
         raise ValueError(
             f"{first.name!r} on the left has CRS {crs_label(systems[0])}, but {second.name!r} on the right has CRS "
-            f"{crs_label(systems[1])}: transform one of them with geo.transform"
+            f"{crs_label(systems[1])}; transform either column with geo.transform"
         )
     return first, second
 
@@ -334,7 +334,7 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box that contains a point of every geometry that can match a row of a side.
+    """Return a box that intersects every geometry that could join with a row of ``side``.
 
     None if the side is not planar, if it has no coordinates, or if the box is infinite.
     """

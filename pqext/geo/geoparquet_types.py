@@ -96,7 +96,10 @@ def _to_fixed_size(array: pa.Array) -> pa.Array:
         sizes = pc.unique(pc.list_value_length(array.drop_null())).to_pylist() or [2]
         if len(sizes) > 1 or not 2 <= sizes[0] <= 4:
             numbers = " and ".join(map(str, sorted(sizes)))
-            raise GeometryError(f"coordinates have {numbers} numbers; all must have 2, 3 or 4", rule="geo.geoarrow")
+            raise GeometryError(
+                f"coordinates have {numbers} dimensions; expected 2, 3 or 4, the same for all coordinates",
+                rule="geo.geoarrow",
+            )
         fixed = pa.FixedSizeListArray.from_arrays(array.flatten(), type=pa.list_(array.type.value_field, sizes[0]))
         if not array.null_count:
             return fixed

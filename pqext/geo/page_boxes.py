@@ -86,7 +86,7 @@ class PageBoxes:
         return bool((self.xmin > self.xmax).any())
 
     def reach(self, x: float) -> bool:
-        """Return whether any box contains ``x``, or the same longitude on the other side of the antimeridian."""
+        """Return whether any box contains ``x``. The values 180 and -180 are the same longitude."""
         result = np.zeros(len(self), dtype=np.bool_)
         for place in {x, -x} if abs(x) == 180 else {x}:
             east, west = self.xmin <= place, place <= self.xmax
@@ -252,7 +252,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
         message = f"page boxes have version {payload[0]}; the supported version is {VERSION}"
         raise UnsupportedError(message, feature="page boxes")
     if len(payload) < HEADER.size:
-        raise CorruptFileError(f"page boxes have {len(payload)} bytes, fewer than the {HEADER.size} of their header")
+        raise CorruptFileError(f"page boxes have {len(payload)} bytes, but their header alone has {HEADER.size} bytes")
     _, count, west, east, south, north = HEADER.unpack_from(payload)
     if count != pages or len(payload) != HEADER.size + PAGE_BYTES * count:
         raise CorruptFileError(

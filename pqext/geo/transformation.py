@@ -11,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import excerpt
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.types import GeospatialType, array_type, mark_array
@@ -72,7 +74,10 @@ def cached_transformer(source: str, target: str) -> pyproj.Transformer:
     try:
         return pyproj.Transformer.from_crs(crs_.parse(source), crs_.parse(target), always_xy=True)
     except pyproj.exceptions.ProjError as error:
-        raise GeometryError(f"no transformation between the two CRSs: {error}", rule="geo.transform") from None
+        names = [repr(excerpt(crs_label(crs), limit=80)) for crs in (source, target)]
+        raise GeometryError(
+            f"PROJ has no transformation from CRS {names[0]} to CRS {names[1]}: {error}", rule="geo.transform"
+        ) from None
 
 
 def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:

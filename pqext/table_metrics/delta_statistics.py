@@ -254,7 +254,8 @@ class _Statistics:
             target = target.setdefault(name, {})
         if not isinstance(target, dict) or path[-1] in target:
             raise UnsupportedError(
-                f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support; rename one of them",
+                f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support; rename either "
+                "column",
                 feature="repeated column names", path=self.columns.file.path, column=".".join(path),
             )
         target[path[-1]] = value

@@ -105,7 +105,7 @@ def test_features_with_too_many_names_are_an_error_that_names_the_option(tmp_pat
     result = convert(path, dest)
     assert result.exit_code == 1
     assert isinstance(result.exception, ValueError)
-    assert "pass --properties with" in describe(result.exception)
+    assert "pass --properties NAME to store" in describe(result.exception)
     assert not dest.exists()
     assert convert(path, dest, "--properties", "tags", "--shredding", "none").exit_code == 0
     assert pq.read_table(dest).num_rows == 20_000

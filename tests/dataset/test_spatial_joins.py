@@ -272,7 +272,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     ((LEFT, RIGHT), {"columns": ["zones"]}, ValueError, "the join has no column 'zones'; did you mean 'zone'"),
     ((LEFT, RIGHT), {"suffix": ""}, ValueError, "several columns have the name shape"),
     ((LEFT.select(["row"]), RIGHT), {}, ValueError, "the left side has no geometry column"),
-    ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform one of them with geo.transform"),
+    ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform either column with geo.transform"),
     ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "GEOMETRY, but 'shape' on the right is GEOGRAPHY"),
 ])  # fmt: skip
 def test_invalid_arguments_are_typed_errors(arguments: Any, options: Any, error: Any, message: str) -> None:

@@ -131,7 +131,7 @@ def test_primary_column_is_the_first_or_the_named_one() -> None:
     for plain, name in ((table().select(["id"]), "at"), (pa.table({"id": [1], "shape": [b""]}), "shape")):
         with pytest.raises(ValueError, match=rf'needs a geometry column .* geometry={{"{name}": "OGC:CRS84"}}'):
             written(plain)
-    with pytest.raises(ValueError, match="omit one of them"):
+    with pytest.raises(ValueError, match="omit the key, or pass geoparquet=False"):
         written(table(), key_value_metadata={"geo": "{}"})
     for wrong in (1.5, "3.0", "h", 0, 1):
         with pytest.raises(ValueError, match='geoparquet must be a bool, None'):

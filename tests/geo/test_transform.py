@@ -89,6 +89,8 @@ def test_values_that_cannot_be_transformed_are_rejected() -> None:
             geo.transform(array, None, crs)
         with pytest.raises(GeometryError):
             geo.transform(array, crs, None)
+    with pytest.raises(GeometryError, match=r"from CRS 'IAU_2015:30100' to CRS 'EPSG:3857': .*celestial body"):
+        geo.transform(array, "IAU_2015:30100", "EPSG:3857")  # from the Moon to the Earth
     with pytest.raises(GeometryError, match="row 0"):
         geo.transform(pa.array([b"no geometry"]), None, 3857)
     with pytest.raises(TypeError, match="an Arrow array of WKB"):

@@ -296,6 +296,6 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
         ingest_json(spark, source, out, partition_by=["$.a[0]"])
     with pytest.raises(TypeError, match=r"column 'x' of type double cannot name folders"):
         ingest_json(spark, source, out, partition_by={"x": ("$.x", "double")})
-    with pytest.raises(ValueError, match=r"the folder to write is an existing file"):
+    with pytest.raises(ValueError, match=r"the path is an existing file, not a folder"):
         ingest_json(spark, source, source)
     assert not (tmp_path / "out").exists()

@@ -93,7 +93,9 @@ def check_geoparquet(options: Any) -> None:
     if version is False and options.primary_geometry is not None:
         raise ValueError("primary_geometry needs GeoParquet metadata, which geoparquet=False omits")
     if version and "geo" in options.key_value_metadata:
-        raise ValueError("key_value_metadata has the key 'geo', which geoparquet writes: omit one of them")
+        raise ValueError(
+            "key_value_metadata has the key 'geo', which geoparquet writes; omit the key, or pass geoparquet=False"
+        )
 
 
 def check_level(codec: str, level: Any, *, strict: bool) -> None:

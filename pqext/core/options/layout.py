@@ -32,9 +32,12 @@ def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension
     if format == "thrift":
         return
     if is_encrypted:
-        raise ValueError(f"a file with footer={format!r} cannot be encrypted: omit one of them")
+        raise ValueError(f'a file with footer={format!r} cannot be encrypted; pass footer="thrift" or omit encryption=')
     if has_extension and format != "flatbuffers":
-        raise ValueError(f"footer={format!r} uses the same extension as extensions['file']: omit one of them")
+        raise ValueError(
+            f"footer={format!r} uses the same extension as extensions['file']; omit the extension, or choose another "
+            "footer"
+        )
     if profile == "spark" and format == "flatbuffers":
         raise ValueError(
             'Spark does not read files with footer="flatbuffers"; choose another footer, or omit profile="spark"'

@@ -263,9 +263,10 @@ class Arithmetic(Value):
             raise ValueError(f"unknown operator {self.operator!r}; use one of {', '.join(ARITHMETIC)}")
         if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
             raise ValueError(f"{self.operator} requires two values")
-        if not all(isinstance(operand, Value) for operand in self.operands):
-            raise TypeError("arithmetic requires columns, computed values and numbers")
         for operand in self.operands:
+            if not isinstance(operand, Value):
+                name = type(operand).__name__
+                raise TypeError(f"arithmetic operands must be columns, computed values or constants, not {name}")
             if isinstance(operand, Constant):
                 check_number(operand.value)
         if not bases(self):

@@ -226,7 +226,7 @@ def _parse_expression(tree: Any, depth: int) -> Expression:
     if tree.keys() == {"and"} or tree.keys() == {"or"}:
         ((word, operands),) = tree.items()
         if not isinstance(operands, list):
-            raise ValueError(f"{word} requires a list")
+            raise ValueError(f"the operands of {word} must be a JSON list, not {type(operands).__name__}")
         joined = tuple(_parse_expression(operand, depth + 1) for operand in operands)
         return And(joined) if word == "and" else Or(joined)
     if tree.keys() == {"not"}:
@@ -310,11 +310,11 @@ def _parse_computed(name: str, tree: Any, depth: int) -> Value:
     if name == "spatial":
         function, arguments = _get_members(tree, "function", "arguments")
         if not isinstance(arguments, list):
-            raise ValueError("spatial requires a list")
+            raise ValueError(f"the arguments of spatial must be a JSON list, not {arguments.__class__.__name__}")
         return SpatialValue(_check_text(function), tuple(_parse_spatial_argument(item, depth) for item in arguments))
     operator, operands = _get_members(tree, "operator", "of")
     if not isinstance(operands, list):
-        raise ValueError("arithmetic requires a list")
+        raise ValueError(f"the operands of arithmetic must be a JSON list, not {operands.__class__.__name__}")
     parsed = tuple(_parse_operand_object(operand, depth) for operand in operands)
     return Arithmetic(cast(ArithmeticOperator, operator), parsed)
 

@@ -233,7 +233,7 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     if prune_reason is None and not stages and not is_outline:
         raise TypeError(f"no stage reads row group {index}")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
-        raise TypeError("only a single stage can read all columns")
+        raise TypeError(f"row group {index} has {len(stages)} stages, so every stage must list its columns")
     evidence = tuple(map(_check_text, _check_list(tree["evidence"])))
     retained, pages = (0, 0) if tree["pages"] is None else map(_check_count, _check_pair(tree["pages"]))
     result = None if tree["pages"] is None else (retained, pages)

@@ -181,7 +181,7 @@ def input_columns(
 def duplicate_column_message(name: str) -> str:
     """Format the message for a result with two columns called ``name``."""
     shown = escape_text(name)
-    return f"column {shown!r} is selected twice: rename one of them, as in \"{shown} as other\" or .alias('other')"
+    return f"column {shown!r} is selected twice: rename either column, as in \"{shown} as other\" or .alias('other')"
 
 
 def leaves_of(

@@ -161,12 +161,12 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
     there = next((path for path in (target, *target.parents) if os.path.lexists(path)), None)
     if there is not None and not there.exists():
         raise UnsupportedError(
-            f"the folder to write is a symbolic link to {os.readlink(there)!r}, which does not exist; create it, or "
+            f"the path is a symbolic link to {os.readlink(there)!r}, which does not exist; create that folder, or "
             "remove the link", feature="folders that are files", path=str(there),
         )
     if there is not None and not there.is_dir():
         raise UnsupportedError(
-            "the folder to write is an existing file; remove the file, or save to another folder",
+            "the path is an existing file, not a folder; remove the file, or save to another folder",
             feature="folders that are files", path=str(there),
         )
     if (target / manifests.SINK_LOG).is_dir():

@@ -325,7 +325,7 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
     if names >= _MAX_PATHS or cells > max(_LEAST_CELLS, _CELLS_PER_BYTE * len(memoryview(lines))):
         raise LimitError(
             f"the features have {names:,} property names, which would make {cells:,.0f} cells, mostly nulls; pass "
-            "properties= with the name of one column for all of them"
+            "properties=NAME to store all properties in one column"
         )
     options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * max_length))
     try:

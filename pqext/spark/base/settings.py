@@ -78,7 +78,7 @@ def is_case_sensitive(setting: Setting) -> bool:
 
 
 def pads_char_literals(setting: Setting) -> bool:
-    """Return whether Spark pads literals that it compares with CHAR columns, without padding the columns as well."""
+    """Return whether Spark pads only the literal, not the column, when it compares a CHAR column with a literal."""
     return not any((setting(name) or "").lower() == value for name, value in _NO_PADDING.items())
 
 
@@ -130,8 +130,8 @@ def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
             option, values = _OF_READS[name]
             text = values.get(state, value)
             raise ValueError(
-                f"{name}={state} is unknown when the data source plans a read: pass option {option}={text}, or read "
-                "with pqext.spark.read, which applies the settings of the session"
+                f"the data source cannot see the session setting {name}={state} when it plans a read; pass option "
+                f"{option}={text}, or use pqext.spark.read, which applies session settings"
             )
 
 

@@ -61,7 +61,7 @@ def find_sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
     if left_side.type.crs != right_side.type.crs and not geo_crs.equal(left_side.type.crs, right_side.type.crs):
         raise ValueError(
             f"{left_side.name!r} on the left has CRS {left_side.type.crs or geo_crs.DEFAULT}, but {right_side.name!r} "
-            f"on the right has CRS {right_side.type.crs or geo_crs.DEFAULT}: transform one of them with st_transform"
+            f"on the right has CRS {right_side.type.crs or geo_crs.DEFAULT}; transform either column with st_transform"
         )
     return left_side, right_side
 

@@ -58,7 +58,7 @@ def _commit_paths(file: Any) -> Iterator[str]:
     with open_source(file) as source:
         lines = bytes(source.read(0, source.size)).splitlines()
     if not any(map(bytes.strip, lines)):
-        raise ValueError("a commit is empty, so it is unknown which files it has added")
+        raise ValueError("the commit is empty; the files that it added are unknown")
     for line in lines:
         if line.strip():
             entry = json.loads(line)

@@ -40,7 +40,7 @@ def delta_struct(schema: pa.Schema) -> dict[str, Any]:
         if name.lower() in lowered:
             raise UnsupportedError(
                 f"columns {lowered[name.lower()]!r} and {name!r} have the same name in Delta, which ignores case; "
-                "rename one of them", feature="repeated column names", column=name,
+                "rename either column", feature="repeated column names", column=name,
             )
         lowered[name.lower()] = name
     return {"type": "struct", "fields": [_delta_field(field, field.name) for field in schema]}

@@ -246,7 +246,7 @@ def _parse_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
     names = [child.name for child in type] if pa.types.is_struct(type) else []
     if sorted(names) not in (["typed_value"], ["typed_value", "value"], ["value"]):
         raise VariantError(
-            f"{path} must be a group of value and typed_value, or one of them, not {type}",
+            f"{path} must be a group with value, typed_value or both, not {type}",
             rule="shredding.layout.member",
         )
     index = type.get_field_index("value")

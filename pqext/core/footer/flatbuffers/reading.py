@@ -73,7 +73,7 @@ class EmbeddedFooter:
     body: Bytes
 
     def matches(self, footer: Bytes) -> bool:
-        """Return whether the footer was created from the fields of this serialised Thrift footer."""
+        """Return whether this FlatBuffers footer was built from the serialised Thrift footer ``footer``."""
         return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
 
     def tables(self, limits: Limits) -> bytes:
@@ -187,7 +187,10 @@ def encode_with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
     ``ValueError`` if the footer has another extension, or cannot be represented in FlatBuffers.
     """
     if extensions(metadata) is not None:
-        raise ValueError("footer='thrift+flatbuffers' uses the same extension as extensions['file']: omit one of them")
+        raise ValueError(
+            "footer='thrift+flatbuffers' uses the same extension as extensions['file']; omit the extension, or choose "
+            "another footer"
+        )
     serialised = encode(metadata)
     extension = build_extension(encode_tables(serialised), serialised[:-1])
     return append_readable(serialised, extension, "a FlatBuffers footer")

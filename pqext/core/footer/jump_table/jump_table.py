@@ -144,10 +144,10 @@ def has_correct_table(footer: bytes) -> bool | None:
 
 
 def build(serialised_footer: bytes) -> bytes | None:
-    """Build the jump table of a serialised footer without an extension. Return None if the footer is unusual.
+    """Build the jump table of a serialised footer without an extension. Return None if its layout is unsupported.
 
-    A footer is unusual if lists are repeated or not in the order of their fields, if counts differ from the number of
-    columns, or if there are no columns.
+    A layout is unsupported if fields are repeated or out of order, if the schema or the row groups cannot be indexed,
+    if counts differ from the number of columns, or if there are no columns.
     """
     metadata, end = decode(FileMetaData, serialised_footer, limits=OWN_METADATA)
     fields, _ = scan_fields(serialised_footer, limits=OWN_METADATA)
@@ -206,12 +206,15 @@ def build(serialised_footer: bytes) -> bytes | None:
 def encode_with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
     """Serialise the footer with its jump table. Return the bytes, and None or the reason why the table is missing.
 
-    The table is omitted with a reason if it would be too long, and without one from an unusual footer (:func:`build`).
-    Raises ``ValueError`` if the footer has another extension, because readers locate the table from the end of the
-    file.
+    The table is omitted with a reason if it would be too long, and without a reason if the layout is unsupported, as
+    described at :func:`build`. Raises ``ValueError`` if the footer has another extension, because readers locate the
+    table from the end of the file.
     """
     if extensions(metadata) is not None:
-        raise ValueError("footer='thrift+index' uses the same extension as extensions['file']: omit one of them")
+        raise ValueError(
+            "footer='thrift+index' uses the same extension as extensions['file']; omit the extension, or choose "
+            "another footer"
+        )
     serialised = encode(metadata)
     table = build(serialised)
     if table is None:
@@ -230,7 +233,7 @@ def _encode(name: str) -> bytes:
 def _locate_top_columns(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return the offset, element and first leaf of each top-level column.
 
-    The last row contains their ends. Return None if the footer is unusual.
+    The last row contains their ends. Return None if the layout of the schema is unsupported.
     """
     _, odd, children, repetition, typed = schema_tree.elements(schema)
     fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
@@ -262,7 +265,7 @@ def _locate_row_groups(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return start, offset of the column list, and end of each row group; and, by column, the offsets of its chunks.
 
-    Return None if the footer is unusual.
+    Return None if the column list of a row group has another length or header, or cannot be indexed.
     """
     ends = struct_offsets(groups)
     header = struct_list_header(columns)

@@ -47,7 +47,7 @@ class ArrowStore(Store):
                 raise
             except OSError as error:
                 if "regular file" in str(error) or "directory" in str(error):
-                    raise IsADirectoryError(21, "it is a folder", name) from None
+                    raise IsADirectoryError(21, "the path is a folder, not a file", name) from None
                 raise
 
         file = call_with_retries(self, name, "the file", attempt, is_opening=True)

@@ -41,7 +41,7 @@ class FsspecStore(Store):
     def open(self, path: str, name: str) -> FsspecFile:
         info = call_with_retries(self, name, "the size of the file", lambda _: self.info(path), is_opening=True)
         if info.get("type") == "directory":
-            raise IsADirectoryError(21, "it is a folder", name)
+            raise IsADirectoryError(21, "the path is a folder, not a file", name)
         if info.get("size") is None:
             message = "the file system does not report the size of the file: copy the file to a local path"
             raise UnsupportedError(message, feature="files of unknown size", path=name)
