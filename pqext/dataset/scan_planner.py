@@ -151,7 +151,7 @@ class ScanPlanner:
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-        """Split a task into row groups whose rows all match for certain, and row groups that must be read."""
+        """Separate row groups whose rows are all known to match from row groups that must be read."""
         with ErrorLocation(file):
             file_request = self.request_file(0, file)
             return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)

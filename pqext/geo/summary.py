@@ -272,7 +272,10 @@ def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
-    """Return whether the planar box is the box on the globe: for points away from poles and the antimeridian."""
+    """Return whether the planar box is also the bounding box on the globe.
+
+    This holds for points away from the poles and the antimeridian.
+    """
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
     return points and not touches
 

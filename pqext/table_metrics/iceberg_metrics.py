@@ -364,7 +364,7 @@ class _MetricMaps:
     upper: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, column: TableField, mode: Mode) -> None:
-        """Add the metrics of a column that its mode includes."""
+        """Add the metrics that ``mode`` enables for a column."""
         if mode.kind == "none":
             return
         sizes = [stored_bytes(self.columns.file, leaf) for leaf in column.node.leaves()]

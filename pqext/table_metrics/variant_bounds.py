@@ -304,7 +304,7 @@ def encode_z85(data: bytes) -> str:
 
 
 def decode_z85(text: str) -> bytes:
-    """Decode ``text`` including padding zeros.
+    """Decode ``text``. The result includes the zeros that ``encode_z85`` appends.
 
     Raises ``ValueError`` if the length is not a multiple of five, or a character or group is invalid.
     """

@@ -174,7 +174,7 @@ class RowGroupDescription(Protocol):
     def sorting(self) -> Sequence[SortingColumn]:
         """Declared sort order of the rows."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
-        """Return the facts about a leaf."""
+        """Return the description of a leaf, identified by node, column index or dotted path."""
 
 
 class FileFacts(Protocol):

@@ -313,7 +313,7 @@ def _build_element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
 
 
 def _build_entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
-    """Return the shape of a repeated group as a struct. Its LIST or MAP annotation is ignored."""
+    """Return the shape of a repeated group treated as a struct, ignoring its LIST or MAP annotation."""
     level, repetition = repeated_node.max_definition_level, repeated_node.max_repetition_level
     children = tuple(from_node(child, (*levels, level)) for child in repeated_node.children)
     return GroupShape(repeated_node, level, level, repetition, _group_annotation(repeated_node), children)

@@ -178,7 +178,7 @@ def _seal(raw: bytes | None, encryptor: ChunkEncryptor, module: Module) -> bytes
 
 @dataclass(frozen=True, slots=True)
 class PendingRowGroup:
-    """Row group of ``rows`` rows whose chunks are being encoded by ``workers``, before it is written."""
+    """Row group that is not written yet: ``workers`` are encoding its chunks. It has ``rows`` rows."""
 
     rows: int
     encryptors: Sequence[ChunkEncryptor | None]

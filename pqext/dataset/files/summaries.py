@@ -98,7 +98,10 @@ class Summaries(PickledByFields):
         return result
 
     def usage_lines(self) -> list[str]:
-        """Return one line per summary file that describes its use for the most recently opened files."""
+        """Return one line per summary file.
+
+        Each line states how the summary was used when files were last opened.
+        """
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {with_noun(changed, 'file')} changed since" if changed else ""

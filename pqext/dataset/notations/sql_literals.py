@@ -236,7 +236,7 @@ def parse_null(parser: Any, token: Token) -> exp.Null:
 
 
 def token_offset(text: str, attributes: dict[str, Any]) -> int:
-    """Return the offset of a token, from the line and column of its last character, which sqlglot records."""
+    """Compute the offset of a token. sqlglot records only the line and column of its last character."""
     lines = text.splitlines(keepends=True)[: int(attributes.get("line") or 1) - 1]
     end = sum(map(len, lines)) + int(attributes.get("col") or 1)
     return max(0, min(end, len(text)) - max(1, len(attributes.get("highlight") or "")))

@@ -56,7 +56,7 @@ def can_be_certain(file: ParquetFile) -> bool:
 def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """Split plans into plans whose rows all match for certain, and plans that must be read.
+    """Separate row groups whose rows are all known to match from row groups that must be read.
 
     If not ``is_exact``, the ``condition`` may be true for rows that do not match, so no plan is certain.
     """

@@ -367,7 +367,7 @@ class FilePlanner:
 
 @dataclass
 class RowTarget:
-    """Number of ``rows`` needed in addition to those that planned row groups return for certain."""
+    """Number of ``rows`` needed in addition to the rows of planned row groups that are known to match."""
 
     rows: int
 

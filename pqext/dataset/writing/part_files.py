@@ -37,9 +37,9 @@ _ADVICE = "cast it to text, a date or a whole number first"
 
 @dataclass(frozen=True)
 class Division:
-    """Rules that divide rows into files: by partition values, which name folders, and by size.
+    """Rules for dividing rows into files: by partition values, with one folder per value, and by size.
 
-    Files lack the columns ``partition_by``. ``divide`` is another rule instead of these columns: it returns the path of
+    Files lack the columns ``partition_by``. ``divide`` is a rule that replaces these columns. It returns the path of
     each folder, ending in ``/``, with its rows of a batch.
     """
 

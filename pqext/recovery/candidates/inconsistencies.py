@@ -224,9 +224,10 @@ def correct_value_counts(
 
 
 def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
-    """Correct names and physical types of schema elements that all chunks of at least two row groups contradict.
+    """Correct the name or physical type of a schema element if every chunk of its column contradicts it.
 
-    Returns descriptions of the corrections. Nothing is changed if the schema would become invalid.
+    At least two row groups must agree on the correction. Returns descriptions of the corrections. Nothing is changed
+    if the schema would become invalid.
     """
     schema = list(metadata.schema)
     corrections = list(_iter_corrections(metadata, schema))
@@ -239,7 +240,7 @@ def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
 
 
 def _iter_corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
-    """Correct the elements of ``schema`` that all chunks contradict, and yield a description of each correction."""
+    """Correct each element of ``schema`` that all chunks of its column contradict, and yield descriptions."""
     paths = leaf_paths(schema)
     groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(paths)]
     for leaf, path in enumerate(paths) if len(groups) > 1 else ():

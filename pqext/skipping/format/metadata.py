@@ -1,6 +1,7 @@
-"""Metadata of stores: a schema in Spark's format with metadata for each column, in the layout of each version.
+"""Metadata of a store: a schema in Spark's format with metadata for each column.
 
-The version, the table and the encryption are stored at the column ``obj_name``, each index at its own column.
+The layout depends on the version of the store. The version, the table and the encryption are stored at the column
+``obj_name``, each index at its own column.
 """
 
 from __future__ import annotations

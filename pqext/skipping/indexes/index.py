@@ -98,7 +98,7 @@ class Index(ABC):
         return other
 
     def for_field(self, field: pa.Field) -> Index:
-        """Return the index with the settings of a field. Raises ``TypeError`` if the field is not supported."""
+        """Return the index configured for ``field``. Raises ``TypeError`` if the field is not supported."""
         return self
 
     @abstractmethod

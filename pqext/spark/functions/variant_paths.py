@@ -171,7 +171,10 @@ def _timezone_for(target: pa.DataType) -> str | None:
 
 
 def _cast_error(error: VariantError, values: pa.Array, path: str, type: T.DataType) -> VariantError:
-    """Return an error for a strict cast that states the value, Spark's name of the type and the remedy."""
+    """Return the error of a failed strict cast. Its message states the value, the Spark type name and the remedy.
+
+    Other errors are returned unchanged.
+    """
     from pqext import variant
 
     if error.row is None or CAST_FAILED not in error.message:

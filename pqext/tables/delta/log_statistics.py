@@ -42,7 +42,7 @@ _LOG_FILE = re.compile(r"(\d{20})\.(json|checkpoint(?:\..+)?\.parquet)")
 
 @dataclass(frozen=True, slots=True)
 class DeltaLogStatistics:
-    """Statistics of the file in ``row`` of ``columns``."""
+    """Delta log statistics of one file, stored in row ``row`` of ``columns``."""
 
     columns: _LogColumns
     row: int

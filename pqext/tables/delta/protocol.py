@@ -24,7 +24,7 @@ _COLUMN_RULES = {
 
 
 def check_writable(table: DeltaTable, struct: Mapping[str, Any], name: str, removes_rows: bool) -> None:
-    """Raise ``UnsupportedError`` if the table cannot be written, with the reason."""
+    """Raise ``UnsupportedError`` with the reason if pqext cannot write to the table."""
     features = set(table.protocol().writer_features or ())
     unknown = sorted(features - WRITER_FEATURES)
     if unknown:

@@ -377,7 +377,10 @@ def _apply_group_nulls(typed_value: pa.Array, group: pa.StructArray) -> pa.Array
 
 
 def _element_at(lists: pa.Array, index: int) -> pa.StructArray:
-    """Return the element at ``index`` of each list; null beyond the list. Negative indexes count from the end."""
+    """Return the element at ``index`` of each list; null if the index is out of range.
+
+    Negative indexes count from the end.
+    """
     if not pa.types.is_large_list(lists.type):
         lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())

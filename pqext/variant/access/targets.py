@@ -68,7 +68,10 @@ def describe_leaf_type(type: pa.DataType) -> Described | None:
 
 
 def kernel_type(type: pa.DataType) -> pa.DataType:
-    """Return the type of the array that the kernels build for a leaf type. Text and binary have a plain layout."""
+    """Return the type of the array that the kernels build for a leaf type.
+
+    Large and view types of text and binary become ``string`` and ``binary``, which have 32-bit offsets.
+    """
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type

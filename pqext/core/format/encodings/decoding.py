@@ -36,9 +36,9 @@ class Dictionary:
 
 
 class Decoder(Protocol):
-    """Interface of an encoding, which decodes a run of pages at a time.
+    """Decoder of one encoding. Each call decodes a run of pages.
 
-    Both functions raise ``CorruptFileError`` if a page does not contain the expected values.
+    Both methods raise ``CorruptFileError`` if a page does not contain the expected values.
     """
 
     def decode_fixed_width(
