@@ -158,7 +158,7 @@ def type_text(text: str) -> str:
 
 
 def strip_extents(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` without the boxes and geometry types in GeoParquet metadata, which are of one file's rows."""
+    """Return ``schema`` without boxes and geometry types in GeoParquet metadata. They describe the rows of one file."""
     stored = (schema.metadata or {}).get(KEY.encode())
     if stored is None:
         return schema

@@ -108,7 +108,7 @@ def is_known(codec: int) -> bool:
 
 
 def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]:
-    """Return a function like :func:`decompress_all` for pages of a supported codec, which accepts any buffers."""
+    """Return a function like :func:`decompress_all` for pages of a supported codec. It accepts any buffers."""
     if codec == CompressionCodec.SNAPPY:
         return _snappy_all
     if codec == CompressionCodec.ZSTD:

@@ -1,4 +1,4 @@
-"""A run of rows of one leaf as levels and slots, which is built from pages, joined and sliced."""
+"""Run of rows of one leaf, stored as levels and slots. Runs are built from pages, joined and sliced."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ OnLoss = Callable[[int, int, ParquetError], None]
 
 
 class LenientReader(ColumnReader):
-    """Reader of all pages of a chunk, which continues after corrupt pages and calls ``on_loss`` for their rows."""
+    """Reader of all pages of a chunk. It continues after corrupt pages and calls ``on_loss`` for their rows."""
 
     _by_table = False
 
@@ -79,7 +79,7 @@ class _HeaderTotals(NamedTuple):
 
 
 class LenientDecoder(PageDecoder):
-    """Decoder of all pages of a chunk, which continues after corrupt pages and calls ``on_loss`` for their rows."""
+    """Decoder of all pages of a chunk. It continues after corrupt pages and calls ``on_loss`` for their rows."""
 
     def __init__(self, *arguments: Any, on_loss: OnLoss, **options: Any) -> None:
         super().__init__(*arguments, **options)

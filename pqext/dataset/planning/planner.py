@@ -110,7 +110,7 @@ class FilePlanner:
         return self.facts.schema is facts.schema and self.options is options
 
     def copy_for_file(self, facts: FileFacts) -> FilePlanner:
-        """Return a planner of the same query for another file with the same schema, which shares all results."""
+        """Return a planner of the same query, with the results so far, for another file with the same schema."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
