@@ -97,7 +97,7 @@ def test_oversized_dictionary_falls_back_to_plain_pages() -> None:
     many = [f"{i:040d}" for i in range(1000, 101_000)]
     table = pa.table({"s": few + many})
     out = io.BytesIO()
-    pqext.write_table(table, out, page_rows=10_000)
+    pqext.write_table(table, out, page_rows=10_000, page_bytes=1 << 20)
     encodings = [page.encoding for page in page_headers.of_column(out.getvalue(), 0) if page.kind == "DATA_PAGE"]
     assert len(encodings) == 20
     assert encodings[:10] == ["RLE_DICTIONARY"] * 10
