@@ -280,7 +280,7 @@ def test_invalid_joins_are_rejected_before_any_task(
 def test_sides_with_different_types_or_crs_are_reported(frames: tuple[Any, Any, Any, Any]) -> None:
     left, _, _, _ = frames
     elsewhere = left.select(F.st_setsrid("geom", F.lit(3857)).alias("geom"))
-    with pytest.raises(ValueError, match=r"EPSG:3857: transform one"):
+    with pytest.raises(ValueError, match=r"EPSG:3857; transform either column"):
         spatial_join(left, elsewhere)
     globe = left.select(F.st_geogfromwkb(F.st_asbinary("geom")).alias("geog"))
     with pytest.raises(TypeError, match="GEOMETRY, but 'geog' on the right is GEOGRAPHY"):
