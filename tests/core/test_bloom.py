@@ -185,7 +185,7 @@ def test_filter_size_options_apply() -> None:
     [
         ({"bloom_filters": {"c": {"fpp": 1.5}}}, "between 0 and 1"),
         ({"bloom_filters": {"c": {"ndv": 0}}}, "ndv"),
-        ({"bloom_filters": {"c": {"size": 3}}}, "accepts fpp and ndv"),
+        ({"bloom_filters": {"c": {"size": 3}}}, "accepts the keys fpp and ndv"),
         ({"bloom_filters": {"c": "yes"}}, "mapping"),
         ({"bloom_filters": "yes"}, "bool or a mapping"),
         ({"bloom_filters": {"d": True}}, "'d'"),

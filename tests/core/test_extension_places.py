@@ -185,7 +185,7 @@ def test_second_copies_remain_valid_after_concatenation(tmp_path: Any) -> None:
     [
         ({"second_encodings": {"nope": "plain"}}, "second_encodings names column 'nope'"),
         ({"second_encodings": {"b": "fancy"}}, "second_encodings must be one of"),
-        ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "pass the bytes in a mapping by UUID"),
+        ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "must be a mapping from UUIDs to bytes"),
     ],
 )
 def test_unwritable_second_copies_are_rejected(options: dict[str, Any], message: str) -> None:

@@ -121,7 +121,7 @@ TABLE = pa.table(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option is for GEOMETRY"),
+        ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option applies to GEOMETRY"),
         ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column must contain WKB in a binary array, not"),
         ({"geometry": {"text": "OGC:CRS84"}}, "'text': .* not string; geo.from_wkt converts WKT"),
         ({"geometry": {"geom": {"edge": "spherical"}}}, "unknown geometry option 'edge'; did you mean 'edges'"),

@@ -155,9 +155,9 @@ def test_data_page_without_its_type_header_loses_the_rest_of_its_chunk(form: str
         header.data_page_header_v2 = lists([0, 0, 0], 3, 4, 5)[0].data_page_header_v2
     file = build_file(FLAT, pages, rows=9, entries=9)
     error = read_error(file)
-    assert error.message.startswith("a data page lacks its header")
+    assert error.message.startswith("a data page has no data page header")
     assert error.offset == file.at[1]
-    with pytest.raises(CorruptFileError, match="lacks its header"):
+    with pytest.raises(CorruptFileError, match="has no data page header"):
         pqext.open(file.data).read(rows={0: [range(7, 8)]})
     assert remaining_rows(file, how) == ([0, 1, 2], [(3, 9)])
 

@@ -62,7 +62,7 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True)
 class FileEncryption:
-    """Encryption of a file, for the option ``encryption`` of :class:`pqext.WriteOptions`.
+    """Encryption settings of a file: value of the option ``encryption`` of :class:`pqext.WriteOptions`.
 
     Keys have 16, 24 or 32 bytes. One object may be used for many files with the same keys. Each key encrypts at most
     2^32 modules.
@@ -117,7 +117,7 @@ class FileEncryption:
 
 @dataclass(frozen=True, slots=True)
 class FileDecryption:
-    """Keys of a reader, for the option ``decryption`` of :class:`pqext.ReadOptions`.
+    """Keys for reading encrypted files: value of the option ``decryption`` of :class:`pqext.ReadOptions`.
 
     Reading a column whose key is missing raises ``EncryptionError``. Other columns can be read.
 
@@ -174,7 +174,9 @@ def _column_key(path: Any, key: bytes | ColumnKey | None) -> ColumnKey:
 
 
 def key_for(path: str, keys: Mapping[str, Any]) -> Any:
-    """Return the entry of ``keys`` for the leaf at ``path`` or its nearest enclosing group; None if missing."""
+    """Return the entry of ``keys`` for the leaf at ``path``, otherwise for the nearest enclosing group in ``keys``,
+    otherwise None.
+    """
     while path not in keys:
         path, dot, _ = path.rpartition(".")
         if not dot:

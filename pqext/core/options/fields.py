@@ -28,7 +28,7 @@ _BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
 def check_flags(options: Any, *flags: str) -> None:
-    """Raise ``TypeError`` if one of the option ``flags`` is not a bool, and an error if ``threads`` is invalid."""
+    """Raise ``TypeError`` if an option in ``flags`` is not a bool, and ``ValueError`` if ``threads`` is invalid."""
     for name in flags:
         if not isinstance(getattr(options, name), bool):
             raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
@@ -38,7 +38,7 @@ def check_flags(options: Any, *flags: str) -> None:
 
 
 def check_write_types(options: Any) -> None:
-    """Raise ``TypeError`` for an option of the writer whose value has the wrong type."""
+    """Raise ``TypeError`` if the value of a writer option has the wrong type."""
     for name, types in _TYPES.items():
         value = getattr(options, name)
         if isinstance(value, types):
@@ -51,7 +51,7 @@ def check_write_types(options: Any) -> None:
 
 
 def check_profile(options: Any) -> None:
-    """Raise ``ValueError`` for an unknown profile, and for options of the writer that the profile excludes."""
+    """Raise ``ValueError`` for an unknown profile, and for writer options that the profile does not allow."""
     if options.profile not in (None, "spark"):
         raise ValueError(f'profile must be None or "spark", not {options.profile!r}')
     if options.profile is None:
@@ -72,7 +72,7 @@ def check_profile(options: Any) -> None:
 
 
 def check_key_values(pairs: Mapping[Any, Any]) -> None:
-    """Raise an error if keys or values of key-value metadata are not text."""
+    """Raise ``TypeError`` or ``ValueError`` if a key or value of the key-value metadata is not valid text."""
     for text in (part for pair in pairs.items() for part in pair):
         if not isinstance(text, str):
             raise TypeError(f"key_value_metadata must map text to text, not {text!r}")
@@ -83,7 +83,7 @@ def check_key_values(pairs: Mapping[Any, Any]) -> None:
 
 
 def check_geoparquet(options: Any) -> None:
-    """Raise an error for GeoParquet options that are invalid or contradict each other."""
+    """Raise ``TypeError`` or ``ValueError`` if GeoParquet options are invalid or contradict each other."""
     version = options.geoparquet
     if version is not None and not isinstance(version, bool) and version not in ("1.1", "2.0"):
         advice = f"; primary_geometry={version!r} names the primary column" if isinstance(version, str) else ""
@@ -99,7 +99,9 @@ def check_geoparquet(options: Any) -> None:
 
 
 def check_level(codec: str, level: Any, *, strict: bool) -> None:
-    """Raise an error for a compression level that the codec lacks. A codec without levels is an error if ``strict``."""
+    """Raise ``TypeError`` or ``ValueError`` if the codec does not support ``level``. Unless ``strict`` is set, any
+    level is accepted for a codec without levels.
+    """
     if not isinstance(level, int) or isinstance(level, bool):
         raise TypeError(f"compression_level must be an integer, not {level!r}")
     allowed = levels(codec)
@@ -110,7 +112,7 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
 
 
 def append_field_docs(cls: type[T]) -> type[T]:
-    """Append the fields of a dataclass to its docstring, with their defaults and docstrings.
+    """Add a list of fields, with types, defaults and descriptions, to the docstring of a dataclass.
 
     The fields are read from the source when the docstring is accessed, so that importing the module stays fast.
 
@@ -123,7 +125,7 @@ def append_field_docs(cls: type[T]) -> type[T]:
 
 
 class _FieldDocs:
-    """Descriptor that computes the docstring of a class."""
+    """Descriptor that builds a class docstring on access."""
 
     def __init__(self, text: str) -> None:
         self._text = text

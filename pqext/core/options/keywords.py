@@ -20,7 +20,7 @@ from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
 
 
 class ReadKeywords(TypedDict, total=False):
-    """Fields of :class:`pqext.ReadOptions` as keywords."""
+    """Keyword arguments for the fields of :class:`pqext.ReadOptions`."""
 
     shredded: bool
     strict: bool
@@ -47,7 +47,7 @@ class ReadKeywords(TypedDict, total=False):
 
 
 class ScanKeywords(ReadKeywords, total=False):
-    """Arguments of :func:`pqext.scan` after its filter, for functions that forward them."""
+    """Keyword arguments of :func:`pqext.scan` without ``filter``, for functions that forward them."""
 
     schema: Literal["union"] | pa.Schema | None
     on_invalid: Literal["raise", "skip"]
@@ -67,7 +67,7 @@ class ScanKeywords(ReadKeywords, total=False):
 
 
 class WriteKeywords(TypedDict, total=False):
-    """Fields of :class:`pqext.WriteOptions` as keywords."""
+    """Keyword arguments for the fields of :class:`pqext.WriteOptions`."""
 
     compression: Compression | Mapping[str, Compression]
     compression_level: int | Mapping[str, int] | None

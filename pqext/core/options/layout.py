@@ -27,7 +27,7 @@ def check_format(format: object) -> None:
 
 
 def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension: bool, profile: str | None) -> None:
-    """Raise ``ValueError`` if the format excludes encryption, an extension of the footer, or a profile."""
+    """Raise ``ValueError`` if a footer format does not support encryption, a footer extension or the profile."""
     check_format(format)
     if format == "thrift":
         return
@@ -64,7 +64,7 @@ class Checkpoint:
             isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 for value in values
         ):
             raise ValueError(
-                "a checkpoint needs a positive number of row_groups, bytes or seconds, like checkpoint=16 or "
+                "a checkpoint needs a positive number of row_groups, bytes or seconds, such as checkpoint=16 or "
                 "checkpoint=pqext.Checkpoint(seconds=60)"
             )
         for name in ("row_groups", "bytes"):
@@ -94,8 +94,8 @@ def parse_checkpoint(text: str) -> Checkpoint:
 
 
 def to_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
-    """Convert the option ``checkpoint`` to a :class:`Checkpoint`, or None to None. Raises ``ValueError`` if it is
-    invalid.
+    """Convert the option ``checkpoint`` to a :class:`Checkpoint` or None. Raises ``ValueError`` for an invalid
+    interval.
     """
     return choice if choice is None or isinstance(choice, Checkpoint) else Checkpoint(row_groups=choice)
 
@@ -118,8 +118,7 @@ class BloomFilterChoice:
 
 
 def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
-    """Convert a column's option to filter settings. It is a bool, or a mapping with ``fpp`` and ``ndv``; False becomes
-    None.
+    """Convert a column's value of the option ``bloom_filters`` to filter settings. False becomes None.
     """
     if isinstance(value, bool):
         return BloomFilterChoice() if value else None
@@ -129,13 +128,13 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
         raise TypeError(f"a column's bloom_filters must be a bool or a mapping, not a {type(value).__name__}")
     unknown = value.keys() - {"fpp", "ndv"}
     if unknown:
-        raise ValueError(f"bloom_filters accepts fpp and ndv, not {', '.join(sorted(map(str, unknown)))}")
+        raise ValueError(f"bloom_filters accepts the keys fpp and ndv, not {', '.join(sorted(map(str, unknown)))}")
     return BloomFilterChoice(**value)
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Dotted path of a leaf to sort rows by, the direction, and the position of nulls."""
+    """Sort key of rows: the dotted path of a leaf, the sort direction and the position of nulls."""
 
     path: str
     descending: bool = False
@@ -143,7 +142,7 @@ class SortKey:
 
 
 def _parse_sort_key(text: str) -> SortKey:
-    """Parse a sort key from its end, because the path may also contain spaces and the words ``desc`` and ``nulls``."""
+    """Parse a sort key. The words after the path are parsed from the end, because a path may also contain ``desc``."""
     path, nulls, direction = text.strip(), "", ""
     parts = path.rsplit(None, 2)
     if len(parts) == 3 and parts[1].lower() == "nulls" and parts[2].lower() in ("first", "last"):
@@ -189,11 +188,11 @@ def check_index_options(options: Any) -> None:
         raise ValueError(f'bloom_filter_place must be "file" or "row_group", not {options.bloom_filter_place!r}')
     size = options.bloom_filter_bytes
     if isinstance(size, bool) or not isinstance(size, int) or not 32 <= size <= 1 << 30:
-        raise ValueError(f"bloom_filter_bytes must be a number from 32 to 2**30, not {size!r}")
+        raise ValueError(f"bloom_filter_bytes must be an integer from 32 to 2**30, not {size!r}")
     if options.float_order not in ("type", "ieee754"):
         raise ValueError(f'float_order must be "type" or "ieee754", not {options.float_order!r}')
     if isinstance(options.bound_bytes, bool) or not isinstance(options.bound_bytes, int) or options.bound_bytes < 1:
-        raise ValueError(f"bound_bytes must be a positive number, not {options.bound_bytes!r}")
+        raise ValueError(f"bound_bytes must be a positive integer, not {options.bound_bytes!r}")
     if options.bound_bytes >= 1 << 63:
         raise ValueError(f"bound_bytes must be less than 2**63, not {options.bound_bytes}")
     sort_keys(options.sorting)

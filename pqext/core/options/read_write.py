@@ -130,11 +130,13 @@ class ReadOptions:
 
     @property
     def may_skip_values(self) -> bool:
-        """Whether excluded values may stay unread. False if invalid values or corrupt rows must be reported."""
+        """Whether values of rows that a filter excludes may remain undecoded. False if invalid values or corrupt rows
+        must be reported.
+        """
         return not self.strict and not self.skips_corrupt
 
     def report_corrupt(self, error: ParquetError) -> None:
-        """Raise ``error``, which concerns metadata, or issue it as a warning if corrupt rows are skipped."""
+        """Raise ``error``, which describes corrupt metadata. If corrupt rows are skipped, issue a warning instead."""
         if not self.skips_corrupt:
             raise error
         warn(str(error), CorruptDataWarning)
@@ -353,15 +355,15 @@ class WriteOptions:
         return None if level is None or levels(self.compression_of(path)) is None else level
 
     def statistics_of(self, path: str) -> bool:
-        """Return whether the leaf at dotted ``path`` gets statistics."""
+        """Return whether statistics are written for the leaf at dotted ``path``."""
         return self.statistics if isinstance(self.statistics, bool) else self.statistics.get(path, True)
 
     def has_page_index(self, path: str) -> bool:
-        """Return whether the leaf at dotted ``path`` gets a page index."""
+        """Return whether a page index is written for the leaf at dotted ``path``."""
         return self.page_index if isinstance(self.page_index, bool) else self.page_index.get(path, True)
 
     def bloom_filter_of(self, path: str) -> BloomFilterChoice | None:
-        """Return the Bloom filter settings of the leaf at dotted ``path``; None if it gets no filter."""
+        """Return the Bloom filter settings of the leaf at dotted ``path``; None if no filter is written."""
         chosen = self.bloom_filters
         return bloom_filter_choice(chosen.get(path, False) if isinstance(chosen, Mapping) else chosen)
 
@@ -371,7 +373,7 @@ class WriteOptions:
         return sort_keys(self.sorting)
 
     def extension_of(self, path: str) -> bytes | None:
-        """Return the extension of the chunks of the leaf at dotted ``path``; None if missing."""
+        """Return the metadata extension to store in each chunk of the leaf at dotted ``path``; None if not set."""
         payload = self.extensions.get(path) if path != extension_paths.FILE else None
         return None if payload is None else extension_paths.serialise_payload(payload)
 
@@ -404,7 +406,8 @@ _MAX_CACHED = 64
 def from_keywords(
     options_type: type[Options], keywords: Mapping[str, Any], *known_names: str, base: Options | None = None
 ) -> Options:
-    """Create options from keywords and defaults from ``base``. Errors also suggest the caller's ``known_names``.
+    """Create options from ``keywords``; other fields have the values of ``base``. Errors also suggest ``known_names``,
+    the other parameters of the caller.
 
     Raises ``TypeError`` for an unknown name or a ``base`` of another type, and the errors of ``options_type``.
     """

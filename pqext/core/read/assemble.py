@@ -25,8 +25,7 @@ _FLAT = np.empty(0, np.int16)
 def assemble(
     shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None = None
 ) -> pa.Array:
-    """Assemble the Arrow array of ``shape`` from ``columns``, its leaf columns by column index, which have the same
-    rows.
+    """Assemble the Arrow array of ``shape``. ``columns`` maps column indices to leaf columns, which have the same rows.
 
     ``arrow_type`` is the type of the shape's Arrow field, if it is known. Types are then built once per column instead
     of once per level.
@@ -51,8 +50,7 @@ def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
 
 
 def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
-    """Return the maximum number of bytes that :func:`assemble` allocates for offsets, validity and converted
-    annotations.
+    """Return the maximum number of bytes that :func:`assemble` allocates for offsets, validity and annotated values.
     """
     if isinstance(shape, LeafShape):
         return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0

@@ -113,7 +113,7 @@ class ColumnReader:
 
     @property
     def work(self) -> int:
-        """Estimated cost of decoding the chunk, as a number of bytes that are copied."""
+        """Estimated cost of decoding the chunk. The unit is the cost of copying one byte."""
         return self.size + (2 if self._shape.node.leaf_type.width else 5) * self._metadata.num_values
 
     @property

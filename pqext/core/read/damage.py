@@ -16,7 +16,7 @@ from pqext.core.schema.row_ranges import RowRanges, difference, intersection, me
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that explains it.
+    """Unreadable rows ``start`` to ``stop`` (exclusive) of a row group, with the error that caused the loss.
 
     ``column`` is the dotted path of the leaf whose chunk is corrupt, or None if the metadata of the row group is
     corrupt.
@@ -39,7 +39,7 @@ def format_rows(start: int, stop: int) -> str:
 
 
 def count_lost_rows(damage: Sequence[Damage]) -> int:
-    """Count the distinct rows that the entries of ``damage`` lose.
+    """Count the rows that ``damage`` lists as lost. A row that is lost in several columns counts once.
 
     >>> error = ParquetError("damaged")
     >>> count_lost_rows([Damage(0, "a", 9, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 5, 7, error)])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def rows_by_group(
     positions: NDArray[np.int64], row_groups: Sequence[RowGroup], path: str | None
 ) -> dict[int, NDArray[np.int64]]:
-    """Return the row numbers within each row group that contains any of the row numbers ``positions``.
+    """Divide the row numbers ``positions`` of a file among the row groups. The results are numbered within their row
+    group.
 
     Raises ``CorruptFileError`` if ``positions`` do not ascend or exceed the file.
     """
@@ -26,7 +27,7 @@ def rows_by_group(
     if len(positions) and (positions[0] < 0 or positions[-1] >= ends[-1] or bool((np.diff(positions) <= 0).any())):
         raise CorruptFileError(
             f"the table deletes row {positions[-1] if positions[0] >= 0 else positions[0]}, but the file has "
-            f"{ends[-1]} rows: the file or its deletes were replaced",
+            f"{ends[-1]} rows: the file or its delete file was replaced; reload the table",
             path=path,
         )
     cuts = np.searchsorted(positions, ends)

@@ -169,7 +169,7 @@ class LeafColumnBuilder:
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
 
     def append(self, pages: OpenedPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
-        """Decode consecutive pages.
+        """Decode consecutive pages and append their entries.
 
         If ``first`` is set, they are the first pages of a column chunk and must begin with a row.
 

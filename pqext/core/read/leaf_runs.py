@@ -62,7 +62,7 @@ def iter_runs(
         column = reader.read([range(start, start + count)])
         start += count
         if column.rows != count:
-            raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+            raise CorruptFileError(f"the chunk has {count - column.rows} rows fewer than its row group")
         yield column
         reader.release_rows()
     reader.check_end()
@@ -81,7 +81,7 @@ def has_empty_value(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: 
 
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
-    """Return the span of the chunk's pages."""
+    """Return the byte span that contains the chunk's pages."""
     return make_spans([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 

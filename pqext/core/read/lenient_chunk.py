@@ -235,7 +235,7 @@ class LenientDecoder(PageDecoder):
         except MemoryLimitError:
             # In a corrupt file this number may be wrong too, so the row group is lost.
             raise CorruptFileError(
-                f"the column chunk is corrupt, and nulls in place of its remaining {rows} rows exceed memory_bytes"
+                f"the column chunk is corrupt, and nulls for its remaining {rows} rows would exceed memory_bytes"
             ) from None
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)

@@ -217,7 +217,7 @@ class ParquetFile(SuggestionMixin):
         return previous
 
     def rename_columns(self, schema: Schema) -> None:
-        """Read the file under the names of ``schema``, a renamed copy of its schema."""
+        """Rename the file's columns to the names in ``schema``, which otherwise equals the file's schema."""
         self.schema, self._cached = schema, None
         self.set_stored_types(StoredSchema((), self.path))
 
@@ -429,7 +429,7 @@ class ParquetFile(SuggestionMixin):
         return pa.schema([top.field(self.options) for top in shapes])
 
     def _with_metadata(self, schema: pa.Schema) -> pa.Schema:
-        """Return ``schema`` with the key-value metadata of this file, which other files may not have."""
+        """Return ``schema`` with the key-value metadata of the file, except for the stored Arrow schema."""
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
         valid_pairs = iter_valid_pairs(pairs, self.options)
         metadata = {_encode(pair.key): _encode(pair.value or "") for pair in valid_pairs if pair.key != KEY}

@@ -113,7 +113,8 @@ class ColumnChunk:
         return metadata
 
     def source(self, file_source: Source) -> Source:
-        """Return the source of the chunk's bytes: ``file_source``, or the file that a summary refers to.
+        """Return the source of the chunk's bytes: ``file_source`` or, for a summary file, the data file that contains
+        the chunk.
 
         Raises ``UnsupportedError`` if that file must not be opened, and ``CorruptFileError`` if it does not exist.
         """
@@ -223,7 +224,9 @@ class ColumnChunk:
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Return whether a value may satisfy ``predicate`` according to the Bloom filter, and read the filter."""
+        """Return whether a value may satisfy ``predicate`` according to the Bloom filter. Reads the filter if
+        necessary.
+        """
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
@@ -267,7 +270,7 @@ class ColumnChunk:
 
     @property
     def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types; None if they were written for another type."""
+        """Bounding box and geometry types; None if the file declares another logical type for the column."""
         declared = self.node.declared_type
         if self.node.is_adopted and declared is not None and declared.member != self.node.logical_name:
             return None
@@ -279,7 +282,7 @@ class ColumnChunk:
         return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, file_source: Source) -> tuple[int, int]:
-        """Return :attr:`byte_range`, extended by the dictionary header that old writers do not count."""
+        """Return :attr:`byte_range`, extended by a dictionary page header that an old writer did not count."""
         start, length = self.byte_range
         if self.uncounted:
             length += min(self.uncounted, max(self.source(file_source).size - start - length, 0))
@@ -414,8 +417,8 @@ class RowGroup:
 
     @property
     def may_undercount_bytes(self) -> bool:
-        """Whether the metadata may state fewer bytes than chunks have, because an old writer did not count dictionary
-        headers.
+        """Whether the sizes in the metadata may be too small, because an old writer did not count dictionary
+        page headers.
         """
         return self._max_uncounted_bytes > 0
 

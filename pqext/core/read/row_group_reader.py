@@ -56,7 +56,7 @@ _Rows = RowRanges | NDArray[np.int64]
 
 
 class RowGroupReader:
-    """Reader of the leaves of ``small_leaves`` in one row group, with the types of ``arrow_schema``.
+    """Reader of the leaves of ``small_leaves`` in one row group. The batches have the schema ``arrow_schema``.
 
     Decoded bytes are charged to ``budget`` until a batch is returned, and afterwards to ``output_account`` if it is
     set. Each chunk in ``fetched_chunks`` is decoded in one call. Skipped corruption is added to ``damage``, and
@@ -208,7 +208,7 @@ class RowGroupReader:
         return result
 
     def _assemble_leaves(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
-        """Return the row group as one batch from ``leaf_arrays``.
+        """Assemble the row group as one batch from the decoded ``leaf_arrays``.
 
         Return None if leaves are missing or take much memory.
         """
@@ -231,7 +231,7 @@ class RowGroupReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _view_leaves(self, *, expanding_only: bool) -> bool:
-        """Decode strings as views from now on, and copy them for each batch. Return whether any leaf changed.
+        """Decode strings as views from now on, and copy them for each batch. Return whether this changes any leaf.
 
         The strings of one page may not fit into one array, or may refer to a long dictionary entry many times. With
         ``expanding_only``, only chunks with a dictionary are affected.
@@ -265,7 +265,7 @@ class RowGroupReader:
         return bool(typed)
 
     def _convert_column(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
-        """Convert a column of the rows ``part`` from stored values to values of the column's type."""
+        """Convert the stored values of a column to values of its Arrow type. The column contains the rows ``part``."""
         shape = self._typed[index]
         is_own = any(index in unannotated_leaves(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
@@ -302,7 +302,7 @@ class RowGroupReader:
         for index, column in columns.items():
             if column.rows != count:
                 raise CorruptFileError(
-                    f"a column chunk ends {count - column.rows} rows before its row group",
+                    f"a column chunk has {count - column.rows} rows fewer than its row group",
                     column=self._group.schema.leaves[index].dotted_path,
                 )
         if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.remaining_ranges(part)) is None:
@@ -359,7 +359,7 @@ class RowGroupReader:
         spans = make_spans([*ranges, *chain.from_iterable(together)])
         fetched = iter(spans[len(ranges) :])
         for part, ranges in zip(parts, together, strict=True):
-            part.hold(list(islice(fetched, len(ranges))))
+            part.use_spans(list(islice(fetched, len(ranges))))
         for chunk, span in zip(complete, spans, strict=False):
             pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
@@ -402,18 +402,20 @@ def _count(rows: _Rows) -> int:
 
 
 def _end(rows: _Rows) -> int:
-    """Return the row after the last of ``rows``. ``rows`` must not be empty."""
+    """Return the end (exclusive) of ``rows``, which must not be empty."""
     return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 
 
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
-    """Return the total of ``sizes`` of the leaves below ``top``; 0 for a column that needs no assembly."""
+    """Return the total size of the leaves below ``top``, given ``sizes`` by column index; 0 if ``top`` needs no
+    assembly.
+    """
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
 
 
 def _can_fetch_together(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
-    """Return whether to fetch these ranges of all columns together.
+    """Return whether to fetch the byte ranges of all columns together.
 
     The ranges must lie within their files and be small enough in total.
     """

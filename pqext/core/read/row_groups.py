@@ -143,7 +143,9 @@ class RowGroups(Sequence[RowGroup]):
         return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in selection)
 
     def check_repeats(self, leaves: int, memory_bytes: int) -> None:
-        """Raise ``MemoryLimitError`` if too many chunks of the ``leaves`` columns begin where earlier chunks begin."""
+        """Raise ``MemoryLimitError`` if too many chunks share a start offset. ``leaves`` is the number of columns to
+        read.
+        """
         if self._count * (leaves + _GROUP_CHUNKS) * _REPEATED_CHUNK > memory_bytes:
             starts = self.chunk_ranges.repeated_starts
             groups = {group for group, _ in starts}
@@ -158,7 +160,7 @@ class RowGroups(Sequence[RowGroup]):
     def get_with_budget(
         self, index: int, leaves: Sequence[LeafShape], budget: Budget, unchecked_rows: int = _SHARED_ROWS
     ) -> RowGroup:
-        """Return row group ``index``, before its ``leaves`` are read.
+        """Return row group ``index``, and check its memory before ``leaves`` are read.
 
         Raises ``MemoryLimitError`` if this and other row groups share a column chunk, and have more rows in total than
         the budget has bytes, or too many column chunks. A few bytes in a file can declare any number of rows, and a

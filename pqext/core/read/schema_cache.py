@@ -117,7 +117,7 @@ def store_schema(key: Key, options: ReadOptions, limits: Limits, entry: CachedSc
 def schema_to_read(
     schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None
 ) -> tuple[Schema, bool]:
-    """Return ``schema`` with the types and calendars that the key-value metadata ``pairs`` and ``options`` determine.
+    """Apply the types and calendars in the key-value metadata ``pairs`` and in ``options`` to ``schema``.
 
     The second result is whether a warning was issued. ``path`` names the file in warnings.
     """
@@ -139,7 +139,7 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
 
 
 def options_to_read(options: ReadOptions, texts: Texts) -> ReadOptions:
-    """Return ``options`` with the INT96 unit and the properties that ``texts``, the file's metadata, determines."""
+    """Return ``options`` with the INT96 unit and the properties from ``texts``, the file's key-value metadata."""
     if options.int96 == "auto":
         options = replace(options, int96=int96.unit_for(key for key, _ in texts))
     return replace(options, properties={**options.properties, **dict(texts)}) if texts else options

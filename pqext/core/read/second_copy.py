@@ -1,4 +1,4 @@
-"""Read columns that are stored twice: in a common encoding, and in another one for readers of this extension.
+"""Read columns that are stored twice: in a common encoding, and in a second encoding for readers of this extension.
 
 As in the second example of the specification, second copies are written at the start of the row group, and an extension
 of the chunk's ColumnMetaData refers to them. Here this is an entry of an extension container. It contains the
@@ -29,7 +29,7 @@ _OFFSETS = ("data_page_offset", "dictionary_page_offset")
 
 
 def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
-    """Return the metadata of a chunk's second copy, given the metadata of the chunk; None without a copy.
+    """Return the metadata of the second copy to which the chunk metadata ``chunk`` refers; None without a copy.
 
     Raises ``CorruptFileError`` if the extension is corrupt or contradicts the chunk.
     """

@@ -56,7 +56,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class FetchedChunks:
-    """Small chunks of a row group with ``rows`` rows: the leaves, their codecs, and their bytes."""
+    """Stored bytes of small chunks of a row group with ``rows`` rows, and the leaf and codec of each chunk."""
 
     rows: int
     chosen: Sequence[int]
@@ -143,7 +143,7 @@ class SmallLeaves:
     def _ranges(self, group: RowGroup, batch_rows: int | None) -> _Ranges | None:
         """Return the leaves with small chunks in a row group, their codecs, and their byte ranges.
 
-        Return None if chunks are large on average, or if the row group is unusual.
+        Return None if chunks are large on average, or if this decoder does not support the row group.
         """
         try:
             columns, rows = group.metadata.columns, group.num_rows

@@ -233,7 +233,7 @@ def _is_same(first: pa.Array, second: pa.Array) -> bool:
 
 
 def encode_dictionary(array: pa.Array, entries: pa.Array | None) -> pa.Array:
-    """Return ``array`` as a dictionary array whose dictionary begins with ``entries``."""
+    """Dictionary-encode ``array``. The dictionary begins with ``entries``."""
     if entries is None or not len(entries):
         return array.dictionary_encode()
     result = pc.unique(pa.concat_arrays([entries, array.drop_null()]))

@@ -217,10 +217,10 @@ def _stored_schema(footer: FileMetaData) -> KeyValue | None:
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
-def _describe_type_difference(mine: str | None, theirs: str | None) -> str | None:
+def _describe_type_difference(stored_schema: str | None, new_schema: str | None) -> str | None:
     """Describe the first column with different Arrow types but the same Parquet type; None if all types agree."""
     try:
-        pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
+        pairs = zip(parse(stored_schema or ""), parse(new_schema or ""), strict=False)
     except UnreadableSchemaError:
         return None  # readers ignore an invalid schema
     for old, new in pairs:

@@ -25,7 +25,7 @@ from pqext.core.write.leaf_recipe import LeafRecipe
 
 @dataclass(slots=True)
 class ChunkIndexes:
-    """Structures that are stored outside the chunk, or None if absent, and ``extensions`` for its metadata.
+    """Indexes and Bloom filter of a chunk (None if absent), and the ``extensions`` to add to the chunk's metadata.
 
     ``column_index`` is serialised. The offset index describes the pages in ``boundaries``; the chunk is at ``offset``
     in the file. If ``measured`` is true, the offset index includes the sizes of byte arrays.
@@ -100,7 +100,7 @@ _Counts = NDArray[np.int64]
 
 
 def _histogram(levels: int | NDArray[np.int16], highest: int, boundaries: PageBoundaries) -> _Counts:
-    """Return the number of entries with each level, one row per page."""
+    """Return the level histogram of each page, as an array with a row for each page and a column for each level."""
     counts = np.zeros((boundaries.count, highest + 1), np.int64)
     starts = boundaries.starts("entries")
     if isinstance(levels, int):

@@ -383,7 +383,7 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
 
 
 def record_copy(chunk: EncodedChunk) -> None:
-    """Record the second copy, if any, in the extension of a chunk whose own offset is final."""
+    """Record the second copy, if any, in the metadata extension of ``chunk``. The offset of ``chunk`` must be final."""
     if chunk.second is None:
         return
     about = shift_offsets(chunk.second.metadata, -chunk.metadata.data_page_offset)
@@ -392,6 +392,6 @@ def record_copy(chunk: EncodedChunk) -> None:
     if others is None:
         name = ".".join(chunk.metadata.path_in_schema)
         raise ValueError(
-            f"column {name!r} has extension bytes and a second copy; pass the bytes in a mapping by UUID"
+            f"column {name!r} has a second copy, so its extension must be a mapping from UUIDs to bytes"
         )
     set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)

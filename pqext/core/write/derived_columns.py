@@ -28,7 +28,7 @@ class DerivedColumns:
 
     @property
     def names(self) -> dict[str, str]:
-        """Name of the source of each derived column, by the name of the derived column."""
+        """Names of derived columns, each mapped to the name of its source column."""
         return {
             item.field.name: self.schema.field(self.sources.index(source)).name
             for source, item in zip(self.sources, self.made, strict=True)

@@ -27,8 +27,8 @@ _WORTHWHILE = 0.7
 
 
 class IndexedValues:
-    """Dictionary ``entries`` of a chunk and the indices of its values, or of the first values if the dictionary is
-    full.
+    """Dictionary ``entries`` of a chunk, and the index of each value. If the dictionary is full, only the first values
+    have an index.
 
     If ``has_user_entries`` is true, the entries come from the user, and some may be unused.
     """
@@ -161,7 +161,7 @@ def _may_be_worthwhile(distinct_count: int, physical: pa.Array) -> bool:
 
 
 def _estimate_distinct_count(distinct_count: int) -> float:
-    """Estimate the number of distinct values, if equally frequent, from the count in a random ``SAMPLE``."""
+    """Estimate a column's distinct count from the count in ``SAMPLE`` random values, assuming equal frequencies."""
     low, high = float(distinct_count), float(SAMPLE * SAMPLE)
     while high - low > 1:
         middle = (low + high) / 2

@@ -25,8 +25,7 @@ TOO_DEEP = "the schema is nested too deeply for Python's stack"
 
 @dataclass(slots=True)
 class DenseColumn:
-    """One leaf of a run of rows: levels of ``entries`` entries, and a value for each entry at the maximum definition
-    level.
+    """Levels and values of one leaf in a run of rows. Only entries at the maximum definition level have a value.
 
     A level that is the same for all entries is an ``int``. ``values`` is an Arrow array without nulls. ``notes``
     contains the records of handlers. ``encoded`` is the input column if it was a dictionary array.
@@ -91,7 +90,7 @@ _NO_NOTES = WriteRecords()
 
 
 def leaf_without_nulls(shape: Shape, array: pa.Array) -> DenseColumn:
-    """Return the leaf column of a top-level ``array`` without nulls, whose values need no conversion by a handler."""
+    """Return the leaf column of a top-level ``array`` that has no nulls and needs no conversion by a handler."""
     assert isinstance(shape, LeafShape)
     return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
 
@@ -167,17 +166,17 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
         yield from _walk(shape.element, array.values, below)
 
 
-def _compact(array: pa.Array, alive: Bytes) -> pa.Array:
-    """Return the values of ``array`` at the flagged slots, which must not be null."""
-    kind, count = array.type, int(np.count_nonzero(alive))
+def _compact(array: pa.Array, flags: Bytes) -> pa.Array:
+    """Return the values of ``array`` in the slots that ``flags`` selects. These slots must not be null."""
+    kind, count = array.type, int(np.count_nonzero(flags))
     if not count:
         return array[:0]
     if not (pa.types.is_primitive(kind) and kind.bit_width >= 8):
-        return array.drop_null() if len(array) - array.null_count == count else array.filter(alive.view(np.bool_))
+        return array.drop_null() if len(array) - array.null_count == count else array.filter(flags.view(np.bool_))
     width = kind.bit_width // 8
     held = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     values = allocate((count + 1) * width)
-    level_kernel.compact(held, width, alive, values)
+    level_kernel.compact(held, width, flags, values)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 

@@ -1,4 +1,4 @@
-"""Layout and options of an existing file, which determine how the writer stores row groups that are appended.
+"""Layout and options of an existing file, which the writer also uses for appended row groups.
 
 A writer determines once how each column is stored (:mod:`pqext.core.write.storage`). When appending, each column is
 stored like the file's column with the same name: with the same shredding, physical type, unit and CRS.
@@ -127,7 +127,7 @@ class FileLayout:
 
 
 def infer_options(file: ParquetFile, schema: Schema) -> dict[str, Any]:
-    """Infer options for writing the columns of ``file`` again with ``schema``, from its first row group with rows.
+    """Infer write options for ``schema`` from ``file``. The first row group with rows is inspected.
 
     Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf. A leaf that is
     missing from the file uses the codec of the first leaf of its column. Page version and sort keys apply to the

@@ -25,7 +25,7 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True, slots=True)
 class LeafRecipe:
-    """Options of one leaf, looked up once per file, and properties derived from them and from its type."""
+    """Options of one leaf, looked up once per file, and properties derived from the options and the leaf's type."""
 
     node: SchemaNode
     dotted: str

@@ -239,7 +239,8 @@ def _encode_serially(
 
 @dataclass(frozen=True, slots=True)
 class WrittenChunks:
-    """Written chunks of a row group from offset ``start`` on. Their uncompressed size is ``size`` bytes.
+    """Written chunks of a row group. The first chunk starts at offset ``start``; all chunks have ``size`` bytes
+    uncompressed.
 
     ``extensions`` contains the extension entries to add to the metadata of chunks.
     """

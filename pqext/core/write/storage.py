@@ -260,7 +260,7 @@ def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) 
             if annotation is not None and annotation.option != requested.option:
                 raise ValueError(
                     f"option {requested.option!r} names column {path!r}, which is a {annotation.logical} column: "
-                    f"the option is for {requested.logical} columns"
+                    f"the option applies to {requested.logical} columns only"
                 )
 
 
@@ -300,7 +300,7 @@ def _plan_plain_field(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotation: LogicalType | None,
     exact: bool, template: TemplateColumn | None,
 ) -> StoredField:
-    """Plan a field by the type tables.
+    """Plan a field without a column handler, from the Parquet type of its Arrow type.
 
     With ``exact``, the field is below an annotation, and a profile must not change types.
     """
@@ -331,7 +331,7 @@ def _plan_plain_field(
 
     if types.is_struct(arrow):
         if not arrow.num_fields:
-            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store")
+            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store; drop the column")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
             plan_child(child, seen and seen[i], child.name, template and template.child(child.name))
@@ -360,7 +360,7 @@ def _plan_plain_field(
     except ValueError as error:
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
-        raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot store")
+        raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot store; cast or drop the column")
     arrow_type = canonical_type(arrow)
     if template is not None and template.node.is_leaf:
         leaf, arrow_type = choose_storage(leaf, arrow, template.node.leaf_type, int96.unit_for(template.properties))

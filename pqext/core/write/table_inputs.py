@@ -76,7 +76,7 @@ def _table_from_pandas(frame: Any) -> pa.Table:
 
 
 def _remedy(values: Iterable[Any]) -> str:
-    """Return a hint at the pqext function for values without an Arrow type; an empty string for other values."""
+    """Return a hint that names the pqext function for values without an Arrow type, or an empty string."""
     types = {type(value) for value in values if value is not None}
     if any(item.__module__.partition(".")[0] == "shapely" for item in types):
         return "; pqext.geo.from_shapely makes a column of geometries"
@@ -106,8 +106,8 @@ def _column(name: str, values: Any) -> Any:
         return values
     if values is None or isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
         raise TypeError(
-            f"column {name!r} is of type {type(values).__name__}; a mapping has an array or a list of values for each "
-            f"column, as in {{{name!r}: [...]}}"
+            f"column {name!r} has type {type(values).__name__}; pass an array or a list of values, as in "
+            f"{{{name!r}: [...]}}"
         )
     is_series = type(values).__module__.partition(".")[0] == "polars" and hasattr(values, "__arrow_c_stream__")
     try:
@@ -141,14 +141,16 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
     if table.column_names != schema.names:
         if len(set(schema.names)) < len(schema.names):
-            raise ValueError("columns have duplicate names, so the table must have them in the writer's order")
+            raise ValueError("column names are not unique; pass the columns in the order of the writer's schema")
         table = table.select(schema.names)
     for place, field in enumerate(schema):
         column = cast_layout(original := table.column(place), field.type)
         if column is not original:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
-            raise ValueError(f"column {field.name!r} has type {column.type} instead of the writer's {field.type}")
+            raise ValueError(
+                f"column {field.name!r} has type {column.type} instead of the writer's {field.type}; cast the column"
+            )
     return table
 
 

@@ -164,8 +164,8 @@ def cached_plan(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     return None
 
 
-def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
-    """Cache the plan, unless it is wide, an option selects columns, or a handler stores a column."""
+def store_plan(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
+    """Cache ``plan``, unless it has many leaves, an option selects columns, or a handler stores a column."""
     global _recent
     key = key_of(options)
     if key is None or len(plan.recipes) > _KEPT_LEAVES or any(map(storage.has_annotated_field, plan.plan)):
@@ -174,7 +174,9 @@ def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
 
 
 def inspects_data(options: WriteOptions, is_appended: bool) -> bool:
-    """Return whether the first rows determine how a column is stored. If rows are appended, the file determines it."""
+    """Return whether the first rows determine how a column is stored. For appended rows, the existing file determines
+    the storage.
+    """
     chosen = configured_annotations(options)
     if is_appended:
         chosen = [item for item in chosen if not isinstance(item[0].load(), AppendStorageHandler)]

@@ -35,7 +35,7 @@ from pqext.core.write import derived_columns, key_value_metadata, row_group_writ
 from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.row_group_writer import IndexWriter, PendingRowGroup
 from pqext.core.write.table_inputs import as_table, conform
-from pqext.core.write.write_plan import WritePlan, cached_plan, inspects_data, keep, prepare
+from pqext.core.write.write_plan import WritePlan, cached_plan, inspects_data, prepare, store_plan
 
 if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
@@ -73,7 +73,7 @@ class ParquetWriter(SuggestionMixin):
         **keywords: Unpack[WriteKeywords],
     ) -> None:
         if not isinstance(schema, pa.Schema):
-            raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
+            raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
         others = "options", "filesystem", "storage_options", "append", "ignore_table_format"
         # compression_level applies to the codec of the file that is appended to.
         first = {name: choice for name, choice in keywords.items() if not append or name != "compression_level"}
@@ -239,7 +239,7 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def _give_up(self, error: BaseException) -> None:
-        """Abort because of ``error``. If there is a checkpoint, the readable part of the file is retained."""
+        """Abort because of ``error``. A file with a checkpoint is retained up to its last checkpoint."""
         if self._closed or not self._sink.is_retained:
             self.abort()
             return
@@ -285,7 +285,7 @@ class ParquetWriter(SuggestionMixin):
             derived = derived_columns.find(self.arrow_schema, self.options)
             prepared = prepare(derived, self.options, sample, layout)
             if layout is None:
-                keep(self.arrow_schema, self.options, prepared)
+                store_plan(self.arrow_schema, self.options, prepared)
         self._prepared = prepared
         if self._appended is not None:
             self._appended.check(self._build_metadata([]))

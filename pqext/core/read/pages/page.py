@@ -141,7 +141,7 @@ def raw_pages(
             )
         count = _entry_count(header)
         if count is None:
-            raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
+            raise CorruptFileError("a data page has no data page header", offset=chunk.offset + at)
         if count < 0:
             raise CorruptFileError(f"a page declares a negative value count: {count}", offset=chunk.offset + at)
         body = held[start - base : start - base + stored]
@@ -155,7 +155,7 @@ def raw_pages(
 
 
 def _entry_count(header: PageHeader) -> int | None:
-    """Return the number of entries or values in a page header; None for a data page without the header of its type."""
+    """Return the number of values that a page header declares; None if a data page has no header for its page type."""
     if header.type == _V1:
         return None if header.data_page_header is None else header.data_page_header.num_values
     if header.type == _V2:
@@ -165,7 +165,9 @@ def _entry_count(header: PageHeader) -> int | None:
 
 
 def _read_header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
-    """Return the page header at ``offset`` and its length. ``body`` contains the header from ``held_from`` on."""
+    """Return the page header at ``offset`` and its length. ``body`` contains bytes of the chunk; the header starts at
+    ``held_from`` in ``body`` and may extend beyond it.
+    """
     try:
         header, end = decode(PageHeader, body, held_from, limits)
     except (CorruptFileError, LimitError):
@@ -215,7 +217,7 @@ def verify_checksum(page: RawPage) -> None:
 
 
 def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> None:
-    """Raise ``CorruptFileError`` if the levels of a page of version 2 do not have the length in its header.
+    """Raise ``CorruptFileError`` if the levels of a V2 data page do not have the length that the page header declares.
 
     Levels are stored uncompressed and no checksum covers the header, so a wrong length would turn levels into values.
     Pages without values are accepted.
@@ -241,7 +243,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     """Return the number of values of a dictionary page and its PLAIN bytes."""
     header = page.header.dictionary_page_header
     if header is None:
-        raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
+        raise CorruptFileError("a dictionary page has no dictionary page header", offset=page.offset)
     if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise CorruptFileError(f"unsupported encoding {int(header.encoding)} of a dictionary page", offset=page.offset)
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)

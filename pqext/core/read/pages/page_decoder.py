@@ -1,4 +1,4 @@
-"""Decode an unusual or encrypted column chunk page by page.
+"""Decode a column chunk page by page, if a page table cannot decode it (for example, because it is encrypted).
 
 The decoder continues where :class:`pqext.core.read.pages.table_decoder.TableDecoder` raises ``FallbackRequired``, and
 reports the location of each fault.
@@ -238,6 +238,6 @@ class PageDecoder:
 
 
 def locate_error(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
-    """Add the path, the column and the offset of the chunk to ``error`` if they are missing there. Return ``error``."""
+    """Add the path, column and offset of the chunk to ``error``, unless they are already set. Return ``error``."""
     error.locate(path=pages.path, column=shape.node.dotted_path, offset=pages.offset)
     return error

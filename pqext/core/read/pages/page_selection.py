@@ -126,7 +126,7 @@ class SelectedPages:
         """Byte ranges of the selected pages: source, offset and length of each run of adjacent pages."""
         return [(self._source, (run.offset, run.length)) for run in self._runs]
 
-    def hold(self, spans: Sequence[Span]) -> None:
+    def use_spans(self, spans: Sequence[Span]) -> None:
         """Read the pages from ``spans``, which contain the bytes of :attr:`ranges`, instead of from the source."""
         self._held = {span.offset: span for span in spans}
 
@@ -185,8 +185,7 @@ class SelectedPages:
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """Yield the pages that start at an offset in the index. Raises ``OffsetIndexError`` if there is no page at this
-        offset.
+        """Yield ``pages``. Raises ``OffsetIndexError`` if no page starts at the first offset, which is from the index.
         """
         try:
             first = next(pages, None)
@@ -220,7 +219,8 @@ class SelectedPages:
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
     def _unindexed_runs(self) -> Iterator[_Run]:
-        """Yield pages without rows, and gaps between and after pages. ``first`` of a gap is the following page."""
+        """Yield pages without rows, and gaps between and after pages. ``first`` of a gap is the page after the gap.
+        """
         at = self._index.byte_range(0)[0]
         for page in range(len(self._index)):
             offset, length = self._index.byte_range(page)

@@ -36,7 +36,7 @@ _MOST_EXPECTED = 4
 
 
 class FallbackRequired(Exception):
-    """Decoding must continue with the page-by-page decoder."""
+    """Signal that the table decoder cannot continue and the page-by-page decoder must decode the remaining pages."""
 
 
 class TableDecoder:
@@ -107,7 +107,7 @@ class TableDecoder:
         return column
 
     def read_at(self, positions: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """Decode the rows at the ascending ``positions`` that lie in the next group of pages.
+        """Decode the rows at ``positions``, in ascending order, up to the end of the next group of pages.
 
         Return the rows and their number. Rows between the positions are not decoded, and preceding pages are not
         opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.
@@ -126,7 +126,7 @@ class TableDecoder:
             raise
 
     def _go_to(self, row: int) -> NDArray[np.int64]:
-        """Skip the pages before row ``row``. Return the row after each page that remains in the table."""
+        """Skip the pages before row ``row``. Return the end row (exclusive) of each remaining page in the table."""
         while True:
             if self._table.size:
                 row_ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
