@@ -40,6 +40,18 @@ def test_help_imports_neither_arrow_nor_the_format(arguments: list[str]) -> None
     assert not [name for name in modules if name.startswith(("pqext.core.kernels", "pqext.variant", "pqext.geo"))]
 
 
+def test_counting_a_file_imports_neither_numpy_nor_arrow(file: Path) -> None:
+    modules = imported("count", str(file))
+    assert not modules & (HEAVY | LIBRARIES)
+    assert "pyarrow" in imported("count", str(file), "--where", "a = 1")
+
+
+def test_attributes_that_start_a_scan_do_not_import_it() -> None:
+    script = "import sys, pqext; pqext.read_table, pqext.scan, pqext.geo.read_geopandas; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & (HEAVY | LIBRARIES)
+
+
 @pytest.mark.parametrize("command", ["schema", "count", "head", "inspect"])
 def test_inspecting_a_plain_file_imports_no_shapely_sqlglot_or_cryptography(file: Path, command: str) -> None:
     modules = imported(command, str(file))
