@@ -28,7 +28,7 @@ def check_arguments(**arguments: Any) -> None:
             continue
         if name == "progress":
             if not callable(value):
-                raise TypeError(f"progress must be a function of two numbers, not {value!r}")
+                raise TypeError(f"progress must be a function that accepts two numbers, not {value!r}")
             continue
         type, description = _TYPES[name]
         if not isinstance(value, type) or (type is int and isinstance(value, bool)):
@@ -36,11 +36,11 @@ def check_arguments(**arguments: Any) -> None:
     if arguments.get("target_file_bytes", 1) < 1:
         raise ValueError(f"target_file_bytes must be positive, not {arguments['target_file_bytes']}")
     if arguments.get("older_than", timedelta(0)) < timedelta(0):
-        raise ValueError("older_than must not be negative")
+        raise ValueError(f"older_than must be zero or positive, not {arguments['older_than']}")
 
 
 def column_names(argument: str, value: Any) -> tuple[Any, ...]:
-    """Return ``value``, a name or several names, as a tuple. Raises ``TypeError`` if a name is not text."""
+    """Return one or more column names as a tuple. Raises ``TypeError`` if a name is not text."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
     invalid = next((name for name in names if not isinstance(name, str)), None)
     if invalid is not None or isinstance(value, bytes):
@@ -49,7 +49,7 @@ def column_names(argument: str, value: Any) -> tuple[Any, ...]:
 
 
 def utc_time(timestamp: str | datetime) -> datetime:
-    """Convert ``timestamp`` to UTC. A time without a time zone is in UTC.
+    """Convert ``timestamp`` to UTC. A time without a time zone is interpreted as UTC.
 
     Raises ``TypeError`` if it is neither text nor a datetime, and ``ValueError`` if the text is not ISO 8601.
     """
@@ -68,7 +68,7 @@ def utc_time(timestamp: str | datetime) -> datetime:
 
 
 def format_of(table: Any) -> str:
-    """Return ``delta`` or ``iceberg`` by the name of a table or by the class of its library.
+    """Return the format of a table, ``delta`` or ``iceberg``, from the prefix of its name or from its class.
 
     Raises ``ValueError`` for text that is not the name of a table, and ``TypeError`` for other objects.
     """

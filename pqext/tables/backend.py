@@ -1,4 +1,4 @@
-"""Interface of the table formats: the files of a version, the layout of new files, commits, and the history."""
+"""Interface of each table format: the files of a version, the layout of new files, commits, and the history."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ def partition_key(values: Iterable[Any]) -> tuple[str, ...]:
 
 
 def expired_version_error(version: int | None, name: str) -> TableConflictError:
-    """Return the error for a commit that was planned for a version that no longer exists, so conflicts are unknown."""
+    """Return the error for a commit whose base version no longer exists, so that conflicts cannot be detected."""
     return TableConflictError(
-        f"version {version}, for which this call was planned, no longer exists; nothing was changed; repeat the call",
+        f"version {version}, on which this call is based, no longer exists; nothing was changed; repeat the call",
         path=name,
     )
 
 
 def check_unchanged(paths: Sequence[str], files: Mapping[str, TableFile], name: str) -> None:
-    """Raise ``TableConflictError`` if a file at ``paths`` was removed from a table, or rows of it were deleted.
+    """Raise ``TableConflictError`` if another writer has removed a file at ``paths``, or deleted rows of the file.
 
     ``files`` are the files of the current version of the table ``name``.
     """
@@ -144,13 +144,13 @@ class TableWriter(Protocol):
 
     @property
     def partitions(self) -> pa.Schema:
-        """The partition columns."""
+        """Schema of the partition columns."""
 
     def files(self) -> list[TableFile]:
         """Return the data files of the version."""
 
     def paths(self, version: int | None) -> frozenset[str]:
-        """Return the paths of the data files of an earlier version; no paths if ``version`` is None.
+        """Return the data file paths of an earlier version; empty if ``version`` is None.
 
         Raises ``TableConflictError`` if the version no longer exists.
         """
@@ -159,10 +159,10 @@ class TableWriter(Protocol):
         """Return the snapshot of the version for scans."""
 
     def check(self, removes_rows: bool) -> None:
-        """Raise ``UnsupportedError`` if pqext cannot add files or, with ``removes_rows``, cannot remove rows."""
+        """Raise ``UnsupportedError`` if pqext cannot add files to the table or, with ``removes_rows``, remove rows."""
 
     def check_removal(self, files: Sequence[TableFile]) -> None:
-        """Raise ``UnsupportedError`` if the library cannot commit the removal of one of ``files``."""
+        """Raise ``UnsupportedError`` if the table library cannot remove all ``files`` from the table."""
 
     def layout(
         self, schema: pa.Schema, partition_by: Sequence[str], options: Mapping[str, Any],
@@ -189,7 +189,7 @@ class TableWriter(Protocol):
         """
 
     def clusterings(self) -> Mapping[str, tuple[Any, str]]:
-        """Return, by file path, the commit that added the file, and the order that the commit records.
+        """Map file paths to the commit that added the file, and to the row order that the commit records.
 
         Files are missing if their commit records no order.
         """
@@ -198,13 +198,13 @@ class TableWriter(Protocol):
         """Return whether any of the files at ``paths`` was added to the table."""
 
     def stored_files(self) -> Iterator[Leftover]:
-        """Yield the files in the folder for new files, whether or not the table contains them.
+        """Yield all files in the folder for new files, including files that the table does not contain.
 
         Raises ``UnsupportedError`` if the folder cannot be listed.
         """
 
-    def leftovers(self, older_than: timedelta) -> list[Leftover]:
-        """Return the files in the folder that no version refers to, and that are older than ``older_than``."""
+    def find_leftovers(self, older_than: timedelta) -> list[Leftover]:
+        """Return the files in the folder that are older than ``older_than`` and to which no version refers."""
 
     def describe(self) -> Mapping[str, Any]:
         """Return the format, protocol and properties of the table."""
@@ -212,7 +212,7 @@ class TableWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Files that a version adds to a table, as entries of its log. A version that only rewrites files adds none."""
+    """Log entries of the files that a version adds to a table; empty if the version only rewrites files."""
 
     version: int
     files: tuple[Any, ...]
@@ -228,7 +228,7 @@ class TableHistory(Protocol):
         """Number of the current version."""
 
     def previous(self, version: int) -> int:
-        """Return the version before ``version``, after which :meth:`appends` starts with ``version``."""
+        """Return the predecessor of ``version``: the argument ``after`` for :meth:`appends` to start at ``version``."""
 
     def open(self, version: int) -> TableSnapshot:
         """Return the snapshot of ``version`` for scans."""
@@ -244,12 +244,12 @@ class TableHistory(Protocol):
         """
 
     def snapshot(self, appends: Iterable[Append], until: int) -> TableSnapshot:
-        """Return the files of ``appends`` for scans, with the schema of version ``until``."""
+        """Return a snapshot of the files in ``appends`` for scans, with the schema of version ``until``."""
 
 
 def changed_rows_error(version: int, name: str) -> UnsupportedError:
     """Return the error for a version that removes or changes rows."""
     return UnsupportedError(
-        f"version {version} removes or changes rows, which a scan of appended rows cannot represent; skip these "
-        "versions with skip_change_commits", feature="changed rows in scans of appends", path=name,
+        f"version {version} removes or changes rows, but a scan of appended rows can only add rows; skip versions of "
+        "this type with skip_change_commits", feature="changed rows in scans of appends", path=name,
     )

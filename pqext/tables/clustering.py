@@ -40,10 +40,10 @@ def add_keys(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> pa.RecordBatch:
 
 
 def _sortable(key: pa.Array) -> pa.Array:
-    """Return a key in a type that pyarrow sorts."""
+    """Cast a key to a type that pyarrow can sort. Raises ``TypeError`` for nested types."""
     type = key.type
     if pa.types.is_nested(type):
-        raise TypeError(f"rows cannot be sorted by values of the type {type}; sort by a field within it")
+        raise TypeError(f"rows cannot be sorted by values of the type {type}; sort by a nested field instead")
     if pa.types.is_dictionary(type):
         return _sortable(key.cast(type.value_type))
     if pa.types.is_string_view(type) or pa.types.is_binary_view(type):
@@ -55,7 +55,7 @@ def _sortable(key: pa.Array) -> pa.Array:
 def sorted_batches(
     batches: Iterable[pa.RecordBatch], keys: int, memory: int | None = None
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Return a context with the rows of ``batches`` sorted by their last ``keys`` columns, without these columns.
+    """Return a context that yields the rows of ``batches`` sorted by the last ``keys`` columns, without key columns.
 
     Nulls are last. If the rows exceed ``memory`` bytes, they are divided into ranges of the first key in temporary
     files. If the rows of a single key exceed it, they are divided by the next key.
@@ -81,14 +81,14 @@ def sorted_batches(
 
 
 def _chain(first: list[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield all batches. Batches in ``first`` are removed from the list, so that their memory can be freed."""
+    """Yield the batches of ``first``, then of ``others``. Empties the list ``first``, to free the memory of batches."""
     while first:
         yield first.pop(0)
     yield from others
 
 
 class _Spill:
-    """Temporary file of batches."""
+    """Temporary file to which batches are written during a sort."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self.schema = schema
@@ -121,7 +121,7 @@ class _Spill:
 
 @dataclass(frozen=True)
 class _ExternalSort:
-    """Sort of rows whose last ``keys`` columns are the keys, with temporary files in ``folder``."""
+    """External sort of rows by their last ``keys`` columns, with temporary files in ``folder``."""
 
     folder: str
     schema: pa.Schema
@@ -133,7 +133,7 @@ class _ExternalSort:
         return _Spill(os.path.join(self.folder, f"{next(self._numbers)}.arrow"), self.schema)
 
     def sort(self, rows: _Spill, level: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file in order. All rows have the same keys before ``level``."""
+        """Yield the rows of a temporary file in sorted order. All rows have equal keys before position ``level``."""
         if level == self.keys:
             for batch in rows.read():
                 yield batch.select(range(batch.num_columns - self.keys))
@@ -146,7 +146,7 @@ class _ExternalSort:
         rows.remove()
 
     def _divide_rows(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
-        """Divide the rows of a file into ranges of the key at ``level``, each with its first unsorted level."""
+        """Divide the rows of a file by the key at ``level``. Return a file per key range, with its next sort level."""
         position = len(self.schema) - self.keys + level
         random = np.random.default_rng(0)
         samples = []
@@ -183,7 +183,7 @@ def _bounds(samples: list[pa.Array], ranges: int) -> list[pa.Scalar]:
 def _divide(
     batch: pa.RecordBatch, key: pa.Array, bounds: list[pa.Scalar]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each range of keys: less than the first bound, equal to it, and so on; then NaN and null."""
+    """Yield the number and rows of each key range: between two bounds, equal to a bound, NaN, or null."""
     ranges: NDArray[np.int64] = np.zeros(len(key), np.int64)
     for bound in bounds:
         for compare in (pc.greater_equal, pc.greater):
@@ -196,7 +196,7 @@ def _divide(
 
 
 def _sort(batches: list[pa.RecordBatch], keys: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``batches`` in the order of their last ``keys`` columns, without these columns."""
+    """Yield the rows of ``batches`` sorted by the last ``keys`` columns, without the key columns."""
     if not batches:
         return
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
@@ -214,7 +214,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def centres(geometries: pa.Array, planar: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the centres of the boxes of geometries; NaN for rows without a finite box.
+    """Return x and y of each bounding box's centre; NaN for rows without a finite box.
 
     Edges are straight if ``planar``. Otherwise they follow the shorter arc, so a box that is wider than half of the
     globe crosses the antimeridian.

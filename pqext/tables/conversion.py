@@ -1,4 +1,4 @@
-"""Convert columns of rows to the types of a table, and name these types."""
+"""Convert columns to the types of a table, and format the names of these types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Convert]:
-    """Return the field of a column for the writer, and a function that converts arrays to it.
+    """Return the field of a column for the writer, and a function that converts arrays to the type of the field.
 
     ``target`` is the column in the table. The writer of the file converts VARIANT columns and annotated geometries.
     """
@@ -37,18 +37,19 @@ def column_conversion(source: pa.Field, target: pa.Field) -> tuple[pa.Field, Con
 
 
 def _reject_nulls(target: pa.Field, convert: Convert) -> Convert:
-    """Return a function that rejects nulls of a required column, and then converts the array."""
+    """Return a function that converts an array, but first raises an error if a required column has nulls."""
 
     def convert_valid(array: pa.Array) -> pa.Array:
         if not target.nullable and array.null_count:
-            raise InvalidValueError("a value is null, but the column of the table is not nullable", column=target.name)
+            message = "a value is null, but the table requires values in this column; replace the nulls"
+            raise InvalidValueError(message, column=target.name)
         return convert(array)
 
     return convert_valid
 
 
 def type_name(field: pa.Field) -> str:
-    """Return the type of a table's column: VARIANT, GEOMETRY or GEOGRAPHY with its CRS, or the Arrow type."""
+    """Return the name of a column's type: VARIANT, GEOMETRY or GEOGRAPHY with its CRS, or the Arrow type."""
     if is_marked(field):
         return "VARIANT"
     geometry = type_of(field)

@@ -23,7 +23,7 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class TableFolder:
-    """Staging area of :class:`PartFiles` that writes to the final paths, because only the log makes files visible.
+    """Staging area for :class:`PartFiles` that writes files to their final paths. Only the log makes files visible.
 
     ``locate`` is the function of :class:`TableWriter`.
     """
@@ -60,7 +60,7 @@ class TableFolder:
         self.abandon(name, self.locate(name))
 
     def remove(self, names: Iterable[str]) -> None:
-        """Delete files, and the partition folders that become empty. Never raises."""
+        """Delete files and empty partition folders. Never raises."""
         for name in names:
             self.discard(name)
             location = self.locate(name)
@@ -90,7 +90,7 @@ class JobFolder(TableFolder):
 
     @staticmethod
     def begin(locate: Callable[[str], Any]) -> JobFolder:
-        """Begin a job. Its tasks run after this call."""
+        """Start a job. Call this function before the tasks of the job run."""
         folder = JobFolder(locate, uuid.uuid4().hex)
         if (marker := folder._marker) is None:
             return folder
@@ -101,14 +101,14 @@ class JobFolder(TableFolder):
 
     def check(self) -> None:
         if (marker := self._marker) is not None and not marker.exists():
-            raise RuntimeError(f"the job that writes to {marker.parent} has ended or was aborted")
+            raise RuntimeError(f"the job that writes to {marker.parent} has ended or was aborted; repeat the write")
 
     def finish(self, name: str, dest: Any) -> None:
         super().finish(name, dest)
         self.check()
 
     def end(self) -> bool:
-        """End the tasks of the job. Return whether the folder is local and this is the first commit or abort."""
+        """Make tasks that still run fail. Return True on the first call for a local folder, otherwise False."""
         try:
             if (marker := self._marker) is not None:
                 marker.unlink()
@@ -129,7 +129,7 @@ class JobFolder(TableFolder):
             self.remove({name for name in names if self.job in name} - {*committed})
 
     def remove_folders(self) -> None:
-        """Remove the folders that the job created and that are empty. Never raises."""
+        """Remove the empty folders that the job created. Never raises."""
         with suppress(OSError):
             for folder in self.created:
                 os.rmdir(folder)
@@ -139,7 +139,7 @@ def write_files(
     folder: TableFolder, name: str, layout: FileLayout, division: Division, batches: Iterable[pa.RecordBatch],
     steps: Steps | None = None,
 ) -> list[NewFile]:
-    """Write rows to new files whose names start with ``name``, and describe them. Deletes the files on failure."""
+    """Write rows to new files with the name prefix ``name``. If writing fails, the new files are deleted."""
     check_division(division, layout.schema)
     with PartFiles(folder, name, layout.schema, layout.options, division, True) as parts:
         for batch in batches:
@@ -179,7 +179,7 @@ class NewFiles:
 
 @contextmanager
 def new_files(table: TableWriter, files: Sequence[NewFile] = ()) -> Iterator[NewFiles]:
-    """Return a context for the files of one commit. ``files`` have already been written.
+    """Return a context that collects the files of one commit, starting with the written files ``files``.
 
     After an error, the files are deleted if the table does not contain them. If the outcome of the commit is unknown,
     the files remain, and ``clean`` deletes them later if the commit has failed.

@@ -1,4 +1,4 @@
-"""Messages of table libraries, catalogs and stores, on one line and without credentials."""
+"""Format errors of table libraries, catalogs and stores on one line, without credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CREDENTIAL = re.compile(r"secret|token|password|credential|key|signature|author
 
 
 def error_reason(error: object, options: Any = None) -> str:
-    """Return the message of ``error`` without the users and queries of URLs, and without the values of ``options``."""
+    """Return the message of ``error`` without user names and queries in URLs and without values of ``options``."""
     text = " ".join(_ESCAPES.sub(" ", str(error)).split()) or type(error).__name__
     return redact_error(_USER.sub("", _INPUT.sub("input_value=***", text)), collect_secrets(options))
 

@@ -1,4 +1,4 @@
-"""List the data files in the folder of a table, whether or not the table refers to them."""
+"""List all data files in the folder of a table, including files to which the table does not refer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TABLE = re.compile(r"(?<![^/])(_delta_log|metadata)/[^/]*\.json$")
 
 
 def file_key(location: Any) -> str:
-    """Return a name for comparing the locations of files. Local paths are absolute, with symbolic links resolved."""
+    """Return a key for comparing file locations: the real path of a local file, or the name of another source."""
     return os.path.realpath(location) if isinstance(location, str) else source_name(location)
 
 
 def data_files(folder_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[Leftover]:
-    """Yield the Parquet files, and unfinished files of writers, below the folder with the URI ``folder_uri``."""
+    """Yield the Parquet files and unfinished pqext files in the folder ``folder_uri`` and its subfolders."""
     uri = urlsplit(folder_uri)
     path = unquote(uri.path).rstrip("/")
     if uri.scheme == "file":

@@ -18,7 +18,7 @@ from pqext.tables.writing import open_writer
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """Version, files and protocol of a table, and the leftovers in its folder."""
+    """Version, files and protocol of a table, and leftover files in its folder."""
 
     table: str
     format: str
@@ -41,7 +41,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class TableCleanup:
-    """Result of :func:`clean`: the paths, relative to the table, and the size of the leftovers."""
+    """Result of :func:`clean`: paths of the leftover files, relative to the table, and their total size."""
 
     table: str
     files: tuple[str, ...]
@@ -79,7 +79,7 @@ def describe(
     check_arguments(older_than=older_than)
     writer = open_writer(table, storage_options)
     snapshot, files, details = writer.snapshot(), writer.files(), writer.describe()
-    leftovers = writer.leftovers(older_than)
+    leftovers = writer.find_leftovers(older_than)
     counts = [file.rows for file in files]
     return TableDescription(
         writer.name, details["format"], writer.version or 0, len(files), sum(file.size for file in files),
@@ -95,7 +95,7 @@ def clean(
     table: Any, *, older_than: timedelta = MIN_AGE, dry_run: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> TableCleanup:
-    """Remove leftovers: data files in the folder of a table to which no version refers.
+    """Remove leftovers: data files in a table's folder to which no version of the table refers.
 
     Leftovers remain if a writer is killed before its commit. Files of previous versions are not leftovers. To remove
     them, vacuum a Delta table or expire the snapshots of an Iceberg table.
@@ -122,7 +122,7 @@ def clean(
     """
     check_arguments(older_than=older_than, dry_run=dry_run)
     writer = open_writer(table, storage_options)
-    leftovers = writer.leftovers(older_than)
+    leftovers = writer.find_leftovers(older_than)
     if not dry_run:
         for file in leftovers:
             _remove(file)

@@ -1,4 +1,4 @@
-"""Prune the files of a table by the statistics in its log, before a footer is read.
+"""Prune the files of a table by the statistics in its log, without reading footers.
 
 A file is treated as one row group, so that the rules that prune row groups also prune files. Its columns are those of
 an empty template file with the table's schema. The VARIANT columns of the template are shredded by the paths that have
@@ -57,17 +57,17 @@ class FileStatistics(Protocol):
         """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
 
     def covers(self, columns: Collection[str]) -> bool:
-        """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
+        """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
-        """Return the box of a geometry column."""
+        """Return the bounding box of a geometry column; None if unknown."""
 
     def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
         """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
 
 
 class LogStatistics:
-    """Statistics of the files of a table version, by file name; ``schema`` has the columns of the table.
+    """Statistics of the files in a table version, by file name. ``schema`` is the schema of the table.
 
     ``coverings`` maps the names of geometry columns to the names of their covering columns.
     """
@@ -80,11 +80,11 @@ class LogStatistics:
         self._coverings = coverings or {}
 
     def files_of(self, sources: Sequence[Any]) -> list[FileStatistics | None]:
-        """Return the statistics of each file; None if the log has none."""
+        """Return the statistics of each source; None for sources without statistics in the log."""
         return [self._files.get(source_name(source)) for source in sources]
 
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
-        """Return for each file the reason that no row matches ``filter``; None if a row may match."""
+        """Return, for each source, the reason why no row matches ``filter``; None if a row may match."""
         names = {path[0] for path in paths(filter)}
         coverings = {name: self._coverings[name] for name in names & self._coverings.keys()}
         names |= {*coverings.values()}
@@ -119,7 +119,7 @@ class LogStatistics:
 
 
 def _paths_within(filter: Expression, column: str) -> frozenset[tuple[str, ...]]:
-    """Return the paths of fields within a VARIANT column that a filter uses, without elements of arrays."""
+    """Return the paths within a VARIANT column to which a filter refers. Paths with array elements are omitted."""
     fields = (base for operand in operands(filter) for base in bases(operand) if isinstance(base, VariantField))
     paths = (parse(field.path) for field in fields if field.column.path == (column,))
     return frozenset(tuple(map(str, path)) for path in paths if all(isinstance(step, str) for step in path))
@@ -128,7 +128,7 @@ def _paths_within(filter: Expression, column: str) -> frozenset[tuple[str, ...]]
 def _bind(
     filter: Expression, schema: pa.Schema, ranges: Mapping[str, Mapping[tuple[str, ...], PathRange]]
 ) -> tuple[Schema, Bound | None]:
-    """Bind a filter to the template of ``schema``, whose VARIANT columns are shredded by the paths of ``ranges``."""
+    """Bind a filter to a Parquet schema for ``schema``, with the paths of ``ranges`` as shredded columns."""
     shredding = {
         name: spec
         for name, paths in ranges.items()
@@ -143,7 +143,7 @@ def _bind(
 
 @lru_cache(maxsize=64)
 def _template(schema: bytes, shredding: tuple[tuple[str, pa.DataType], ...]) -> Schema:
-    """Return the Parquet schema of a file with the columns of a schema, serialized with its metadata.
+    """Return the Parquet schema for ``schema``, a serialized Arrow schema.
 
     Schemas of Arrow are equal when only the metadata, such as the CRS of a geometry, differs.
     """
@@ -171,7 +171,7 @@ def _is_variant(field: pa.Field) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _FileFacts:
-    """A file as one row group of the template's ``schema``."""
+    """Log statistics of a file, represented as one row group with the Parquet ``schema``."""
 
     schema: Schema
     statistics: FileStatistics
@@ -185,7 +185,7 @@ class _FileFacts:
     trust_statistics = True
 
     def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
-        """Return the facts about a leaf of the template."""
+        """Return the statistics of a leaf of the Parquet schema."""
         if isinstance(leaf, str):
             node = self.schema.find(leaf)
             assert node is not None
@@ -221,7 +221,7 @@ class _FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class _LeafFacts:
-    """Facts about one leaf of a file."""
+    """Log statistics of one leaf of a file, represented as a column chunk."""
 
     node: SchemaNode
     file: _FileFacts
@@ -252,7 +252,7 @@ class _LeafFacts:
         return not self.file.uses_buckets or self.file.statistics.may_contain(self.node.path, predicate)
 
     def ignore_corrupt(self, structure: str, error: ParquetError) -> None:
-        """Do nothing."""
+        """Do nothing, because a log has no index structures."""
 
     def extension(self, owner: UUID) -> bytes | None:
         """Return None, because a log has no extensions."""

@@ -39,7 +39,7 @@ _FULL = 0.75
 
 @dataclass(frozen=True, slots=True)
 class TableRewrite:
-    """Result of a rewrite: the rewritten files and their rows, and the files that replace them.
+    """Result of a rewrite: counts and sizes of the old and new files, and the number of rows.
 
     After a dry run, ``version`` is the current version, ``files_after`` is an estimate, and ``bytes_after`` and
     ``read_after`` are None. ``skipped`` is the number of selected files that were not rewritten because they have
@@ -241,7 +241,7 @@ def reshred(
         STRUCT<mag: BIGINT>
     """
     if not isinstance(shredding, Mapping):
-        raise TypeError(f"shredding must map VARIANT columns to schemas, not {type(shredding).__name__}")
+        raise TypeError(f"shredding must be a mapping of VARIANT columns to schemas, not {type(shredding).__name__}")
     check_arguments(dry_run=dry_run, allow_undeclared_shredding=allow_undeclared_shredding, progress=progress)
     chosen = from_keywords(WriteOptions, {"shredding": dict(shredding)}, base=options)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
@@ -274,7 +274,7 @@ def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Files that are rewritten together, the size of new files, and the order of their rows."""
+    """Files that are rewritten together, and the target size and row order of the new files."""
 
     files: Sequence[TableFile]
     target_file_bytes: int | None
@@ -282,7 +282,7 @@ class _Group:
 
 
 class _Rewrite:
-    """Rewrites files of a table version in one commit."""
+    """Rewrite of files of a table version in one commit."""
 
     def __init__(
         self, writer: TableWriter, options: WriteOptions, progress: Progress | None,
@@ -307,7 +307,7 @@ class _Rewrite:
         return files
 
     def skip_clustered(self, partitions: Iterable[list[TableFile]]) -> list[list[TableFile]]:
-        """Return the ``partitions`` to sort: all except those whose files one commit has added in the same order."""
+        """Return the ``partitions`` to sort. Skip partitions whose files were added by one commit in the same order."""
         recorded = {} if self.order is None else self.writer.clusterings()
         remaining = []
         for files in partitions:
@@ -324,7 +324,7 @@ class _Rewrite:
         return all(file.partition.keys() == {*self.writer.partitions.names} for file in files)
 
     def layout(self, options: WriteOptions, inherited: Mapping[str, Any] | None = None) -> FileLayout:
-        """Return the layout of new files; ``inherited`` is the shredding of the files that they replace."""
+        """Return the layout of new files. ``inherited`` is the shredding of the replaced files."""
         values = {field.name: getattr(options, field.name) for field in fields(WriteOptions)}
         if inherited:
             values["shredding"] = inherited
@@ -364,7 +364,7 @@ class _Rewrite:
         )
 
     def _shares(self, snapshot: TableSnapshot) -> dict[str, float]:
-        """Return the shares of files that lookups read, by the key if there is one, otherwise by column."""
+        """Return the share of files that a lookup reads: for the sort key or, without a key, for each column."""
         if self.keys is None:
             return column_shares(snapshot)
         share = key_share(snapshot, self.keys.values[0])
@@ -372,7 +372,7 @@ class _Rewrite:
 
     def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:
         """Rewrite a group of files and return the number of its rows."""
-        inherited = self._inherited(group.files) if inherits else None
+        inherited = self._inherit_shredding(group.files) if inherits else None
         snapshot = replace(self.snapshot, files=tuple(file.location for file in group.files))
         rows = scan(snapshot)
         batches: AbstractContextManager[Iterable[pa.RecordBatch]] = (
@@ -383,12 +383,12 @@ class _Rewrite:
         counts = [file.rows for file in group.files]
         if None not in counts and sum(number or 0 for number in counts) != count:
             raise CorruptFileError(
-                f"the log states {sum(number or 0 for number in counts):,} rows for {len(counts)} files that have "
-                f"{count:,}; nothing was changed", path=self.writer.name,
+                f"the log states {sum(number or 0 for number in counts):,} rows for {len(counts)} files, but the files "
+                f"contain {count:,} rows; nothing was changed", path=self.writer.name,
             )
         return count
 
-    def _inherited(self, files: Sequence[TableFile]) -> dict[str, str]:
+    def _inherit_shredding(self, files: Sequence[TableFile]) -> dict[str, str]:
         """Return the shredding of the VARIANT columns in the largest file."""
         names = [field.name for field in self.snapshot.schema if is_marked(field)]
         largest = max(files, key=lambda file: file.size)

@@ -1,4 +1,4 @@
-"""Estimate how many files of a table a lookup of one value reads, from the statistics in its log."""
+"""Estimate the share of a table's files that a lookup of one value reads, from the statistics in the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = 32
 
 
 def column_shares(snapshot: TableSnapshot) -> dict[str, float]:
-    """Return the share of files that a lookup by each column reads. Columns without bounds are missing.
+    """Return the share of files that a lookup reads, for each column. Columns without bounds are missing.
 
     VARIANT columns are not estimated.
     """
@@ -28,7 +28,7 @@ def column_shares(snapshot: TableSnapshot) -> dict[str, float]:
 
 
 def key_share(snapshot: TableSnapshot, key: Operand) -> float | None:
-    """Return the share of files that a lookup by a column, or by a value within a VARIANT column, reads.
+    """Return the share of files that a lookup by ``key`` reads: a column, or a value within a VARIANT column.
 
     None if it is unknown, because no file has bounds of the values.
     """
@@ -47,7 +47,7 @@ def key_share(snapshot: TableSnapshot, key: Operand) -> float | None:
 
 
 def read_share(bounds: Sequence[Bounds]) -> float | None:
-    """Return the share of ``bounds`` that may contain a value, as a mean over the minima and maxima of all bounds.
+    """Return the mean share of ``bounds`` that contain a value. The values are the minima and maxima of all bounds.
 
     None if there are no minima and maxima, or they cannot be compared.
     """
@@ -68,7 +68,7 @@ def _is_known(bounds: Bounds) -> bool:
 
 
 def format_shares(before: Mapping[str, float], after: Mapping[str, float] | None) -> str:
-    """Return the shares as text: for each key the share before and after, or only before."""
+    """Format the share of each key as text: before and after a rewrite or, if ``after`` is None, only before."""
     return ", ".join(f"{key} {percentages}" for key, percentages in _percentages(before, after))
 
 

@@ -18,14 +18,14 @@ _HIDDEN = "\0"
 
 @dataclass(frozen=True, slots=True)
 class TableField:
-    """Field of a table, with its children by field id or name in files. Children of lists and maps have their role."""
+    """Field of a table. The keys of ``children`` are field ids, names in files, or roles in a list or map."""
 
     name: str
     children: Mapping[int | str, TableField]
 
 
 class Renaming:
-    """Renames the columns of files: ``fields`` are the table's fields by their key in files.
+    """Mapping from columns of files to fields of the table. ``fields`` are the table's fields by key.
 
     Keys are field ids if ``by_id`` is true, otherwise names.
     """
@@ -85,7 +85,7 @@ class Renaming:
 
 
 def _move(node: SchemaNode, path: tuple[str, ...], name: str) -> SchemaNode:
-    """Return a node with another path and unchanged names below it."""
+    """Move a node below ``path`` and rename it. The names of its descendants do not change."""
     own = (*path, name)
     return _rename(node, name, own, [_move(child, own, child.name) for child in node.children])
 

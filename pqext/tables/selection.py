@@ -37,8 +37,8 @@ def partition_values(file: TableFile, names: Sequence[str]) -> tuple[Any, ...]:
     missing = next((name for name in names if name not in file.partition), None)
     if missing is not None:
         raise UnsupportedError(
-            f"{redact_uri(file.path)} was written before the table was partitioned by {missing!r}, so its partitions "
-            "are unknown; rewrite all files with tables.recluster, without filter=", feature="evolution of partitions",
+            f"{redact_uri(file.path)} was written before the table was partitioned by {missing!r}, so its partition "
+            "is unknown; rewrite all files with tables.recluster, without filter=", feature="evolution of partitions",
             path=redact_uri(file.path),
         )
     return tuple(file.partition[name] for name in names)
@@ -50,14 +50,15 @@ def check_partitions(added: Sequence[NewFile], partitions: pa.Schema, filter: An
     outside = next((new.file.name for position, new in enumerate(added) if position not in inside), None)
     if outside is not None:
         raise ValueError(
-            f"rows are in the partition {outside.rpartition('/')[0]}, which filter does not select; nothing was written"
+            f"the source has rows in the partition {outside.rpartition('/')[0]}, which filter= does not select; "
+            "nothing was written"
         )
 
 
 def _matching_positions(partitions: pa.Schema, values: Sequence[tuple[Any, ...]], filter: Any) -> list[int]:
     """Return the positions of the partition values that satisfy ``filter``."""
     if not partitions.names:
-        raise ValueError("the table has no partition columns that filter= could select by; omit filter=")
+        raise ValueError("filter= selects partitions, but the table has no partition columns; omit filter=")
     _scan_table(partitions.empty_table(), None, filter)  # raises errors in the filter, without the position column
     columns = [
         pa.array([getattr(row[index], "bytes", row[index]) for row in values], field.type)  # UUIDs have the attribute

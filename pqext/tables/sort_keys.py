@@ -27,12 +27,12 @@ _SORT_VERSION = 1
 
 
 def key_items(by: Any) -> tuple[str | Value, ...]:
-    """Return ``by``, a key or several keys, as a tuple. Raises ``TypeError`` if a key is not a text or a value."""
+    """Return one or more sort keys as a tuple. Raises ``TypeError`` if a key is neither text nor a value."""
     is_single = isinstance(by, str | bytes | Value) or not isinstance(by, Iterable)
     items = (by,) if is_single else tuple(by)
     if not all(isinstance(item, str | Value) for item in items):
         raise TypeError(
-            "by must be a column name, a value such as pqext.col('v').variant('$.n', 'int64'), or a list of them, not "
+            "by must be a column name, a value such as pqext.col('v').variant('$.n', 'int64'), or a list of keys, not "
             f"{by!r}"
         )
     return items
@@ -40,7 +40,7 @@ def key_items(by: Any) -> tuple[str | Value, ...]:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """Values or a geometry column to sort rows by."""
+    """Keys by which rows are sorted: values, or a single geometry column."""
 
     values: tuple[Value, ...]
     name: str
@@ -50,31 +50,31 @@ class SortKeys:
 
     @staticmethod
     def resolve(items: tuple[str | Value, ...], schema: pa.Schema) -> SortKeys:
-        """Return the keys for ``items``: names, values or their text.
+        """Create sort keys from column names, values, or values as text.
 
         Raises ``ValueError`` if there is no item, a column does not exist, or a geometry column is not the only item.
         """
         if not items:
-            raise ValueError("by must name at least one column")
+            raise ValueError("by is empty; pass at least one column")
         values = tuple(_resolve(item, schema) for item in items)
         name = str(items[0])
         for column in filter(None, map(_top_column, values)):
             type = type_of(schema.field(column))
             if type is not None and len(values) > 1:
-                raise ValueError(f"rows cannot be sorted by {column!r} and other keys; pass one geometry column only")
+                raise ValueError(f"the geometry column {column!r} must be the only key; omit the other keys")
             if type is not None:
                 return SortKeys(values, name, column, type.planar)
         return SortKeys(values, name)
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of the columns that the keys need."""
+        """Names of the top-level columns from which the keys are computed."""
         return frozenset(operand_column(base).path[0] for value in self.values for base in bases(value))
 
     def describe(
         self, schema: pa.Schema, file_schema: pa.Schema, target_file_bytes: int, options: WriteOptions
     ) -> str | None:
-        """Return a text that identifies the order and layout of sorted files; None if a key is computed.
+        """Return an identifier of the row order and layout of sorted files; None if a key is an expression.
 
         The same fields are in ``schema`` with their names in the table, and in ``file_schema`` with their names and ids
         in files. Names alone do not identify a field, because columns can be renamed.
@@ -92,7 +92,7 @@ class SortKeys:
         return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 
     def sort(self, rows: Scan) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """Return a context with the rows of a scan in the order of the keys."""
+        """Return a context that yields the batches of a scan, sorted by the keys."""
         if self.geometry is None:
             return sorted_batches(self._with_values(rows), len(self.values))
         bounds = self._bounds(rows)
@@ -108,7 +108,7 @@ class SortKeys:
             yield add_keys(batch.select(range(len(names))), columns)
 
     def _bounds(self, rows: Scan) -> BoundingBox:
-        """Return the box of the centres of all geometries."""
+        """Return the bounding box of the centres of all geometries."""
         low, high = np.full(2, np.inf), np.full(2, -np.inf)
         for batch in rows.select(self.geometry).to_batches():
             points = np.stack(centres(batch.column(0), self.planar))
@@ -133,12 +133,12 @@ def _identity(field: pa.Field) -> tuple[Any, ...]:
 
 
 def _top_column(value: Value) -> str | None:
-    """Return the name of a column that is not within a struct; None for other values."""
+    """Return the name of a top-level column; None for other values."""
     return value.path[0] if isinstance(value, Column) and len(value.path) == 1 else None
 
 
 def _resolve(item: str | Value, schema: pa.Schema) -> Value:
-    """Parse a text, and resolve the names in a value. Raises ``ValueError`` if a column does not exist."""
+    """Parse ``item`` if it is text, and resolve its column names. Raises ``ValueError`` if a column does not exist."""
     names = dotted_names(schema)
     parsed = column_from_text(item, lambda: names) if isinstance(item, str) else item
     parsed = parsed[1] if isinstance(parsed, tuple) else parsed

@@ -17,7 +17,7 @@ from pqext.tables.renaming import Renaming
 
 @dataclass(frozen=True)
 class FileView:
-    """View of the files of one table version.
+    """View that applies the column names and deleted rows of a table version to its files.
 
     ``deleted`` contains the ascending numbers of deleted rows by file name.
     """
@@ -27,7 +27,7 @@ class FileView:
     deleted: Mapping[str, NDArray[np.int64]]
 
     def restrict(self, names: Collection[str]) -> FileView:
-        """Return the view of the files with these names only."""
+        """Return a copy that is restricted to the files ``names``."""
         return replace(self, deleted={name: self.deleted[name] for name in names if name in self.deleted})
 
     def apply(self, source: Any, file: ParquetFile) -> None:
@@ -40,7 +40,7 @@ class FileView:
 
 
 def exclude_rows(file: ParquetFile, positions: NDArray[np.int64]) -> None:
-    """Exclude the rows with the ascending numbers ``positions`` from scans of ``file``.
+    """Exclude rows from scans of ``file``. ``positions`` are row numbers in ascending order.
 
     Raises ``UnsupportedError`` with ``on_corrupt="skip"``, because row numbers are unknown after a skipped page, and
     ``CorruptFileError`` if a number exceeds the number of rows.
@@ -49,8 +49,8 @@ def exclude_rows(file: ParquetFile, positions: NDArray[np.int64]) -> None:
         return
     if file.options.skips_corrupt:
         raise UnsupportedError(
-            'on_corrupt="skip" cannot be combined with the deleted rows of this file, because they are identified by '
-            "row number; omit the option",
+            'on_corrupt="skip" is not supported for this file, because its deleted rows are identified by row number; '
+            "omit on_corrupt",
             feature="deleted rows in corrupt files",
         )
     file.delete_rows(positions)

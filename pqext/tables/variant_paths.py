@@ -71,7 +71,7 @@ def path_ranges(
 def _members(
     bound: bytes, variant_paths: Collection[_VariantPath]
 ) -> Iterator[tuple[_VariantPath, tuple[pa.DataType | None, Value | None]]]:
-    """Yield those of ``variant_paths`` that a bound contains, and their values.
+    """Yield each path of ``variant_paths`` that a bound contains, with the type and value at the path.
 
     Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not a bound of a VARIANT column.
     """
@@ -79,7 +79,7 @@ def _members(
     paths, data = _paths(variant.metadata), variant.value
     container = open_container(data, 0, len(data))
     if container.ids is None:
-        raise ValueError("bounds are an object")
+        raise ValueError("the bound of a VARIANT column is not an object")
     for field, offset in zip(container.ids, container.offsets, strict=False):
         path = paths[field]
         if path is not None and path in variant_paths:

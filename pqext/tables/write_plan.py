@@ -38,7 +38,7 @@ class Replacement(Protocol):
     """Selection of the files that a commit replaces. It can be pickled."""
 
     def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
-        """Return the paths of the files in the version of ``writer`` that the files ``added`` replace.
+        """Return the paths of the files that the files ``added`` replace in the version of ``writer``.
 
         If ``added`` is None, no file has been written yet, and the result contains all files that may be replaced.
         """
@@ -49,7 +49,7 @@ class Replacement(Protocol):
 
 @dataclass(frozen=True)
 class FilePaths:
-    """Replaces the files at these paths."""
+    """Replacement of the files at the paths ``selected``."""
 
     selected: tuple[str, ...]
 
@@ -57,12 +57,12 @@ class FilePaths:
         return [*self.selected]
 
     def check(self, writer: TableWriter, added: Sequence[NewFile]) -> None:
-        """Do nothing, because the rows of these files may be in any partition."""
+        """Do nothing, because the new rows may be in any partition."""
 
 
 @dataclass(frozen=True)
 class SelectedPartitions:
-    """Replaces the partitions that ``filter`` selects; all partitions if it is None."""
+    """Replacement of the partitions that ``filter`` selects, or of all partitions if ``filter`` is None."""
 
     filter: Any = None
 
@@ -76,7 +76,7 @@ class SelectedPartitions:
 
 @dataclass(frozen=True)
 class WrittenPartitions:
-    """Replaces the partitions that the added files belong to, in a table with partition columns."""
+    """Replacement of the partitions to which the added files belong, in a table with partition columns."""
 
     def paths(self, writer: TableWriter, added: Sequence[NewFile] | None) -> list[str]:
         files = writer.files()
@@ -125,7 +125,7 @@ class TableWrite:
         return TableWrite(layout, replacement, version)
 
     def commit(self, writer: TableWriter, added: Sequence[NewFile]) -> TableCommit:
-        """Commit the files in one version. If nothing would change, do not commit.
+        """Commit the added and removed files in one version. Without changes, do not commit a version.
 
         Raises ``TableConflictError`` if another writer has added files to the replaced rows since the plan was made.
         """
@@ -140,8 +140,8 @@ class TableWrite:
                     other = next((path for path in removed if path not in planned), None)
                 if other is not None:
                     raise TableConflictError(
-                        f"another writer has added {redact_uri(other)} to the rows that this call replaces; nothing "
-                        "was changed; repeat the call to replace its rows too", path=writer.name,
+                        f"another writer has added {redact_uri(other)}, whose rows this call would replace; nothing "
+                        "was changed; repeat the call to replace these rows too", path=writer.name,
                     )
             return removed
 

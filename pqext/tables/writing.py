@@ -226,7 +226,7 @@ def replace_files(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows to write: a table or a stream of batches, with the options of the writer."""
+    """Rows to write, as a table or a stream of batches, and options of the writer."""
 
     data: Any
     partition_by: tuple[str, ...]
@@ -251,7 +251,7 @@ class _Rows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows."""
+        """Schema of the rows."""
         schema: pa.Schema = self.data.schema
         return schema
 
@@ -262,7 +262,7 @@ class _Rows:
 
     @contextmanager
     def batches(self) -> Iterator[Iterable[pa.RecordBatch]]:
-        """Return a context with the batches of the rows, in the order of ``sort_by``."""
+        """Return a context that yields batches of the rows, sorted by ``sort_by``."""
         if not self.sort_by:
             yield self._batches()
             return

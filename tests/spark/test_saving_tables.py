@@ -266,7 +266,7 @@ def test_table_that_changes_during_the_job_is_a_conflict(tmp_path: Path) -> None
     sink = begin(tmp_path)
     message = write_rows(sink, {"k": ["b"], "n": [2]}, 7)
     DeltaTable(str(tmp_path)).alter.set_table_properties({"delta.appendOnly": "true"})
-    with pytest.raises(tables.TableConflictError, match="changed the schema or the properties"):
+    with pytest.raises(tables.TableConflictError, match="changed the schema or properties"):
         passed_on(sink).commit([message])
     sink.abort([message])
     assert [name for name in files(tmp_path) if sink.folder.job in name] == []

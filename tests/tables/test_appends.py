@@ -116,9 +116,9 @@ def test_column_mapping_names_partition_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "error", "message"),
     [
-        (None, FileNotFoundError, "no longer has the commit of version 1"),
+        (None, FileNotFoundError, "no longer contains the commit of version 1"),
         ("{", pqext.CorruptFileError, "the log cannot be read"),
-        ("[]", pqext.CorruptFileError, "not an object"),
+        ("[]", pqext.CorruptFileError, "not a JSON object"),
         ('{"add": {"path": 1}}', pqext.CorruptFileError, "not text"),
         ('{"add": {"path": "x", "dataChange": true}}', pqext.CorruptFileError, "partitionValues"),
     ],

@@ -95,7 +95,7 @@ WRITE_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"target_file_bytes": True}, "target_file_bytes must be an integer, not True"),
     ({"allow_undeclared_shredding": 1}, "allow_undeclared_shredding must be True or False, not 1"),
     ({"storage_options": "x"}, "storage_options must be a mapping, not 'x'"),
-    ({"progress": 5}, "progress must be a function of two numbers, not 5"),
+    ({"progress": 5}, "progress must be a function that accepts two numbers, not 5"),
     ({"options": {}}, "options must be WriteOptions, not dict"),
 ]
 
@@ -112,7 +112,7 @@ REWRITE_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"target_file_bytes": "1GB"}, "target_file_bytes must be an integer, not '1GB'"),
     ({"dry_run": "no"}, "dry_run must be True or False, not 'no'"),
     ({"storage_options": 5}, "storage_options must be a mapping, not 5"),
-    ({"progress": "bar"}, "progress must be a function of two numbers, not 'bar'"),
+    ({"progress": "bar"}, "progress must be a function that accepts two numbers, not 'bar'"),
 ]
 
 
@@ -129,7 +129,7 @@ def test_other_arguments_of_another_type(table: Any) -> None:
         (lambda: tables.recluster(table, 5), "by must be a column name"),  # type: ignore[arg-type]
         (lambda: tables.replace_files(table, 5, ROWS), "files must be a list of paths"),  # type: ignore[arg-type]
         (lambda: tables.replace_files(table, "a", ROWS), "files must be a list of paths"),
-        (lambda: tables.reshred(table, 5), "shredding must map VARIANT columns"),  # type: ignore[arg-type]
+        (lambda: tables.reshred(table, 5), "shredding must be a mapping of VARIANT columns"),  # type: ignore[arg-type]
         (lambda: tables.reshred(table, {}, options=5), "options must be WriteOptions"),  # type: ignore[arg-type]
         (lambda: tables.clean(table, older_than=7), "older_than must be a datetime"),  # type: ignore[arg-type]
         (lambda: tables.describe(table, older_than=7), "older_than must be a datetime"),  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def test_other_arguments_of_another_type(table: Any) -> None:
     for invalid in (tables.compact, lambda table, **options: tables.append(table, ROWS, **options)):
         with pytest.raises(ValueError, match="target_file_bytes must be positive, not 0"):
             invalid(table, target_file_bytes=0)
-    with pytest.raises(ValueError, match="older_than must not be negative"):
+    with pytest.raises(ValueError, match="older_than must be zero or positive, not -1 day"):
         tables.describe(table, older_than=timedelta(-1))
 
 

@@ -122,7 +122,7 @@ def test_appends_do_not_conflict_with_appends(table: Any) -> None:
 
 def test_overwrite_of_a_table_that_another_writer_creates_is_a_conflict(tmp_path: Path) -> None:
     name = f"delta:{tmp_path / 't'}"
-    with pytest.raises(tables.TableConflictError, match="another writer created the table"):
+    with pytest.raises(tables.TableConflictError, match="another writer has created the table"):
         tables.overwrite(name, rows(9), progress=interfere(name, lambda other: tables.append(other, rows(7))))
     assert ids(name) == [7]
 
@@ -140,7 +140,7 @@ def test_overwrite_of_a_version_that_expires_is_a_conflict(table: Any, tmp_path:
             DeltaTable(tmp_path).create_checkpoint()
             (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
 
-    with pytest.raises(tables.TableConflictError, match=r"version \d+, for which this call was planned, no longer"):
+    with pytest.raises(tables.TableConflictError, match=r"version \d+, on which this call is based, no longer"):
         tables.overwrite(table, rows(9), progress=interfere(table, expire))
     assert ids(table) == [1, 2]
     assert leftovers(table, tmp_path) == set()

@@ -284,7 +284,7 @@ def test_null_in_a_required_column_leaves_no_file(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     tables.append(f"delta:{tmp_path}", pa.table({"id": [1]}, schema=schema))
     before = data_files(tmp_path)
-    with pytest.raises(pqext.CorruptFileError, match="is not nullable"):
+    with pytest.raises(pqext.CorruptFileError, match="requires values in this column"):
         tables.append(f"delta:{tmp_path}", pa.table({"id": pa.array([1, None], pa.int64())}))
     assert data_files(tmp_path) == before
     assert DeltaTable(tmp_path).version() == 0
@@ -366,7 +366,7 @@ def test_overwrite_replaces_the_table_or_partitions(tmp_path: Path) -> None:
     result = tables.overwrite(f"delta:{tmp_path}", pa.table({"id": [4], "p": ["b"]}), filter="p = 'b'")
     assert (result.version, result.files_removed, ids(tmp_path)) == (1, 1, [1, 4])
     before = data_files(tmp_path)
-    with pytest.raises(ValueError, match="partition p=a, which filter does not select"):
+    with pytest.raises(ValueError, match="partition p=a, which filter= does not select"):
         tables.overwrite(f"delta:{tmp_path}", pa.table({"id": [5], "p": ["a"]}), filter="p = 'b'")
     with pytest.raises(ValueError, match="no column 'id'"):
         tables.overwrite(f"delta:{tmp_path}", pa.table({"id": [5], "p": ["b"]}), filter="id = 4")
@@ -467,7 +467,7 @@ def test_invalid_tables_are_typed_errors_without_credentials(tmp_path: Path) -> 
 
 
 def test_empty_string_is_not_a_partition_value(tmp_path: Path) -> None:
-    with pytest.raises(pqext.CorruptFileError, match="an empty string is not a partition value"):
+    with pytest.raises(pqext.CorruptFileError, match="an empty string cannot be a partition value"):
         tables.append(f"delta:{tmp_path / 't'}", pa.table({"p": ["x", ""], "n": [1, 2]}), partition_by="p")
     assert not (tmp_path / "t").exists()
 
@@ -482,7 +482,7 @@ def test_partitions_of_other_types_are_refused_before_writing(tmp_path: Path, va
         lambda: tables.compact(f"delta:{folder}", dry_run=True),
         lambda: tables.append(f"delta:{folder}", pa.table({"p": [value], "n": [3]})),
     ):
-        with pytest.raises(pqext.UnsupportedError, match="the table is partitioned by 'p' of type"):
+        with pytest.raises(pqext.UnsupportedError, match="the partition column 'p' has the type"):
             call()
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
     assert pqext.scan(f"delta:{folder}", filter=pqext.col("p") == value).count() == 2

@@ -318,7 +318,7 @@ def test_bad_delete_files_are_errors_that_name_them(tmp_path: Path) -> None:
         ids(f"iceberg:{path}")
     file = equality_deletes(table, "fields", keys(id=[1]), [1])
     pq.write_table(pa.table({"id": [1]}), local(file.file_path))
-    with pytest.raises(pqext.CorruptFileError, match="lacks field 1"):
+    with pytest.raises(pqext.CorruptFileError, match="lacks the field with id 1"):
         ids(f"iceberg:{commit(table, [file])}")
 
 

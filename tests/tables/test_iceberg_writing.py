@@ -108,7 +108,7 @@ def test_identity_partitions_are_written_overwritten_and_pruned(tmp_path: Path) 
     assert [task.file.partition[0] for task in table.scan(row_filter="p = 'a/=%'").plan_files()] == ["a/=%"]
     result = tables.overwrite(table, pa.table({"id": [4], "p": ["b"]}), filter="p = 'b'")
     assert (result.files_removed, ids(table)) == (1, [1, 2, 4])
-    with pytest.raises(ValueError, match="which filter does not select"):
+    with pytest.raises(ValueError, match="which filter= does not select"):
         tables.overwrite(table, pa.table({"id": [4], "p": ["c"]}), filter="p = 'b'")
     tables.overwrite(table, pa.table({"id": [9], "p": ["z"]}))
     assert ids(table) == [9]

@@ -152,7 +152,7 @@ def test_append_after_change_of_partitions_is_a_conflict(tmp_path: Path, catalog
             update.add_identity("id")
         table.append(ROWS)
 
-    with pytest.raises(tables.TableConflictError, match="changed the schema or the partitions"):
+    with pytest.raises(tables.TableConflictError, match="changed the schema or partitions"):
         tables.append(catalog.table, ROWS, progress=change_before_commit(catalog.table, partition))
     assert len(data_files(tmp_path)) == 2
 

@@ -70,7 +70,8 @@ class DeltaHistory:
             vector = next((add["path"] for add in added if add.get("deletionVector")), None)
             if vector is not None:
                 raise UnsupportedError(
-                    f"version {version} adds {vector} with deleted rows; read the table with pqext.scan",
+                    f"version {version} adds {vector} with a deletion vector, which scans of appended rows do not "
+                    "support; scan all rows with pqext.scan",
                     feature="deletion vectors of added files", path=self.name,
                 )
             yield Append(version, tuple(added))
@@ -86,7 +87,7 @@ class DeltaHistory:
                     yield _check_entry(json.loads(line))
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{self.name} no longer has the commit of version {version}; start from a later version"
+                f"the log of {self.name} no longer contains the commit of version {version}; start from a later version"
             ) from None
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"the log cannot be read: {error}", path=f"{self.name}/{path}") from None
@@ -119,23 +120,23 @@ class DeltaHistory:
 
 
 def _check_entry(entry: Any) -> dict[str, Any]:
-    """Return the actions of a line. Raises ``TypeError`` or ``KeyError`` for a malformed ``add`` action."""
+    """Check one line of a commit and return it. Raises ``TypeError`` or ``KeyError`` if an action is malformed."""
     if not isinstance(entry, dict):
-        raise TypeError("an action is not an object")
+        raise TypeError("an action is not a JSON object")
     for action in ("add", "remove"):
         fields = entry.get(action)
         if fields is not None and not isinstance(fields, dict):
-            raise TypeError(f"action {action} is not an object")
+            raise TypeError(f"action {action} is not a JSON object")
         if fields is not None and not isinstance(fields["path"], str):
             raise TypeError(f"the path of action {action} is not text")
     add = entry.get("add")
     if add is not None and not isinstance(add["partitionValues"], dict):
-        raise TypeError("partitionValues is not an object")
+        raise TypeError("partitionValues is not a JSON object")
     return entry
 
 
 def _partition_value(text: str | None, type: pa.DataType) -> Any:
-    """Return the value of a partition column. An empty text is null."""
+    """Convert the text of a partition value in the log to ``type``. Empty text represents null."""
     if not text:
         return None
     if pa.types.is_binary(type):

@@ -24,7 +24,7 @@ _ACTIONS = ("add", "remove", "cdc")
 def find_leftovers(
     table_uri: str, older_than: timedelta, storage_options: Mapping[str, Any] | None
 ) -> list[Leftover]:
-    """Return the Parquet files, and unfinished files of writers, to which no commit or checkpoint refers.
+    """Return the Parquet files and unfinished pqext files in a table's folder to which the log does not refer.
 
     Files that a version has removed from the table are not leftovers, because vacuuming removes them. Raises
     ``CorruptFileError`` if a part of the log cannot be read.
@@ -41,7 +41,7 @@ def find_leftovers(
 def logged_paths(
     table_uri: str, storage_options: Mapping[str, Any] | None, after: int | None = None
 ) -> Iterator[str]:
-    """Yield the paths of all files as the log stores them; with ``after``, only the files of later commits."""
+    """Yield the paths of all files, as stored in the log. With ``after``, read only the commits of later versions."""
     for file, match in log_files(table_uri, storage_options):
         if after is not None and (int(match[1]) <= after or match[2] != "json"):
             continue

@@ -35,13 +35,13 @@ _STORE = re.compile(
 
 
 def options_of(source: Any, storage_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return ``storage_options``; by default those of a ``DeltaTable``, which has no public attribute for them."""
+    """Return ``storage_options`` or, if None, the options with which the ``DeltaTable`` ``source`` was opened."""
     options: Mapping[str, Any] | None = getattr(source, "_storage_options", None)
     return options if storage_options is None else storage_options
 
 
 def library_options(storage_options: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Return options of an object store as deltalake accepts them: text, under the names of its stores."""
+    """Convert options of an object store to the names and text values that deltalake accepts."""
     return {
         _NAMES.get(name, name): str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (storage_options or {}).items() if value is not None
@@ -98,7 +98,7 @@ def load_table(
 def _check_time(
     table: DeltaTable, timestamp: datetime, name: str, storage_options: Mapping[str, Any] | None
 ) -> None:
-    """Raise ``FileNotFoundError`` if the version is later than ``timestamp``.
+    """Raise ``FileNotFoundError`` if the loaded version was committed after ``timestamp``.
 
     Raises ``SourceError`` if the time of the version cannot be read.
 
@@ -114,7 +114,8 @@ def _check_time(
         raise table_error(problem, error, name, storage_options) from None
     if written is not None and written > (timestamp - _EPOCH) // _MILLISECOND:
         first = _EPOCH + written * _MILLISECOND
-        raise FileNotFoundError(f"{name} has no version at {timestamp}; version {table.version()} is from {first}")
+        earliest = f"its earliest available version {table.version()} is from {first}"
+        raise FileNotFoundError(f"{name} has no version at {timestamp}; {earliest}")
 
 
 def _commit_time(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> int | None:
@@ -133,7 +134,7 @@ def _commit_time(table: DeltaTable, storage_options: Mapping[str, Any] | None) -
 
 
 def is_rejection(error: Exception) -> bool:
-    """Return whether ``error`` states that a commit to a store has not succeeded, and cannot succeed later.
+    """Return whether ``error`` means that a commit to a store has failed and cannot succeed later.
 
     This is the case if the store denies access, if another writer was faster, and if the schema or the protocol of the
     table rejects the commit. After any other error, the outcome of the commit is unknown.
@@ -150,7 +151,7 @@ def is_rejection(error: Exception) -> bool:
 def table_error(
     problem: str, error: Exception, name: str, storage_options: Mapping[str, Any] | None
 ) -> ParquetError:
-    """Return the typed error for an ``error`` of ``deltalake``: ``problem``, followed by its message.
+    """Return a typed error for an ``error`` of ``deltalake``. The message is ``problem`` and the original message.
 
     ``SourceError`` if the store cannot be reached, ``UnsupportedError`` for unsupported features, otherwise
     ``CorruptFileError``.
@@ -165,7 +166,7 @@ def table_error(
 
 
 def data_paths(uri: str, version: int, storage_options: Mapping[str, Any] | None, name: str) -> frozenset[str]:
-    """Return the paths of the data files of a version. Raises ``TableConflictError`` if it no longer exists."""
+    """Return the data file paths of a version. Raises ``TableConflictError`` if the version no longer exists."""
     try:
         table = load_table(uri, version, None, storage_options)
     except (FileNotFoundError, CorruptFileError):
@@ -173,8 +174,8 @@ def data_paths(uri: str, version: int, storage_options: Mapping[str, Any] | None
     return frozenset(map(unquote, pa.table(table.get_add_actions())["path"].to_pylist()))
 
 
-def by_mapping(table: DeltaTable | None) -> str | None:
-    """Return the mode of the column mapping of a table; None without mapping."""
+def column_mapping_mode(table: DeltaTable | None) -> str | None:
+    """Return the column mapping mode of a table, ``id`` or ``name``; None if columns are not mapped."""
     mode = None if table is None else table.metadata().configuration.get("delta.columnMapping.mode")
     return None if mode in (None, "none") else str(mode)
 
@@ -187,5 +188,5 @@ def locate_file(root: str, storage_options: Mapping[str, Any] | None, name: str)
 
 
 def is_remote(root: str) -> bool:
-    """Return whether the folder of a table is in a store."""
+    """Return whether the folder of a table is in an object store."""
     return scheme_of(root) is not None

@@ -38,9 +38,10 @@ def describe_file(
     file: WrittenFile, location: Any, *, partition_by: Sequence[str], types: Sequence[pa.DataType],
     columns: Sequence[str], covered: Sequence[str],
 ) -> NewFile:
-    """Describe a file, with the statistics of ``columns``; ``types`` are those of the partition columns.
+    """Return a written file with its log entry, which contains statistics of ``columns``.
 
-    ``covered`` are the geometry columns whose covering columns were computed from the geometries of the file.
+    ``types`` are the types of the partition columns. ``covered`` are the geometry columns for which the writer computed
+    covering columns.
     """
     statistics = delta_statistics(location, exact=True, columns=columns)
     content = statistics.to_dict() | ({COVERED: [*covered]} if covered else {})
@@ -65,13 +66,13 @@ def add_action(entry: AddEntry, data_change: bool, clustering: tuple[str, str] |
 
 
 def _folder_values(name: str, count: int) -> list[str | None]:
-    """Return the partition values in the folders of a file."""
+    """Parse partition values from the first ``count`` folder names in the path of a file."""
     texts = [unquote(folder.partition("=")[2]) for folder in name.split("/")[:count]]
     return [None if text == NULL else text for text in texts]
 
 
 def partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return partition values as the log stores them."""
+    """Format partition values as text, as the log stores them."""
     return {
         name: None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in values.items()

@@ -52,7 +52,7 @@ class DeltaLogStatistics:
         actions: pa.Table, names: Sequence[str], fields: Mapping[int | str, TableField], texts: VariantTexts,
         has_widened_types: bool,
     ) -> dict[str, DeltaLogStatistics]:
-        """Return the statistics of all files by name; ``actions`` are the ``add`` actions, one per name."""
+        """Return the statistics of each file by name. ``actions`` contains one ``add`` action per name."""
         columns = _LogColumns(actions, fields, texts, has_widened_types)
         return {name: DeltaLogStatistics(columns, row) for row, name in enumerate(names)}
 
@@ -73,22 +73,22 @@ class DeltaLogStatistics:
         return path_ranges(*self.columns.variant_bounds(path)[self.row], variant_paths)
 
     def covers(self, columns: Collection[str]) -> bool:
-        """Return whether the boxes of the geometry ``columns`` were computed from their geometries."""
+        """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""
         names = self.columns.statistics_text(self.row).get(COVERED)
         return isinstance(names, list) and {*columns} <= {name for name in names if isinstance(name, str)}
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
-        """Return None, because Delta has no geometry columns."""
+        """Return None, because Delta logs have no geospatial statistics."""
         return None
 
     def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
-        """Return True, because Delta has no buckets."""
+        """Return True, because Delta tables are not partitioned into buckets."""
         return True
 
 
 @dataclass(frozen=True)
 class _LogColumns:
-    """Columns of the ``add`` actions of a table version. They are converted when a filter needs them."""
+    """Columns of the ``add`` actions in a table version. They are converted when a filter needs them."""
 
     actions: pa.Table
     fields: Mapping[int | str, TableField]
@@ -106,7 +106,7 @@ class _LogColumns:
 
     @cached_property
     def _paths(self) -> list[str]:
-        """Path of each file in the log."""
+        """Path of each file, as stored in the log."""
         paths: list[str] = self.actions["path"].to_pylist()
         return paths
 
@@ -135,7 +135,7 @@ class _LogColumns:
         ]
 
     def _stored_path(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the path by which statistics refer to a column of the table."""
+        """Return the path of a table column in the statistics; empty if the column does not exist."""
         result, fields = [], self.fields
         for name in path:
             match = next(((key, field) for key, field in fields.items() if field.name == name), None)
@@ -146,7 +146,7 @@ class _LogColumns:
         return tuple(result)
 
     def _column(self, name: str, path: tuple[str, ...]) -> pa.Array | None:
-        """Return a column of statistics; None if the log has none."""
+        """Return the statistic ``name`` of a column for all files; None if the log does not contain the statistic."""
         if name not in self.actions.column_names:
             return None
         column = self.actions[name].combine_chunks()
@@ -157,7 +157,7 @@ class _LogColumns:
         return None if pa.types.is_struct(column.type) else column
 
     def statistics_text(self, row: int) -> Mapping[str, Any]:
-        """Return the statistics of a file as the log states them; empty if unknown."""
+        """Return the statistics of a file, parsed from the JSON in the log; empty if unknown."""
         return self.texts.by_path.get(self._paths[row], {})
 
     def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
@@ -175,14 +175,14 @@ class _LogColumns:
 
 
 def _text_at(statistics: Any, path: tuple[str, ...]) -> str | None:
-    """Return the text of a column in nested statistics."""
+    """Return the text at ``path`` in nested statistics; None if there is no text."""
     for step in path:
         statistics = statistics.get(step) if isinstance(statistics, dict) else None
     return statistics if isinstance(statistics, str) else None
 
 
 def decode_texts(texts: Sequence[str | None]) -> list[bytes | None]:
-    """Decode Z85 texts in one pass. The result is None for None and for invalid texts."""
+    """Decode Z85 texts. The result contains None for None and for invalid texts."""
     known = [text for text in texts if text is not None]
     try:
         if any(len(text) % 5 for text in known):
@@ -202,7 +202,7 @@ def _decode_text(text: str) -> bytes | None:
 
 
 def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
-    """Convert bounds to comparison form, widened by the rounding in the log."""
+    """Convert bounds to comparison form, and widen them by the rounding error of the log."""
     types, type = pa.types, values.type
     if types.is_timestamp(type):
         margin = _MILLISECOND if upper else 0  # the log truncates to milliseconds
@@ -222,7 +222,7 @@ def _comparable(values: pa.Array, *, upper: bool) -> list[Value | None]:
 
 
 def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
-    """Move bounds outward to the next floats.
+    """Widen bounds to the next 32-bit floats.
 
     The log contains the shortest decimal text of a float. Read as a double, it may differ from the float.
     """
@@ -234,7 +234,7 @@ def _widen_floats(values: pa.Array, *, upper: bool) -> list[Value | None]:
 
 
 def _text_bound(value: str, *, upper: bool) -> bytes:
-    """Return a bound of strings, truncated before the first character beyond U+FFFF.
+    """Encode a string bound as UTF-8, truncated before the first character beyond U+FFFF.
 
     deltalake decodes escaped characters beyond U+FFFF incorrectly, so their values are unknown.
     """
@@ -246,7 +246,7 @@ def _text_bound(value: str, *, upper: bool) -> bytes:
 
 
 def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:
-    """Move a bound outward by the rounding of a double, if its digits exceed the precision of doubles."""
+    """Widen a decimal bound by the rounding error of doubles if it has more than 15 digits."""
     if len(value.as_tuple().digits) <= 15:
         return value
     margin = abs(value) * _ROUNDING + Decimal(1).scaleb(-scale)
@@ -255,7 +255,7 @@ def _widen(value: Decimal, scale: int, *, upper: bool) -> Decimal:
 
 @dataclass(frozen=True)
 class VariantTexts:
-    """Statistics of VARIANT columns, from the text in the log because ``deltalake`` does not return them.
+    """File statistics from the JSON in the log. ``deltalake`` does not return the statistics of VARIANT columns.
 
     ``uri`` and ``version`` identify the version of the table.
     """
@@ -266,7 +266,7 @@ class VariantTexts:
 
     @cached_property
     def by_path(self) -> dict[str, Mapping[str, Any]]:
-        """Statistics of each file that the log adds, by its path in the log; empty if the log cannot be read.
+        """Statistics of each added file, by path in the log; empty if the log cannot be read.
 
         Files without statistics are missing.
         """
@@ -281,7 +281,7 @@ class VariantTexts:
         return result
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the path and the statistics of each ``add`` action, from the last checkpoint and the commits after."""
+        """Yield the path and the statistics of each ``add`` action, from the last checkpoint and later commits."""
         files = log_files(self.uri, self.storage_options)
         logs = [(int(match[1]), match[2], file) for file, match in files if int(match[1]) <= self.version]
         checkpoints = [number for number, type, _ in logs if type != "json"]
@@ -303,14 +303,14 @@ class VariantTexts:
 
 
 def log_folder(table_uri: str) -> tuple[str, bool]:
-    """Return the path or URL of the log of a table, and whether it is a local path."""
+    """Return the path or URL of a table's log, and whether the log is local."""
     uri = urlsplit(table_uri.rstrip("/") + "/_delta_log")
     path = unquote(uri.path)
     return (path, True) if uri.scheme == "file" else (f"{uri.scheme}://{uri.netloc}{path}", False)
 
 
 def log_files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[Any, re.Match[str]]]:
-    """Yield the commits and checkpoints of a table, with a match of version and type."""
+    """Yield each commit and checkpoint of a table, with a regular expression match of its version and type."""
     folder, is_local = log_folder(table_uri)
     if is_local:
         files: list[Any] = [os.path.join(folder, name) for name in os.listdir(folder)]

@@ -28,31 +28,29 @@ def check_writable(table: DeltaTable, struct: Mapping[str, Any], name: str, remo
     features = set(table.protocol().writer_features or ())
     unknown = sorted(features - WRITER_FEATURES)
     if unknown:
-        reason = "deltalake cannot commit to it"
-        if SHREDDING_FEATURES.intersection(unknown):
-            reason += "; write the table with Spark"
+        advice = "; write the table with Spark" if SHREDDING_FEATURES.intersection(unknown) else ""
         raise UnsupportedError(
-            f"the table requires the writer features {join_names(unknown)}, and {reason}",
+            f"the table requires the writer features {join_names(unknown)}, which pqext does not support{advice}",
             feature="Delta table features", path=name,
         )
     configuration = table.metadata().configuration
     constraints = sorted(key for key in configuration if key.startswith("delta.constraints."))
     if constraints:
         raise UnsupportedError(
-            f"the table has the constraints {join_names(constraints)}, which are not evaluated; write it with "
-            "deltalake.write_deltalake", feature="Delta constraints", path=name,
+            f"the table has the constraints {join_names(constraints)}, which pqext does not check; write the table "
+            "with deltalake.write_deltalake", feature="Delta constraints", path=name,
         )
     for column, metadata in _columns(struct["fields"], ""):
         for key, rule in _COLUMN_RULES.items():
             if key in metadata:
                 raise UnsupportedError(
-                    f"the column has {rule} ({key}), which is not evaluated; write the table with Spark or "
+                    f"the column has {rule} ({key}), which pqext does not evaluate; write the table with Spark or "
                     "deltalake.write_deltalake", feature="Delta column rules", path=name, column=column,
                 )
     if removes_rows and (configuration.get("delta.appendOnly") or "").lower() == "true":
         raise UnsupportedError(
-            "rows cannot be removed, because the table has the property delta.appendOnly", feature="append-only tables",
-            path=name,
+            "rows cannot be removed, because the table has the property delta.appendOnly; append rows, or set the "
+            "property to false", feature="append-only tables", path=name,
         )
 
 

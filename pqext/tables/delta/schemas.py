@@ -58,11 +58,11 @@ def _type(type: Any, name: str) -> pa.DataType:
     elif type["type"] == "map":
         key = _field({"name": "key", "type": type["keyType"], "nullable": False})
         return pa.map_(key, _field({"name": "value", "type": type["valueType"], "nullable": type["valueContainsNull"]}))
-    raise UnsupportedError(f"column {name!r} has the Delta type {type!r}, which is unknown", feature="Delta types")
+    raise UnsupportedError(f"column {name!r} has the unsupported Delta type {type!r}", feature="Delta types")
 
 
 def covering_columns(struct: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of covering columns, by the name of their top-level geometry column."""
+    """Map the names of top-level geometry columns to the names of their covering columns."""
     pairs = ((member["name"], member.get("metadata", {}).get(COVERING)) for member in struct["fields"])
     boxes = {member["name"] for member in struct["fields"] if _is_box(member["type"])}
     return {name: covering for name, covering in pairs if covering in boxes}
@@ -76,7 +76,7 @@ def _is_box(type: Any) -> bool:
 
 
 def mapped_fields(struct: Mapping[str, Any], mode: str) -> dict[int | str, TableField]:
-    """Return the fields by their key in files: the id if the column mapping has the mode ``id``, otherwise the name."""
+    """Return the fields of a table by field id if ``mode`` is ``id``, otherwise by their names in files."""
     return dict(_mapped(member, _key_by(mode)) for member in struct["fields"])
 
 

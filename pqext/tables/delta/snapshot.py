@@ -1,4 +1,4 @@
-"""Open a version of a Delta table: its files and schema from the log, as ``deltalake`` reads it."""
+"""Open a version of a Delta table. Files and schema are read from the log with ``deltalake``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READER_FEATURES = frozenset({
 def open_delta(
     source: Any, version: int | None, timestamp: datetime | None, storage_options: Mapping[str, Any] | None
 ) -> TableSnapshot:
-    """Open a version of the Delta table at a path or URL, or of a ``DeltaTable``.
+    """Open a version of a Delta table. ``source`` is a path, a URL or a ``DeltaTable``.
 
     Raises the errors of :func:`load_table`, and ``UnsupportedError`` if the table requires a feature that is not
     supported.
@@ -81,7 +81,7 @@ def check_features(table: DeltaTable, name: str) -> None:
 
 
 def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] | None) -> Any:
-    """Resolve the path of a data file in the Delta log: a percent-encoded URI, absolute or relative to the table."""
+    """Return the location of a file. ``path`` is a percent-encoded URI, absolute or relative to ``table_uri``."""
     uri = urlsplit(table_uri)
     if path.startswith("/"):
         decoded = unquote(path)
@@ -94,7 +94,7 @@ def file_location(table_uri: str, path: str, storage_options: Mapping[str, Any] 
 
 
 def _deleted_rows(table: DeltaTable, storage_options: Mapping[str, Any] | None) -> dict[str, NDArray[np.int64]]:
-    """Return the deleted rows of each file that has a deletion vector, by file name."""
+    """Return the numbers of the rows that deletion vectors delete, by file name."""
     from deltalake.exceptions import DeltaError
 
     if "deletionVectors" not in (table.protocol().reader_features or ()):

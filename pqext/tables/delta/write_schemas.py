@@ -39,8 +39,8 @@ def delta_struct(schema: pa.Schema) -> dict[str, Any]:
     for name in schema.names:
         if name.lower() in lowered:
             raise UnsupportedError(
-                f"columns {lowered[name.lower()]!r} and {name!r} have the same name in Delta, which ignores case; "
-                "rename either column", feature="repeated column names", column=name,
+                f"columns {lowered[name.lower()]!r} and {name!r} have the same name in Delta, because it ignores case; "
+                "rename one of the columns", feature="repeated column names", column=name,
             )
         lowered[name.lower()] = name
     return {"type": "struct", "fields": [_delta_field(field, field.name) for field in schema]}
@@ -49,10 +49,10 @@ def delta_struct(schema: pa.Schema) -> dict[str, Any]:
 def struct_of_rows(
     schema: pa.Schema, by: Sequence[str], options: Mapping[str, Any], table: pa.Schema | None = None
 ) -> dict[str, Any]:
-    """Return the Delta schema of rows with ``schema`` and of the covering columns that the writer adds.
+    """Return the Delta schema of rows with ``schema``, including the covering columns that the writer adds.
 
-    The CRS and edges that ``options`` of the writer choose take precedence over those of the rows. Columns that have
-    neither take those of ``table``, an existing table. ``by`` are the partition columns.
+    The CRS and edges in the writer's ``options`` take precedence over those in ``schema``. If neither states a CRS and
+    edges, those of the existing ``table`` apply. ``by`` are the partition columns.
     """
     if table is not None:
         schema = pa.schema(
@@ -73,7 +73,7 @@ def struct_of_rows(
 
 
 def _with_types(field: pa.Field, target: pa.Field) -> pa.Field:
-    """Return ``field`` with the geometry types of ``target`` where it has none, fields of structs included."""
+    """Copy geometry types from ``target`` to unannotated binary columns of ``field``, including fields of structs."""
     type = type_of(target)
     if type is not None:
         return mark(field, type) if type_of(field) is None and holds_bytes(field.type) else field
@@ -87,7 +87,7 @@ def _with_types(field: pa.Field, target: pa.Field) -> pa.Field:
 
 
 def with_coverings(options: Mapping[str, Any], struct: Struct) -> dict[str, Any]:
-    """Return writer options that compute the covering columns of a table."""
+    """Return a copy of ``options`` with which the writer computes the covering columns of a table."""
     geometry = dict(options["geometry"])
     types = {member["name"]: member["type"] for member in struct["fields"]}
     for name, covering in covering_columns(struct).items():
@@ -163,7 +163,7 @@ def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
 
 
 def _geometry_difference(row_field: Struct, table_field: Struct, path: str) -> str | None:
-    """Describe the first difference in CRS or edges of two fields that are geometries, fields of structs included."""
+    """Describe the first difference in CRS or edges between geometry fields, including fields of structs."""
     texts = [field.get("metadata", {}).get(GEOMETRY) for field in (row_field, table_field)]
     if None not in texts:
         types = [GeospatialType.from_extension_metadata(text) for text in texts]
@@ -180,7 +180,7 @@ def _geometry_difference(row_field: Struct, table_field: Struct, path: str) -> s
 
 
 def _difference(row_type: Any, table_type: Any, path: str) -> str | None:
-    """Describe the first difference of two types. A column that is not nullable matches a nullable column."""
+    """Describe the first difference between two types. Required fields of rows match nullable fields of the table."""
     if isinstance(row_type, str) or isinstance(table_type, str):
         same = isinstance(row_type, str) and isinstance(table_type, str) and row_type == table_type.replace(" ", "")
         return None if same else f"{path} is {_name(row_type)} in the rows and {_name(table_type)} in the table"
@@ -211,7 +211,7 @@ def _name(type: Any) -> str:
 
 
 def physical_field(field: pa.Field, member: Struct) -> pa.Field:
-    """Return ``field`` with the name and id that the column mapping of ``member`` states, children included."""
+    """Return ``field`` and its children with the physical names and ids in the column mapping of ``member``."""
     metadata = member.get("metadata", {})
     marks = {**(field.metadata or {})}
     if ID in metadata:
@@ -235,7 +235,7 @@ def _physical_type(type: pa.DataType, delta: Any) -> pa.DataType:
 
 
 def rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Replace the names of columns in the keys of writer options with their names in files."""
+    """Replace column names in the keys of writer options with the names of the columns in files."""
     result = {}
     for option, value in options.items():
         if isinstance(value, Mapping) and option not in ("key_value_metadata", "annotations", "extensions"):
@@ -252,7 +252,7 @@ def _rename(path: str, names: Mapping[str, str]) -> str:
 def indexed_columns(
     schema: pa.Schema, configuration: Mapping[str, str | None], version: int | None, name: str
 ) -> list[str]:
-    """Return the columns that the properties of the table select for statistics in the log.
+    """Return the columns for which the table properties request statistics in the log.
 
     Raises ``CorruptFileError`` if a property of ``version`` of the table ``name`` is not an integer.
     """

@@ -1,4 +1,4 @@
-"""Write to Delta tables: layouts of new files from the table's schema, and commits by ``deltalake``."""
+"""Write to Delta tables: derive the layout of new files from the table's schema, and commit with ``deltalake``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pqext.tables.backend import (
 from pqext.tables.conversion import column_conversion
 from pqext.tables.delta.leftovers import find_leftovers, logged_paths
 from pqext.tables.delta.loading import (
-    by_mapping,
+    column_mapping_mode,
     data_paths,
     is_rejection,
     is_remote,
@@ -165,8 +165,8 @@ class DeltaWriter:
         for field in self.partitions:
             if not any(test(field.type) for test in _FOLDER_TYPES):
                 raise UnsupportedError(
-                    f"the table is partitioned by {field.name!r} of type {field.type}; pqext writes partitions of "
-                    "text, integers, booleans and dates",
+                    f"the partition column {field.name!r} has the type {field.type}, but pqext writes only text, "
+                    "integers, booleans and dates to partition columns; write the table with Spark",
                     feature="partition columns of this type", path=self.name,
                 )
 
@@ -174,8 +174,8 @@ class DeltaWriter:
         path = next((file.path for file in files if file.has_deleted_rows), None)
         if path is not None:
             raise UnsupportedError(
-                f"{path} has a deletion vector, and deltalake cannot commit its removal; remove the deleted rows with "
-                "REORG TABLE ... APPLY (PURGE) in Spark first", feature="removal of deletion vectors", path=self.name,
+                f"deltalake cannot remove {path}, because the file has a deletion vector; first run REORG TABLE ... "
+                "APPLY (PURGE) in Spark", feature="removal of deletion vectors", path=self.name,
             )
 
     def layout(
@@ -211,8 +211,8 @@ class DeltaWriter:
             struct, by = self._struct, tuple(self._table.metadata().partition_columns)
             if partition_by and tuple(partition_by) != by:
                 raise SchemaMismatchError(
-                    f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
-                    path=self.name,
+                    f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}; "
+                    "omit partition_by", path=self.name,
                 )
             check_columns(struct_of_rows(rows, by, options, arrow_schema(struct)), struct, self.name)
         return self._file_layout(schema, rows.names, struct, by, options, with_options)
@@ -223,7 +223,7 @@ class DeltaWriter:
     ) -> FileLayout:
         target = arrow_schema(struct)
         members = {member["name"]: member for member in struct["fields"]}
-        is_mapped = bool(by_mapping(self._table))
+        is_mapped = bool(column_mapping_mode(self._table))
         names = [name for name in target.names if name in stored]
         columns = []
         for name in names:
@@ -244,8 +244,8 @@ class DeltaWriter:
             for name in texts:
                 if pc.any(pc.equal(batch.column(schema.get_field_index(name)), "")).as_py():
                     raise InvalidValueError(
-                        "an empty string is not a partition value, because readers return null for it; replace it",
-                        column=name,
+                        "an empty string cannot be a partition value, because readers return null; replace the empty "
+                        "strings", column=name,
                     )
             arrays = []
             for (index, _, change), field in zip(columns, file_schema, strict=True):
@@ -310,10 +310,10 @@ class DeltaWriter:
             if has_committed:
                 self._is_stale = True
                 return 0
-        raise TableConflictError("another writer created the table in the meantime; append again", path=self.name)
+        raise TableConflictError("another writer has created the table; repeat the call to append", path=self.name)
 
     def _has_committed(self, adds: Sequence[Any], after: int | None = None) -> bool | None:
-        """Return whether the log contains the added files; None if it cannot be read."""
+        """Return whether the log contains the added files; None if the log cannot be read."""
         with suppress(Exception):
             self._reload()
             return self.is_committed([add.path for add in adds], after)
@@ -338,12 +338,12 @@ class DeltaWriter:
     def _check_definition(self, layout: FileLayout) -> None:
         if self._definition != layout.definition:
             raise TableConflictError(
-                "another writer has changed the schema or the properties of the table; nothing was changed",
-                path=self.name,
+                "another writer has changed the schema or properties of the table; nothing was written; repeat the "
+                "call", path=self.name,
             )
 
     def _try_commit(self, adds: list[Any], paths: list[str], data_change: bool, is_last: bool) -> int | None:
-        """Commit to the loaded version and return the new one. Load the last version if another writer was faster.
+        """Try one commit and return the new version. If another writer committed first, reload and return None.
 
         deltalake can also repeat commits on later versions, but it does not detect that two commits remove the same
         file or that files were added to replaced rows, and it does not return the version of the commit.
@@ -383,7 +383,7 @@ class DeltaWriter:
         return version + 1
 
     def _reload(self) -> None:
-        """Load the current version. The table stays None if it does not exist."""
+        """Load the current version of the table. If the table does not exist, ``_table`` remains None."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
@@ -421,11 +421,11 @@ class DeltaWriter:
     def stored_files(self) -> Iterator[Leftover]:
         return data_files(self._uri, self._storage_options)
 
-    def leftovers(self, older_than: timedelta) -> list[Leftover]:
+    def find_leftovers(self, older_than: timedelta) -> list[Leftover]:
         if "v2Checkpoint" in (self._current.protocol().reader_features or ()):
             raise UnsupportedError(
-                "leftovers cannot be found, because the sidecars of version 2 checkpoints are not read; use VACUUM in "
-                "Spark", feature="leftovers with v2Checkpoint", path=self.name,
+                "leftover files cannot be identified, because pqext does not read sidecar files of v2 checkpoints; "
+                "use VACUUM in Spark", feature="leftovers with v2Checkpoint", path=self.name,
             )
         return find_leftovers(self._current.table_uri, older_than, self._storage_options)
 

@@ -31,11 +31,11 @@ _REJECTIONS = (AuthorizationExpiredError, BadRequestError, ForbiddenError, Unaut
 
 
 class CommitFailure(Exception):
-    """Another writer has committed first. The commit has not succeeded and can be repeated."""
+    """A commit failed because another writer committed first. The commit can be repeated."""
 
 
 class _SnapshotTable(Table):
-    """A table whose transactions apply to its snapshot only.
+    """Table that does not repeat failed commits on later snapshots.
 
     pyiceberg repeats failed commits on later snapshots without comparing schemas and partitions and, depending on the
     isolation level, without comparing files. Before it repeats a commit, it refreshes the table. This class then raises
@@ -61,7 +61,7 @@ def commit_files(
     table: Table, added: Sequence[DataFile], removed: Sequence[DataFile], name: str, secrets: Any,
     summary: dict[str, str],
 ) -> None:
-    """Add and remove files in one snapshot after the loaded snapshot, and load the new snapshot into ``table``.
+    """Commit one snapshot that adds and removes files, and load it into ``table``.
 
     ``summary`` has additional properties of the snapshot. Messages do not contain the strings in ``secrets``.
 
@@ -100,7 +100,7 @@ def _has_nan(file: DataFile) -> bool:
 
 
 def _without_nan(file: DataFile) -> DataFile:
-    """Return an entry of the file without partition values, so that pyiceberg searches all manifests for the file.
+    """Return a copy of an entry without partition values, so that pyiceberg searches all manifests for the file.
 
     pyiceberg selects manifests by partition values, but cannot compare NaN.
     """
@@ -132,7 +132,7 @@ def _commit(target: _SnapshotTable, commit: Callable[[], Any], name: str, secret
 
 
 def refresh(table: Table, name: str, secrets: Any) -> None:
-    """Load the current snapshot.
+    """Load the current snapshot into ``table``.
 
     Raises ``TableConflictError`` if the table was dropped, and ``SourceError`` if the catalog cannot be read.
     """
@@ -145,7 +145,7 @@ def refresh(table: Table, name: str, secrets: Any) -> None:
 
 
 def _is_dropped(error: Exception) -> bool:
-    """Return whether a table was dropped, according to an error: it does not exist, or another table has its name."""
+    """Return whether ``error`` means that a table no longer exists, or that another table now has its name."""
     return isinstance(error, NoSuchTableError) or "UUID does not match" in str(error)
 
 

@@ -22,7 +22,7 @@ PATH_ID, POSITION_ID = 2147483546, 2147483545
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """Delete file: its location for reading, and the field ids that an equality delete file compares.
+    """Location of a delete file, and the ids of the fields that an equality delete file compares.
 
     ``blob_range`` is the offset and size of a deletion vector; None for Parquet files.
     """
@@ -34,7 +34,7 @@ class DeleteFile:
 
 @dataclass(slots=True)
 class DeleteIndex:
-    """Delete files of a snapshot by the data files or partitions to which they apply, with their sequence numbers."""
+    """Index of a snapshot's delete files by the data file or partition to which each delete file applies."""
 
     by_path: dict[str, list[TableFile]] = field(default_factory=lambda: defaultdict(list))
     by_partition: dict[tuple[int, tuple[Any, ...]], list[TableFile]] = field(default_factory=lambda: defaultdict(list))
@@ -46,7 +46,7 @@ class DeleteIndex:
 
     @classmethod
     def build(cls, files: Iterable[TableFile], unpartitioned: Collection[int], name: str) -> DeleteIndex:
-        """Index the delete ``files`` of the table ``name``; ``unpartitioned`` are the specs without partition fields.
+        """Index the delete files ``files``. ``unpartitioned`` are the ids of partition specs without fields.
 
         Raises ``CorruptFileError`` if a file has two deletion vectors, or a delete file lacks required metadata.
         """
@@ -54,13 +54,13 @@ class DeleteIndex:
         for file in files:
             if file.file.content == DataFileContent.EQUALITY_DELETES:
                 if not file.file.equality_ids:
-                    raise CorruptFileError(f"an equality delete file of {name} names no columns", path=_location(file))
+                    raise CorruptFileError(f"an equality delete file of {name} lists no columns", path=_location(file))
                 key = None if file.file.spec_id in unpartitioned else file.partition_key
                 index.equality[key].append(file)
             elif file.file.file_format == FileFormat.PUFFIN:
                 path = file.referenced_file
                 if path is None or file.blob_range is None:
-                    raise CorruptFileError(f"a deletion vector of {name} has no data file", path=_location(file))
+                    raise CorruptFileError(f"a deletion vector of {name} is incomplete", path=_location(file))
                 if path in index.vectors:
                     raise CorruptFileError(f"{name} has two deletion vectors for one file", path=redact_uri(path))
                 index.vectors[path] = file
@@ -93,7 +93,7 @@ def _path_bounds(file: TableFile) -> tuple[bytes | None, bytes | None]:
 
 
 def _only_path(file: TableFile) -> str | None:
-    """Return the only data file that a position delete file names, if its bounds prove it.
+    """Return the data file path in a position delete file, if its bounds prove that it contains only one path.
 
     Truncated bounds differ, because upper bounds are rounded up.
     """
@@ -102,6 +102,6 @@ def _only_path(file: TableFile) -> str | None:
 
 
 def _may_name(file: TableFile, path: str) -> bool:
-    """Return whether a position delete file may name a data file, by the bounds of its paths."""
+    """Return whether a position delete file may contain ``path``, according to the bounds of its path column."""
     low, high = _path_bounds(file)
     return (low is None or low <= path.encode()) and (high is None or path.encode() <= high)

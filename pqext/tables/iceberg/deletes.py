@@ -1,4 +1,4 @@
-"""Read the numbers of deleted rows from delete files when a data file is opened.
+"""Read delete files, and find the row numbers that they delete in a data file.
 
 Spec: Apache Iceberg, "Position Delete Files", "Equality Delete Files", "Deletion Vectors"; Puffin,
 "deletion-vector-v1".
@@ -54,7 +54,7 @@ class DeletedRows:
         return DeletedRows, self._arguments
 
     def restrict(self, names: Collection[str]) -> DeletedRows:
-        """Return the deleted rows of the files with these names only."""
+        """Return a copy that is restricted to the data files ``names``."""
         files, paths, types, values = self._arguments
         selected = [name for name in names if name in files]
         return DeletedRows(
@@ -64,11 +64,11 @@ class DeletedRows:
 
     @property
     def names(self) -> Collection[str]:
-        """Names of the sources of the data files that have delete files."""
+        """Names of the data files to which delete files apply."""
         return self._files.keys()
 
     def positions(self, source: Any, file: ParquetFile, nodes: Mapping[int, SchemaNode]) -> Positions:
-        """Return the ascending numbers of the deleted rows of an open data file.
+        """Return the numbers of the deleted rows in an open data file, in ascending order.
 
         ``nodes`` are the columns of the file by field id.
 
@@ -106,7 +106,7 @@ class DeletedRows:
                 nodes = nodes_by_id(file)
                 missing = [id for id in delete.equality_ids if id not in nodes]
                 if missing:
-                    raise CorruptFileError(f"an equality delete file lacks field {missing[0]}", path=name)
+                    raise CorruptFileError(f"an equality delete file lacks the field with id {missing[0]}", path=name)
                 keys = self._read_columns(file, delete.equality_ids, nodes, name)
             self._keys.put(name, keys, keys.nbytes)
         return keys
@@ -114,7 +114,7 @@ class DeletedRows:
     def _read_columns(
         self, file: ParquetFile, ids: Sequence[int], nodes: Mapping[int, SchemaNode], name: str
     ) -> pa.Table:
-        """Read columns by field id, cast to their types in the table. A missing column has its default, or is null."""
+        """Read columns by field id, cast to their types in the table. Missing columns contain their default or null."""
         arrays = []
         for id in ids:
             type = self._types[id]
@@ -129,7 +129,7 @@ class DeletedRows:
 
 
 def nodes_by_id(file: ParquetFile) -> dict[int, SchemaNode]:
-    """Return the leaves of a file that are not repeated, by field id."""
+    """Return the leaves that are not within a list or map, by field id."""
     return {
         leaf.field_id: leaf
         for leaf in file.schema.leaves
@@ -156,7 +156,7 @@ def _read_column(file: ParquetFile, node: SchemaNode, type: pa.DataType) -> pa.C
 
 
 def _is_in(rows: pa.Table, keys: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the ``rows`` that equal a row of ``keys``. Null equals null."""
+    """Return a mask of ``rows`` that is true for each row that ``keys`` contains. Null equals null."""
     if len(rows) == 0 or len(keys) == 0:
         return np.zeros(len(rows), np.bool_)
     codes, key_codes = np.zeros(len(rows), np.int64), np.zeros(len(keys), np.int64)
@@ -173,7 +173,7 @@ def _is_in(rows: pa.Table, keys: pa.Table) -> NDArray[np.bool_]:
 
 
 def read_positions(source: Any) -> dict[str, Positions]:
-    """Read a position delete file: ascending row numbers by the location of their data file.
+    """Read a position delete file. Return the deleted row numbers in ascending order, by data file path.
 
     Raises ``CorruptFileError`` if a column is missing, or a value is null.
     """
@@ -191,7 +191,7 @@ def read_positions(source: Any) -> dict[str, Positions]:
             except ValueError as error:
                 raise CorruptFileError(f"invalid position delete file: {error}", path=file.path) from None
         if any(column.null_count for column in columns):
-            raise CorruptFileError("a position delete file has nulls", path=file.path)
+            raise CorruptFileError("a position delete file contains nulls", path=file.path)
     paths, rows = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns)
     encoded = paths.dictionary_encode()
     codes, numbers = encoded.indices.to_numpy(), rows.to_numpy()
@@ -204,7 +204,7 @@ def read_positions(source: Any) -> dict[str, Positions]:
 
 
 def read_vector(source: Any, offset: int, size: int) -> Positions:
-    """Read the deletion vector at a byte range of a Puffin file.
+    """Read the row numbers in a deletion vector, which is stored at ``offset`` in a Puffin file.
 
     Raises ``CorruptFileError`` if the range, the checksum or the bitmap is not valid.
     """
@@ -214,7 +214,7 @@ def read_vector(source: Any, offset: int, size: int) -> Positions:
     try:
         with open_source(source) as opened:
             if not 0 <= offset <= opened.size - size or size < 20:
-                raise CorruptFileError("the range of a deletion vector exceeds its file", path=name, offset=offset)
+                raise CorruptFileError("the byte range of a deletion vector is not valid", path=name, offset=offset)
             blob = bytes(opened.read(offset, size))
     except FileNotFoundError:
         raise FileNotFoundError(f"the deletion vector {name} of the table does not exist") from None

@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class IcebergFileView:
-    """View of the data files of a snapshot.
+    """View that applies a snapshot's column names, default values and deletes to its data files.
 
     Columns are matched by field id, or by the table's name mapping if a file has no ids. ``constants`` are the values
     of identity partitions by file name and column, and ``defaults`` are the initial defaults by column. A column that a
@@ -47,7 +47,7 @@ class IcebergFileView:
         )
 
     def restrict(self, names: Collection[str]) -> IcebergFileView:
-        """Return the view of the files with these names only."""
+        """Return a copy that is restricted to the files ``names``."""
         constants = {name: self.constants[name] for name in names if name in self.constants}
         return replace(self, constants=constants, deleted=self.deleted.restrict(names))
 
@@ -67,7 +67,7 @@ class IcebergFileView:
             nodes = {id: node for id, node in matches if node is not None and node.is_leaf}
         elif file.schema.leaves:
             raise UnsupportedError(
-                "the columns of the file have no field ids and the table has no name mapping; set its property "
+                "the columns of the file have no field ids and the table has no name mapping; set the table property "
                 "schema.name-mapping.default",
                 feature="Iceberg files without field ids",
             )
@@ -94,7 +94,7 @@ def _has_id(node: SchemaNode) -> bool:
 
 
 def _missing_defaults(defaults: Mapping[str, Default], children: Mapping[str, Shape]) -> dict[str, Any]:
-    """Return the defaults of the fields that are missing in ``children`` or in their nested columns."""
+    """Return the defaults of all fields, nested fields included, that the columns ``children`` lack."""
     result: dict[str, Any] = {}
     for name, default in defaults.items():
         child = children.get(name)
@@ -109,7 +109,7 @@ def _missing_defaults(defaults: Mapping[str, Default], children: Mapping[str, Sh
 
 
 def _children(column: Shape) -> dict[str, Shape]:
-    """Return the fields of a struct by name, or of a list or map by role."""
+    """Return the children of a column: fields of a struct by name, entries of a list or map by role."""
     if isinstance(column, GroupShape):
         return {child.node.name: child for child in column.children}
     if not isinstance(column, ListShape):

@@ -45,7 +45,7 @@ class IcebergHistory:
         return table_snapshot(self._table, self._variants, schema, data, deletes)
 
     def _find(self, version: int) -> tuple[Snapshot | None, Schema]:
-        """Return the snapshot of a version, and its schema."""
+        """Return the snapshot ``version`` and its schema. The snapshot is None if ``version`` is 0."""
         if version == 0:
             return None, self._table.schema()
         return find_snapshot(self._table, None if version == self.version else version, None, self.name)
@@ -66,13 +66,15 @@ class IcebergHistory:
             yield Append(snapshot.snapshot_id, tuple(files) if operation == Operation.APPEND else ())
 
     def _ancestors(self, after: int, until: int) -> list[Snapshot]:
-        """Return the snapshots after ``after`` up to ``until``, the oldest first."""
+        """Return the snapshots from ``after`` (exclusive) to ``until`` (inclusive), oldest first."""
         result: list[Snapshot] = []
         current = until
         while current != after:
             if current == 0:
                 self._find(after)
-                raise ValueError(f"snapshot {after} is not an ancestor of snapshot {until} in {self.name}")
+                raise ValueError(
+                    f"snapshot {after} is not an ancestor of snapshot {until} in {self.name}; start from an ancestor"
+                )
             snapshot = self._table.snapshot_by_id(current)
             if snapshot is None:
                 child = f", the parent of snapshot {result[-1].snapshot_id}" if result else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def find_leftovers(
     folder: str, io: FileIO, older_than: timedelta, references: Callable[[], Iterable[str]], name: str
 ) -> list[Leftover]:
-    """Return the Parquet files, and unfinished files of writers, to which no snapshot refers.
+    """Return the Parquet files and unfinished pqext files in ``folder`` to which no snapshot refers.
 
     ``references`` reads the locations of the files of all snapshots. Raises the errors of :func:`stored_files`, and
     ``CorruptFileError`` if a file of a snapshot cannot be distinguished from a leftover.
@@ -39,21 +39,21 @@ def find_leftovers(
     for path, key in referenced.items():
         if key not in files and os.path.basename(key) in names:
             raise CorruptFileError(
-                f"a snapshot refers to {redact_uri(path)}, and the folder {redact_uri(folder)} contains a file of this "
-                "name at another path, so it is unknown which files are leftovers; nothing was removed", path=name,
+                f"a snapshot refers to {redact_uri(path)}, but the folder {redact_uri(folder)} contains a file with "
+                "this name at another path, so leftover files cannot be identified; nothing was removed", path=name,
             )
     return [*leftovers.values()]
 
 
 def stored_files(folder: str, io: FileIO, name: str) -> Iterator[Leftover]:
-    """Yield the Parquet files, and unfinished files of writers, in the folder for new files of the table ``name``.
+    """Yield the Parquet files and unfinished pqext files in ``folder``, the folder for new files of a table.
 
     Raises ``UnsupportedError`` for folders in stores.
     """
     root = locate_file(io, folder)
     if not isinstance(root, str):
         raise UnsupportedError(
-            "leftovers of Iceberg tables can be found in local folders only; call remove_orphan_files in Spark",
+            "leftover files of Iceberg tables can be found only in local folders; call remove_orphan_files in Spark",
             feature="leftovers in stores", path=name,
         )
     if Path(root).is_dir():

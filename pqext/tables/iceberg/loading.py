@@ -69,7 +69,7 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
         raise FileNotFoundError(f"iceberg:{source}: {error_reason(error, storage_options)}") from None
     except (ImportError, NotInstalledError) as error:
         reason = error_reason(error, storage_options)
-        raise ImportError(f"the catalog of iceberg:{source} needs a package: {reason}") from None
+        raise ImportError(f"the catalog of iceberg:{source} needs a package that is not installed: {reason}") from None
     except (ValueError, IcebergValidationError) as error:  # pydantic's errors are ValueErrors
         text = error_reason(error, storage_options)
         if "'variant'" in text:
@@ -143,7 +143,7 @@ def _properties(storage_options: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _find_metadata(source: str, name: str, read: Callable[[str], bytes]) -> str:
-    """Return the location of the metadata file of a table folder; ``source`` if it is a file."""
+    """Return the path of the current metadata file in a table folder. If ``source`` is a file, return ``source``."""
     if source.endswith((".json", ".json.gz")):
         return source
     folder = source.rstrip("/") + "/metadata"
@@ -154,7 +154,7 @@ def _find_metadata(source: str, name: str, read: Callable[[str], bytes]) -> str:
         names = os.listdir(local) if os.path.isdir(local) else []
         versions = [(int(match[1]), name) for name in names if (match := _METADATA.fullmatch(name)) is not None]
         if not versions:
-            raise FileNotFoundError(f"{name} is not an Iceberg table; pass its metadata file") from None
+            raise FileNotFoundError(f"{name} has no Iceberg metadata; pass the path of a metadata file") from None
         return f"{folder}/{max(versions)[1]}"
     if hint.endswith(".json"):
         return f"{folder}/{hint}"
@@ -162,29 +162,29 @@ def _find_metadata(source: str, name: str, read: Callable[[str], bytes]) -> str:
 
 
 def replace_variants(metadata: dict[str, Any]) -> frozenset[int]:
-    """Replace the VARIANT types in the schemas of table metadata by structs, and return their field ids."""
+    """Replace VARIANT types in table metadata by structs, and return the field ids of the VARIANT columns."""
     ids = count(int(metadata.get("last-column-id", 0)) + 1)
     structs: dict[int, dict[str, Any]] = {}
     schemas = [*metadata.get("schemas", ()), *([metadata["schema"]] if "schema" in metadata else ())]
-    for holder, key, field_id in (entry for schema in schemas for entry in _types(schema)):
-        if holder[key] == "variant":
+    for parent, key, field_id in (entry for schema in schemas for entry in _types(schema)):
+        if parent[key] == "variant":
             if field_id not in structs:
                 structs[field_id] = _variant_struct(ids)
-            holder[key] = structs[field_id]
+            parent[key] = structs[field_id]
     if structs:
         metadata["last-column-id"] = next(ids) - 1
     return frozenset(structs)
 
 
 def _types(type: Any) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield, for each nested type, the object that contains it, its key in the object, and its field id."""
+    """Yield the JSON object that contains each nested type, the key of the type in the object, and the field id."""
     if not isinstance(type, dict):
         return
     entries = [(field, "type", field["id"]) for field in type.get("fields", ())]
     entries += [(type, part, type[f"{part}-id"]) for part in ("element", "key", "value") if f"{part}-id" in type]
-    for holder, key, field_id in entries:
-        yield holder, key, field_id
-        yield from _types(holder[key])
+    for parent, key, field_id in entries:
+        yield parent, key, field_id
+        yield from _types(parent[key])
 
 
 def _variant_struct(ids: Iterator[int]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class IcebergLogStatistics:
-    """Statistics of a data file; ``columns`` are the table's columns by path.
+    """Statistics of a data file in a manifest. ``columns`` maps paths to the columns of the table.
 
     ``partition_bounds`` and ``buckets`` are the bounds and the buckets that follow from the partition of the file, by
     field id.
@@ -66,7 +66,7 @@ class IcebergLogStatistics:
         return low, high
 
     def _counts(self, id: int) -> tuple[int | None, int | None]:
-        """Return the number of nulls and of values; None if the number of values differs from the number of rows."""
+        """Return the null count and the value count of a column; None for both if a row has no value or several."""
         nulls, values = self.null_counts.get(id), self.value_counts.get(id)
         if nulls is None or values != self.num_rows or not 0 <= nulls <= values:
             return None, None
@@ -92,7 +92,7 @@ class IcebergLogStatistics:
         return False
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
-        """Return the box of a geometry column."""
+        """Return the bounding box of a geometry column; None if unknown."""
         column = self.columns.get(path)
         if column is None or not column.type.startswith(("geometry", "geography")):
             return None
@@ -104,7 +104,7 @@ class IcebergLogStatistics:
         return GeospatialStatistics(bbox=BoundingBox(xmin=low[0], xmax=high[0], ymin=low[1], ymax=high[1]))
 
     def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
-        """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
+        """Return False if bucket partitions prove that the file contains no value of an equality ``predicate``."""
         column = self.columns.get(path)
         if column is None:
             return True
@@ -112,7 +112,7 @@ class IcebergLogStatistics:
 
 
 def decode_bound(type: str, bound: bytes) -> Value | None:
-    """Decode a bound of a column with ``type`` to comparison form; None if it is invalid or NaN, or has no order."""
+    """Decode a column bound to comparison form. Return None for NaN, invalid bytes, and types without an order."""
     size = len(bound)
     if type in ("string", "binary") or type.startswith("fixed["):
         return bound
@@ -137,7 +137,7 @@ def decode_bound(type: str, bound: bytes) -> Value | None:
 
 
 def _uuid_range(low: bytes | None, high: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Return bounds that are valid whether the writer compared UUIDs as bytes or as pairs of signed integers."""
+    """Widen UUID bounds to be valid in both orders that writers use: by bytes, and by pairs of signed integers."""
     if low is None or high is None or len(low) != 16 or len(high) != 16:
         return None, None
     if (low[0] ^ high[0]) & 0x80 or low[:8] > high[:8]:
@@ -146,7 +146,7 @@ def _uuid_range(low: bytes | None, high: bytes | None) -> tuple[bytes | None, by
 
 
 def _corner(bound: bytes | None) -> tuple[float, float] | None:
-    """Return x and y of a geometry bound, ``x:y``, ``x:y:z`` or ``x:y:z:m``."""
+    """Decode x and y of a geometry bound, which may also contain z and m; None if invalid."""
     if bound is None or len(bound) not in (16, 24, 32):
         return None
     x, y = struct.unpack_from("<2d", bound)
@@ -154,7 +154,7 @@ def _corner(bound: bytes | None) -> tuple[float, float] | None:
 
 
 def _narrow(bounds: Bounds, partition: Bounds) -> Bounds:
-    """Intersect the ``bounds`` of a column in a file with the bounds that follow from the file's partition."""
+    """Intersect the bounds of a column in the statistics with its bounds in the file's partition."""
     if partition.null_count:
         return partition
     low: Any = bounds.minimum

@@ -46,7 +46,7 @@ class TableFile:
 
     @property
     def path(self) -> str:
-        """Location of the file, as the table states it."""
+        """Location of the file, as recorded in the manifest."""
         return self.file.file_path
 
     @property
@@ -63,13 +63,13 @@ class TableFile:
 
     @property
     def referenced_file(self) -> str | None:
-        """Location of the only data file that a delete file applies to; None if the table does not state it."""
+        """Location of the one data file to which a delete file applies; None if the manifest does not record it."""
         path: str | None = self.file[_FIELDS["referenced_data_file"]]
         return path
 
     @property
     def blob_range(self) -> tuple[int, int] | None:
-        """Offset and size of a deletion vector in its file."""
+        """Offset and size of a deletion vector in its file; None for other files."""
         offset, size = (self.file[_FIELDS[name]] for name in ("content_offset", "content_size_in_bytes"))
         return None if offset is None or size is None else (offset, size)
 
@@ -121,7 +121,7 @@ def _read(read: Any, path: str, name: str) -> Any:
 
 
 def _entries(manifest: ManifestFile, io: FileIO) -> Iterator[ManifestEntry]:
-    """Yield the live entries of a manifest, with the values that they inherit from it."""
+    """Yield the live entries of a manifest. Missing values are inherited from the manifest."""
     with AvroFile[ManifestEntry](
         io.new_input(manifest.manifest_path), MANIFEST_ENTRY_SCHEMAS[3], read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
@@ -150,7 +150,7 @@ def _records(file: AvroFile[ManifestEntry]) -> Iterator[ManifestEntry]:
         for _ in range(count):
             yield file.reader.read(decoder)
         if file.decoder.read(len(file.header.sync)) != file.header.sync:
-            raise ValueError("a block has no sync marker")
+            raise ValueError("a block does not end with the sync marker")
 
 
 def _check(file: TableFile, name: str) -> None:
@@ -167,6 +167,6 @@ def _check(file: TableFile, name: str) -> None:
 
 def _encrypted(path: str, name: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{name} has an encrypted file, and pqext cannot read keys from catalogs", feature="Iceberg encryption",
+        f"{name} has an encrypted file, but pqext cannot read keys from catalogs", feature="Iceberg encryption",
         path=redact_uri(path),
     )

@@ -35,20 +35,20 @@ _SHORT = 40
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """Source column of an identity partition. ``position`` has its position in the table, then in each struct."""
+    """Source column of an identity partition. ``position`` is its index in the table, then in each nested struct."""
 
     position: tuple[int, ...]
     field: pa.Field
     is_uuid: bool
 
     def values(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Return the values of the column. ``columns`` are all columns of the table."""
+        """Return the values of this column. ``columns`` are all columns of the table."""
         column = storage_array(columns[self.position[0]])
         return pc.struct_field(column, self.position[1:]) if len(self.position) > 1 else column
 
 
 def partition_columns(spec: PartitionSpec, schema: Schema) -> list[PartitionColumn | None]:
-    """Return the source column of each field of ``spec``; None for other transforms and dropped columns."""
+    """Return one item per field of ``spec``: the source column, or None if it was dropped or is transformed."""
     return [
         _partition_column(field.source_id, schema) if str(field.transform) == "identity" else None
         for field in spec.fields
@@ -72,7 +72,7 @@ def _partition_column(id: int, schema: Schema) -> PartitionColumn | None:
 
 
 def divide(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the path of each partition's folder, ending in ``/``, with the rows of the partition in order.
+    """Divide a batch by partition. Yield the folder path, ending in ``/``, and the rows of each partition in order.
 
     Different values have different folders, even if they are formatted as the same text.
     """
@@ -95,12 +95,12 @@ def divide(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> Iterato
 
 
 def _folder_text(column: PartitionColumn, scalar: pa.Scalar) -> str:
-    """Return the text of a value in a folder name. Different values have different texts."""
+    """Format a partition value for a folder name. Different values have different texts."""
     try:
         value = partition_value(column, scalar)
     except UnicodeDecodeError:
         raise InvalidValueError(
-            "a partition value is not valid UTF-8: replace it, or partition by another column", column=column.field.name
+            "a partition value is not valid UTF-8; replace it, or partition by another column", column=column.field.name
         ) from None
     if value is None:
         return NULL
@@ -135,7 +135,7 @@ def partition_value(column: PartitionColumn, scalar: pa.Scalar) -> Any:
 
 
 def read_partition(location: Any, names: Sequence[str], columns: Sequence[PartitionColumn | None]) -> tuple[Any, ...]:
-    """Return the value of each partition field of a data file, from its first row.
+    """Read the partition values of a data file from its first row.
 
     ``names`` are the columns of the table.
     """

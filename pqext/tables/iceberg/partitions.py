@@ -42,7 +42,7 @@ class Bucket:
     number: int
 
     def may_contain(self, value: Value) -> bool:
-        """Return whether the bucket may contain ``value``, which is in comparison form. False is definitive."""
+        """Return False if the bucket cannot contain ``value``, which is in comparison form."""
         hash_input = _hash_input(self.type, value)
         if hash_input is None or self.count < 1:
             return True
@@ -52,13 +52,13 @@ class Bucket:
 
 
 def bucket(transform: str, type: str, value: Any) -> Bucket | None:
-    """Return the bucket of a column with ``type`` in the partition ``value``; None for other transforms and null."""
+    """Return the bucket of the partition ``value``; None if the value is null or ``transform`` is not a bucket."""
     name, _, count = transform.removesuffix("]").partition("[")
     return Bucket(type, int(count), value) if name == "bucket" and isinstance(value, int) else None
 
 
 def _hash_input(type: str, value: Value) -> bytes | None:
-    """Return the bytes of a value that the transform ``bucket`` hashes; None if they are unknown."""
+    """Return the bytes that the bucket transform hashes for ``value``; None if they are unknown."""
     if isinstance(value, bytes):
         return value
     if type.startswith("decimal("):
@@ -80,7 +80,7 @@ def _hash_input(type: str, value: Value) -> bytes | None:
 
 
 def partition_bounds(transform: str, type: str, value: Any, num_rows: int) -> Bounds | None:
-    """Return the bounds of a column with ``type`` in the partition ``value`` of a transform; None if there are none.
+    """Return the column bounds that follow from the partition ``value``; None if the transform has no bounds.
 
     ``transform`` has the format of table metadata. ``value`` is a value that ``pyiceberg`` reads from a manifest.
     """
@@ -114,7 +114,7 @@ def _partition_range(name: str, width: int, type: str, value: Any) -> tuple[Valu
 
 
 def _first_day(name: str, value: int) -> int:
-    """Return the first day of a year or a month since 1970, as days since 1970."""
+    """Convert a year or month, counted from 1970, to its first day, in days since 1970."""
     start: np.datetime64 = np.datetime64(value, _CALENDAR[name])  # type: ignore[call-overload]
     return int(start.astype("datetime64[D]").astype(np.int64))
 

@@ -98,25 +98,25 @@ def _type(type: IcebergType, name: str, variants: Collection[int]) -> pa.DataTyp
         return pa.list_(_field(type.element_field, variants))
     if isinstance(type, MapType):
         return pa.map_(_field(type.key_field, variants), _field(type.value_field, variants))
-    raise UnsupportedError(f"column {name!r} has the Iceberg type {type}, which is unknown", feature="Iceberg types")
+    raise UnsupportedError(f"column {name!r} has the unsupported Iceberg type {type}", feature="Iceberg types")
 
 
 def fields_by_id(struct: StructType, variants: Collection[int]) -> dict[int | str, TableField]:
-    """Return the fields of a struct by field id, as :class:`pqext.tables.renaming.Renaming` matches them."""
+    """Return the fields of a struct by field id, for :class:`pqext.tables.renaming.Renaming`."""
     return {
         field.field_id: TableField(field.name, children_by_id(field, variants)) for field in struct.fields
     }
 
 
 def children_by_id(field: NestedField, variants: Collection[int]) -> dict[int | str, TableField]:
-    """Return the children of a field: of a struct by id, of a list or map by role."""
+    """Return the children of a field: fields of a struct by id, entries of a list or map by role."""
     if isinstance(field.field_type, StructType) and field.field_id not in variants:
         return fields_by_id(field.field_type, variants)
     return {role: TableField(role, children_by_id(child, variants)) for role, child in roles(field.field_type).items()}
 
 
 def roles(type: IcebergType) -> dict[str, NestedField]:
-    """Return the fields of a list or a map by role; none for other types."""
+    """Return the fields of a list or a map by role; empty for other types."""
     if isinstance(type, ListType):
         return {ELEMENT: type.element_field}
     return {KEY: type.key_field, VALUE: type.value_field} if isinstance(type, MapType) else {}
@@ -125,7 +125,7 @@ def roles(type: IcebergType) -> dict[str, NestedField]:
 def fields_by_name(
     struct: StructType, mapping: NameMapping | list[MappedField], variants: Collection[int]
 ) -> dict[int | str, TableField]:
-    """Return the fields of a struct by their names in files without field ids. A field may have several names."""
+    """Return the fields of a struct by the names in the name ``mapping``. A field may have several names."""
     fields = {field.field_id: field for field in struct.fields}
     result: dict[int | str, TableField] = {}
     for mapped in mapping:
@@ -166,7 +166,7 @@ def iter_fields(
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """Initial default of a field, for files that lack it. ``children`` are its nested fields with defaults."""
+    """Initial default of a field in files without the field. ``children`` are nested fields with defaults."""
 
     value: pa.Scalar | None
     children: Mapping[str, Default]

@@ -1,4 +1,4 @@
-"""Open a snapshot of an Iceberg table: its files and schema from the metadata, as ``pyiceberg`` reads it.
+"""Open a snapshot of an Iceberg table. Files and schema are read from the metadata with ``pyiceberg``.
 
 Spec: Apache Iceberg, "Scan Planning". ``pyiceberg`` cannot plan scans of tables with equality deletes, so this module
 matches delete files with data files.
@@ -57,7 +57,7 @@ def open_iceberg(
 def table_snapshot(
     table: Table, variants: Collection[int], schema: Schema, data: list[TableFile], deletes: list[TableFile]
 ) -> TableSnapshot:
-    """Return the data files of a table for scans, without the rows that ``deletes`` delete."""
+    """Return a snapshot of the files ``data`` for scans, without the rows that the files ``deletes`` delete."""
     from pqext.tables.iceberg.file_view import IcebergFileView
     from pqext.tables.iceberg.schemas import arrow_schema, defaults_of, fields_by_id, fields_by_name, paths_by_id
 
@@ -135,7 +135,7 @@ def locate_file(io: FileIO, path: str) -> Any:
 
 
 class _Planning:
-    """Derives the values, statistics and deleted rows of data files from the metadata and manifests of a table."""
+    """Partition values, statistics and deleted rows of data files, derived from table metadata and manifests."""
 
     def __init__(self, table: Table, schema: Schema, variants: Collection[int], name: str) -> None:
         from pqext.tables.iceberg.log_statistics import Column
@@ -153,7 +153,7 @@ class _Planning:
         self._names = {field.field_id: path[0] for path, field in fields.items() if len(path) == 1}
 
     def _partition(self, file: TableFile) -> list[tuple[int, str, Any]]:
-        """Return the source field id, the transform and the value of each partition field."""
+        """Return the source field id, the transform and the value of each partition field of a file."""
         spec_id, values = file.partition
         spec = self._specs.get(spec_id)
         if spec is None or len(values) < len(spec.fields):
@@ -165,7 +165,7 @@ class _Planning:
         ]
 
     def constants(self, file: TableFile) -> dict[str, pa.Scalar]:
-        """Return the values of identity partitions by column."""
+        """Return the values of the identity partitions of a file, by column name."""
         return {
             self._names[id]: value for id, value in self._identity_values(file).items() if id in self._names
         }
@@ -218,7 +218,7 @@ class _Planning:
         for name, file in zip(names, data, strict=True):
             matches = index.files_for(file)
             if matches_by_name.setdefault(name, matches) != matches:
-                raise CorruptFileError(f"{self._name} lists a file twice, with different deletes", path=name)
+                raise CorruptFileError(f"{self._name} lists a file twice, with different delete files", path=name)
             if not matches:
                 continue
             paths[name] = file.path
@@ -239,13 +239,13 @@ class _Planning:
         return DeletedRows(files, paths, types, values)
 
     def _field(self, id: int) -> Any:
-        """Return the latest definition of a field, which may have been dropped."""
+        """Return the latest definition of a field, from an earlier schema if the field was dropped."""
         for schema in (self._schema, *sorted(self._table.metadata.schemas, key=lambda each: -each.schema_id)):
             try:
                 return schema.find_field(id)
             except ValueError:
                 continue
-        raise CorruptFileError(f"{self._name} has equality deletes by field {id}, which is not in any of its schemas")
+        raise CorruptFileError(f"{self._name} has equality deletes by field {id}, which none of its schemas contains")
 
     def _equality_type(self, id: int) -> pa.DataType:
         from pqext.tables.iceberg.schemas import arrow_type

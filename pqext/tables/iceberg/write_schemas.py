@@ -32,7 +32,7 @@ def check_columns(rows: pa.Schema, table: pa.Schema, name: str) -> None:
 
 
 def check_added_columns(schema: pa.Schema, options: Mapping[str, Any], name: str) -> None:
-    """Raise ``UnsupportedError`` if the writer adds columns to files with ``schema``, which have no field ids."""
+    """Raise ``UnsupportedError`` if the writer would add columns without field ids to files with ``schema``."""
     with ParquetFile(empty_file(schema, {**options, "sorting": ()})) as file:
         added = next((field.name for field in file.arrow_schema if FIELD_ID not in (field.metadata or {})), None)
     if added is not None:
@@ -47,7 +47,7 @@ def _mismatch(message: str, name: str, column: str) -> SchemaMismatchError:
 
 
 def _plain(type: pa.DataType) -> Any:
-    """Return a key for comparing types by their values, without layout and nullability."""
+    """Return a key that is equal for types that differ only in layout and nullability."""
     type = storage_type(type)
     if pa.types.is_dictionary(type):
         return _plain(type.value_type)
@@ -67,7 +67,7 @@ def _plain(type: pa.DataType) -> Any:
 
 
 def field_with_id(field: pa.Field, member: Any) -> pa.Field:
-    """Return ``field`` with the id of ``member``, a pyiceberg ``NestedField``, children included."""
+    """Return ``field`` and its children with the field ids of ``member``, a pyiceberg ``NestedField``."""
     marks = {**(field.metadata or {}), FIELD_ID: str(member.field_id).encode()}
     return pa.field(field.name, _type_with_ids(field.type, member.field_type), field.nullable, marks)
 

@@ -69,7 +69,7 @@ class IcebergWriter:
 
     @property
     def version(self) -> int | None:
-        """Id of the current snapshot; 0 if the table has none."""
+        """Id of the current snapshot; 0 if the table has no snapshot."""
         snapshot = self._table.current_snapshot()
         return 0 if snapshot is None else snapshot.snapshot_id
 
@@ -154,7 +154,7 @@ class IcebergWriter:
         path = next((file.path for file in files if file.has_deleted_rows), None)
         if path is not None:
             raise UnsupportedError(
-                f"{redact_uri(path)} has delete files, and pyiceberg cannot remove both; rewrite the table with Spark",
+                f"pyiceberg cannot remove {redact_uri(path)} and its delete files; rewrite the table with Spark",
                 feature="removal of delete files", path=self.name,
             )
         columns = (partition_columns(spec, self._table.schema()) for spec in self._table.specs().values())
@@ -162,8 +162,8 @@ class IcebergWriter:
         name = next((field.name for field in fields if field.type == pa.float64()), None)
         if name is not None and files:
             raise UnsupportedError(
-                f"the table is partitioned by {name!r} of type double, whose values pyiceberg rounds when it removes "
-                "files; rewrite the table with Spark", feature="removal of files in double partitions", path=self.name,
+                f"pyiceberg cannot remove files, because the partition column {name!r} has the type double; rewrite "
+                "the table with Spark", feature="removal of files in double partitions", path=self.name,
             )
 
     def layout(
@@ -182,8 +182,8 @@ class IcebergWriter:
         by = tuple(column.field.name for column in partitions if column is not None)
         if partition_by and tuple(partition_by) != by:
             raise SchemaMismatchError(
-                f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}",
-                path=self.name,
+                f"the table is partitioned by {join_names(by) or 'no column'}, not by {join_names(partition_by)}; omit "
+                "partition_by", path=self.name,
             )
         target = self._schema
         check_columns(schema, target, self.name)
@@ -245,8 +245,8 @@ class IcebergWriter:
     def _check_definition(self, layout: FileLayout) -> None:
         if self._definition != layout.definition:
             raise TableConflictError(
-                "another writer has changed the schema or the partitions of the table; nothing was changed",
-                path=self.name,
+                "another writer has changed the schema or partitions of the table; nothing was written; repeat the "
+                "call", path=self.name,
             )
 
     def _data_file(self, new: NewFile) -> Any:
@@ -285,7 +285,7 @@ class IcebergWriter:
     def stored_files(self) -> Iterator[Leftover]:
         return stored_files(self.root, self._table.io, self.name)
 
-    def leftovers(self, older_than: timedelta) -> list[Leftover]:
+    def find_leftovers(self, older_than: timedelta) -> list[Leftover]:
         from pqext.tables.iceberg.commits import refresh
 
         def references() -> Iterator[str]:
@@ -313,7 +313,7 @@ def _describe_file(
     file: WrittenFile, location: Any, *, schema: Any, names: Sequence[str],
     partitions: Sequence[PartitionColumn | None],
 ) -> NewFile:
-    """Describe a file by its metrics and the values of its partition fields."""
+    """Return a written file with its metrics and partition values."""
     from pqext.tables.iceberg.partition_values import read_partition
 
     values = read_partition(location, names, partitions)
