@@ -67,9 +67,9 @@ class GeospatialHandler(OrdersRows):
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def type_warning(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return the reason that a column's CRS is unknown; None if it is known or a code, or the edges are unknown."""
+        """Explain why a column's CRS is unknown; None for a known CRS, for a code, and if the edges are unknown."""
         try:
-            return crs_.doubt(_type_of_node(node).crs, options.properties)
+            return crs_.explain_unknown(_type_of_node(node).crs, options.properties)
         except GeometryError:
             return None
 
@@ -138,7 +138,7 @@ class GeospatialHandler(OrdersRows):
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
-        """Return the values as a binary array of ISO WKB, and record their summary if they are unchanged.
+        """Return the values as a binary array of ISO WKB, and record the summary of values that are unchanged.
 
         Raises:
             GeometryError: With the row and byte if WKB is invalid. With the row if an SRID contradicts the CRS, or if
@@ -163,7 +163,7 @@ class GeospatialHandler(OrdersRows):
         return plain.cast(storage.field.type)
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the covering column that options or GeoParquet 1.1 require, if any. It replaces an existing one."""
+        """Return the covering column that options or GeoParquet 1.1 require, or None. It replaces any old covering."""
         option = _option(options.geometry.get(field.name))
         existing = geoparquet.covering_field(schema, field.name)
         default = None
@@ -201,7 +201,7 @@ class GeospatialHandler(OrdersRows):
         return geoparquet_types.assigned_types(value, find, properties)
 
     def type_text(self, value: str) -> str:
-        """Return the part of GeoParquet metadata that determines the types of columns."""
+        """Return GeoParquet metadata reduced to the members that determine column types."""
         return geoparquet_types.type_text(value)
 
     def retain_valid(
@@ -211,7 +211,7 @@ class GeospatialHandler(OrdersRows):
         return geoparquet.filter_columns(value, find, is_subset=is_subset)
 
     def merge_values(self, values: Sequence[str | None]) -> str:
-        """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""
+        """Merge GeoParquet metadata of files, as :func:`pqext.geo.geoparquet.merge_metadata` does."""
         return geoparquet.merge_metadata(values)
 
     def chunk_facts(
@@ -255,7 +255,7 @@ class GeospatialHandler(OrdersRows):
         )
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Return whether a row may satisfy a :class:`SpatialPredicate`, by the box of its chunk, covering or file."""
+        """Return whether a row may satisfy ``predicate``, using the box of its chunk, covering or file."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
@@ -277,7 +277,7 @@ class GeospatialHandler(OrdersRows):
                 if clamped is None:
                     return True
                 box = clamped
-            return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
+            return predicate.may_match(box, type) or page_boxes.extend_beyond(box, chunk)
         if not type.planar or isinstance(predicate, HalfPlane):
             return True
         stated = geoparquet.covering_box(row_group, node, type.geographic) or geoparquet.file_box(row_group, node)
@@ -285,14 +285,14 @@ class GeospatialHandler(OrdersRows):
 
 
 def _summary(values: pa.Array, records: WriteRecords) -> Summary:
-    """Return the summary of an array. It is computed unless ``records`` contains the summary of the same buffers."""
+    """Return the summary of an array, from ``records`` if it was computed before from the same buffers."""
     (column,) = columns(values)
     recorded = (note for note in records.iter_type(Summary) if note.is_of(column))
     return next(recorded, None) or Summary(column)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:
-    """Return the type of a column. None if its edge algorithm is unknown, so that its boxes cannot prune."""
+    """Return the type of a column; None if the edge algorithm is unknown, which prevents pruning with boxes."""
     try:
         return _type_of_node(node)
     except GeometryError:
@@ -326,13 +326,13 @@ def _storage(
         hint = "; geo.from_geoarrow converts GeoArrow layouts" if pa.types.is_nested(field.type) else hint
         raise GeometryError(f"{path!r}: a geometry column must contain WKB in a binary array, not {field.type}{hint}")
     if option.get("covering") and path != field.name:
-        raise ValueError(f"option covering requires a top-level column, not {path!r}")
+        raise ValueError(f"column {path!r}: covering requires a top-level column; omit the option")
     geographic = crs_.is_geographic(type.crs, properties)
     if not type.planar and not geographic:
         problem = f"column {path!r}: GEOGRAPHY needs a geographic CRS, not {excerpt(crs_label(type.crs))}"
         raise GeometryError(f"{problem}; transform to OGC:CRS84, or use edges='planar'", rule="geography.crs")
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
-        hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
+        hint = "" if (reason := crs_.explain_mistake(type.crs)) is None else f": {reason}"
         unknown = excerpt(crs_label(type.crs))
         warn(f"column {path!r}: CRS {unknown!r} is unknown, so readers may not recognise it{hint}", UserWarning)
     return GeometryStorage(
@@ -358,7 +358,7 @@ def _merge_description(
         if isinstance(epoch, bool) or not isinstance(epoch, int | float) or not abs(epoch) <= float_info.max:
             raise ValueError(f"epoch must be a decimal year such as 2021.47, not {epoch!r}")
         if not is_described:
-            raise ValueError(f"epoch of {path!r} needs GeoParquet metadata, which describes top-level columns only")
+            raise ValueError(f"column {path!r}: epoch requires GeoParquet metadata and a top-level column; omit epoch")
     oriented = orients(option.get("orientation"), storage.type, is_described)
     return replace(storage, is_oriented=oriented, epoch=epoch)
 
@@ -403,7 +403,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _option(option: Any) -> Mapping[str, Any]:
-    """Return a column's entry in ``options.geometry`` as a mapping of option keys; a CRS becomes the key ``crs``.
+    """Return a column's entry in ``options.geometry`` as a mapping; a CRS becomes the value of the key ``crs``.
 
     Raises:
         ValueError: If a key is unknown.
@@ -413,7 +413,7 @@ def _option(option: Any) -> Mapping[str, Any]:
         unknown = sorted(map(str, option.keys() - _OPTION_KEYS))
         if unknown and not option.keys() & _PROJJSON_KEYS:
             hint, known = did_you_mean(unknown[0], _OPTION_KEYS), ", ".join(sorted(_OPTION_KEYS))
-            raise ValueError(f"unknown geometry option {unknown[0]!r}{hint or ';'} known options: {known}")
+            raise ValueError(f"unknown geometry option {unknown[0]!r}{hint}; known options: {known}")
         if not unknown:
             for name in ("check_range", "page_boxes"):
                 words = ("clamp",) if name == "check_range" else ()
@@ -428,12 +428,12 @@ def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str,
     for srid, row in summary.srids:
         if not crs_.equal(f"srid:{srid}", type.crs, properties):
             raise GeometryError(
-                f"SRID {srid} is not the column's CRS, {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
+                f"EWKB has SRID {srid}, but the column has CRS {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
             )
 
 
 def _is_in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
-    """Return whether no coordinate must be clamped.
+    """Return whether the coordinates can be written without clamping.
 
     Raises GeometryError if coordinates are out of range and ``check`` is True.
     """

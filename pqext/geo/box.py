@@ -18,7 +18,7 @@ WORTH_WRAPPING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class BoundingBox:
-    """Inclusive ranges of X and Y and, if present, of Z and M.
+    """Bounding box: inclusive ranges of X and Y and, if present, of Z and M.
 
     If ``xmin > xmax``, the box :attr:`wraps`: it contains x >= xmin and x <= xmax, in degrees of longitude. A box read
     from a file can have any values; check :attr:`usable` before pruning with it.
@@ -43,7 +43,7 @@ class BoundingBox:
 
     @property
     def usable(self) -> bool:
-        """Whether the box can prune: X and Y are finite, Y is not inverted, and X is inverted only for longitudes."""
+        """Whether the box can prune: X and Y are finite, Y is not inverted, and an inverted X has longitudes."""
         finite = all(math.isfinite(value) for value in (self.xmin, self.xmax, self.ymin, self.ymax))
         if not finite or self.ymin > self.ymax:
             return False
@@ -51,7 +51,7 @@ class BoundingBox:
 
     @property
     def width(self) -> float:
-        """Extent along X, around the antimeridian if the box wraps."""
+        """Extent along X, measured across the antimeridian if the box wraps."""
         return self.xmax - self.xmin + (360 if self.wraps else 0)
 
     def intersects(self, other: BoundingBox) -> bool:

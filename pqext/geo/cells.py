@@ -66,7 +66,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
     type = resolve_type(array, crs, None)
     if crs_.is_geographic(type.crs) is not True:
         raise GeometryError(
-            f"cells need longitudes and latitudes, not {crs_label(type.crs or crs_.UNKNOWN)}; use geo.transform",
+            f"cells require a geographic CRS, not {crs_label(type.crs or crs_.UNKNOWN)}; transform with geo.transform",
             rule="geo.cells",
         )
     is_missing = np.isnan(x) | np.isnan(y)
@@ -74,7 +74,8 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
     outside = ~is_missing & ~((np.abs(x) <= 180 + slack) & (np.abs(y) <= 90 + slack))
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise GeometryError(f"({x[row]}, {y[row]}) is not a longitude and latitude", rule="geo.cells", row=row)
+        message = f"coordinates ({x[row]}, {y[row]}) are not a longitude and a latitude"
+        raise GeometryError(message, rule="geo.cells", row=row)
     known = np.flatnonzero(~is_missing)
     values = np.full(len(x), None, object)
     values[known] = assign.names(np.clip(x[known], -180, 180), np.clip(y[known], -90, 90), int(resolution))
@@ -145,7 +146,7 @@ def _encode_a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
 
 @contextmanager
 def _installation_advice(package: str) -> Iterator[None]:
-    """Add installation advice to an ImportError that is raised in the context."""
+    """Context manager that adds installation advice to an ImportError."""
     try:
         yield
     except ImportError as error:
@@ -154,7 +155,7 @@ def _installation_advice(package: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Assignment:
-    """Resolutions of a grid, and its function from longitudes, latitudes and a resolution to cell names."""
+    """Grid: its least and greatest resolution, and the function that computes names of cells."""
 
     resolutions: tuple[int, int]
     names: Callable[[_Doubles, _Doubles, int], list[str]]

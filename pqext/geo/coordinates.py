@@ -59,9 +59,9 @@ def check(array: GeometryArray) -> None:
             row = int(np.flatnonzero(outside)[0])
             x, y = values[:2, row].tolist(), values[2:4, row].tolist()
             raise GeometryError(
-                f"x from {x[0]} to {x[1]}, y from {y[0]} to {y[1]} leave the longitudes -180 to 180 and latitudes "
-                '-90 to 90 of a geographic CRS; set the column\'s crs, check_range="clamp" to move them to the ends '
-                "of the range, or check_range=False for GEOMETRY",
+                f"x from {x[0]} to {x[1]}, y from {y[0]} to {y[1]}: coordinates in a geographic CRS must be longitudes "
+                "from -180 to 180 and latitudes from -90 to 90; correct the column's crs, clamp coordinates with "
+                'check_range="clamp", or write GEOMETRY with check_range=False',
                 rule="geo.crs.bounds",
                 row=row,
             )
@@ -147,7 +147,7 @@ def orient_rings(array: GeometryArray, type: GeospatialType | None = None) -> Ge
 
 
 def orients(orientation: str | None, type: GeospatialType, is_described: bool) -> bool:
-    """Return whether to write counterclockwise polygons.
+    """Return whether polygons must be written with counterclockwise outer rings.
 
     By default, GEOGRAPHY is oriented if GeoParquet metadata can declare the orientation. "unchanged" preserves all
     rings.

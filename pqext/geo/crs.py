@@ -74,9 +74,7 @@ def normalize(crs: Any) -> str | None:
 
 
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the string that represents ``crs`` in files, like :func:`normalize`.
-
-    Raises GeometryError if it is unknown.
+    """Normalise ``crs`` like :func:`normalize`, and raise GeometryError if pyproj cannot resolve the CRS.
 
     WKT, PROJ strings, names and other definitions that pyproj supports become an identifier or PROJJSON. Any
     ``srid:<n>`` is accepted, since a database may define it, and any ``projjson:<property>`` if ``properties`` is None.
@@ -86,7 +84,7 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
         return text
     if is_geographic(text, properties) is not None:
         return _identify(parse(text).to_json_dict()) if _WKT.match(text) else text
-    reason = f": {hint}" if (hint := mistake(text)) else ""
+    reason = f": {hint}" if (hint := explain_mistake(text)) else ""
     if not is_projjson(text) and text[:9].lower() != "projjson:" and not _FILE.search(text):
         import pyproj
 
@@ -109,7 +107,7 @@ def storage_crs(crs: str | None) -> str | None:
     if crs is None:
         return None
     if not crs.isascii() and any("\ud800" <= character <= "\udfff" for character in crs):
-        raise GeometryError("the CRS is not UTF-8", rule="geo.crs.custom")
+        raise GeometryError("the CRS is not valid UTF-8", rule="geo.crs.custom")
     if crs[:1] in "uUhH0123456789":
         named = _URN.fullmatch(crs.strip()) or _URL.fullmatch(crs.strip())
         if named is not None:
@@ -122,8 +120,8 @@ def storage_crs(crs: str | None) -> str | None:
     return None if crs.strip().upper() in ("", DEFAULT) else crs
 
 
-def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the reason that a file's CRS is unknown, for a warning; None if the CRS is known.
+def explain_unknown(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
+    """Return the text of a warning that a file's CRS is unknown; None if the CRS is known.
 
     Identifiers such as ``EPSG:4326`` are not looked up, because that would load pyproj.
     """
@@ -158,7 +156,7 @@ def is_projjson(crs: str) -> bool:
 
 
 def to_geoarrow(crs: str | None) -> dict[str, Any]:
-    """Return the members of GeoArrow extension metadata for a CRS: ``crs``, and ``crs_type`` if it is known."""
+    """Return GeoArrow extension metadata for a CRS: ``crs`` and, if the CRS has a recognised format, ``crs_type``."""
     if crs is None:
         return {"crs": DEFAULT, "crs_type": "authority_code"}
     if is_projjson(crs):
@@ -204,7 +202,8 @@ def _identify(projjson: dict[str, Any]) -> str | None:
 
 def _projjson(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST:
-        raise GeometryError(f"the CRS has {len(text)} characters, more than {_LONGEST}", rule="geo.crs.custom")
+        message = f"the CRS has {len(text)} characters, more than the maximum of {_LONGEST}"
+        raise GeometryError(message, rule="geo.crs.custom")
     try:
         document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
@@ -214,7 +213,7 @@ def _projjson(text: str) -> dict[str, Any]:
         level = [child for node in level if isinstance(node, (dict, list)) for child in _children(node)]
         depth += 1
     if not isinstance(document, dict) or depth > _DEEPEST:
-        raise GeometryError(f"the CRS is not a PROJJSON object of at most {_DEEPEST} levels", rule="geo.crs.projjson")
+        raise GeometryError(f"the CRS is not a JSON object of at most {_DEEPEST} levels", rule="geo.crs.projjson")
     return document
 
 
@@ -239,7 +238,7 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     if crs[:9].lower() == "projjson:":
         result = (properties or {}).get(crs[9:])
         if result is None:
-            raise GeometryError(f"the CRS names the property {crs[9:]!r}, which is missing", rule="geo.crs.projjson")
+            raise GeometryError(f"CRS {crs!r}: the key-value metadata has no {crs[9:]!r}", rule="geo.crs.projjson")
         return result
     srid = _SRID.fullmatch(crs)
     if srid is None:
@@ -262,7 +261,7 @@ def _parse(text: str) -> pyproj.CRS:
 
 
 def _read(text: str) -> pyproj.CRS | str:
-    """Return the pyproj CRS of a definition, or the reason that it cannot be parsed.
+    """Return the pyproj CRS of a definition, or the reason that pyproj cannot parse the definition.
 
     Reasons are cached like CRSs, because PROJ takes milliseconds to find a reason.
     """
@@ -288,7 +287,7 @@ _parsed_long = lru_cache(maxsize=2)(_read)
 def equal(first: str | None, second: str | None, properties: Mapping[str, str] | None = None) -> bool:
     """Return whether two CRS strings identify the same system, ignoring axis order.
 
-    Unknown systems are equal if their strings are.
+    Unknown systems are equal if their strings are equal.
     """
     try:
         texts = [resolve(crs, properties) for crs in (first, second)]
@@ -309,8 +308,8 @@ def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) 
         return None
 
 
-def mistake(crs: str | None) -> str | None:
-    """Explain why an unknown CRS is probably a mistake. Returns None if it may be a private system."""
+def explain_mistake(crs: str | None) -> str | None:
+    """Explain the probable mistake in an unknown CRS. Returns None if the CRS may be a private system."""
     if crs is None or _SRID.fullmatch(crs):
         return None
     if is_projjson(crs) or _WKT.match(crs):

@@ -52,7 +52,7 @@ def active_geometry(schema: pa.Schema) -> str | None:
 
 
 def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
-    """Return the bounds of a ``bbox`` argument, for a column of ``type``.
+    """Return xmin, ymin, xmax and ymax of a ``bbox`` argument, in the CRS of a column of ``type``.
 
     The argument is four numbers, a shapely geometry, or a GeoSeries or GeoDataFrame, which is transformed to the
     column's CRS. Raises ValueError for a geometry without bounds.
@@ -66,7 +66,7 @@ def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
     else:
         return tuple(bbox)
     if len(bbox) != 4 or not all(map(isfinite, bbox)):
-        raise ValueError("bbox is an empty geometry, which has no bounds")
+        raise ValueError("bbox is an empty geometry, which has no bounds; pass four numbers or a non-empty geometry")
     return tuple(map(float, bbox))
 
 
@@ -169,7 +169,7 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
     if not isinstance(frame, geopandas.GeoDataFrame):
         raise TypeError(f"expected a GeoDataFrame, not {type(frame).__name__}")
     if not frame.columns.is_unique or not all(isinstance(name, str) for name in frame.columns):
-        raise ValueError("a GeoDataFrame requires unique strings as column names")
+        raise ValueError("the column names of the GeoDataFrame must be unique strings; rename the columns")
     geometries = [name for name in frame.columns if isinstance(frame[name].dtype, geopandas.array.GeometryDtype)]
     others = pa.Table.from_pandas(pandas.DataFrame(frame.drop(columns=geometries)))
     fields, arrays = [], []

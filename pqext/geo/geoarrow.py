@@ -82,7 +82,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
 
 
 def check_layout(type: pa.DataType, encoding: str) -> None:
-    """Raise GeometryError unless an array of ``type`` can have the layout."""
+    """Raise GeometryError unless arrays of ``type`` can have the layout ``encoding``."""
     held = storage_type(type)
     if encoding == WKT:
         if str(held) not in ("string", "large_string", "string_view", "null"):
@@ -139,7 +139,7 @@ def _from_boxes(array: pa.Array) -> pa.Array:
 
 
 def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:
-    return GeometryError(f"the field's layout is {expected}, but its type is {actual_type}", rule="geo.geoarrow")
+    return GeometryError(f"type {actual_type} does not have the GeoArrow layout {expected}", rule="geo.geoarrow")
 
 
 def _encode_uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:

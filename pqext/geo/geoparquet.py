@@ -102,11 +102,11 @@ def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
 
 
 def parse_crs(crs: Any) -> str | None:
-    """Return the CRS string for PROJJSON, or for WKT as in early versions; null means an unknown CRS."""
+    """Convert the ``crs`` of a column to a CRS string. It is PROJJSON, WKT in early versions, or null if unknown."""
     if crs is None:
         return crs_.UNKNOWN
     if not isinstance(crs, (dict, str)):
-        raise GeometryError(f"GeoParquet metadata has a CRS of type {type(crs).__name__}")
+        raise GeometryError(f"the CRS in GeoParquet metadata must be an object or a string, not {type(crs).__name__}")
     try:
         return crs_.normalize(crs if isinstance(crs, str) else json.dumps(crs))
     except RecursionError:
@@ -195,7 +195,7 @@ def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[
     for about in stated[1:]:
         differing = [key for key, default in _MEANING.items() if about.get(key, default) != combined.get(key, default)]
         if differing and not (differing == ["crs"] and _same_crs(about, combined)):
-            raise ValueError(f"column {name!r}: the GeoParquet metadata of the files differs in {differing[0]}")
+            raise ValueError(f"column {name!r}: the files' GeoParquet metadata differs in {differing[0]!r}")
     result = {
         key: value
         for key, value in combined.items()
@@ -242,7 +242,7 @@ def primary_column(text: str) -> str | None:
 
 
 def boxes(text: str) -> dict[str, BoundingBox]:
-    """Return the box of each column in the metadata. Empty if the text is invalid."""
+    """Return the box of each column in ``text``. The result is empty if ``text`` is invalid."""
     return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
@@ -293,7 +293,7 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
 
 
 def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box in the file's metadata for column ``node``, widened by a rounding error; None if unusable."""
+    """Return the box of column ``node`` in the file's metadata, widened by a rounding error; None if unusable."""
     text = row_group.file_property(KEY)
     if not text or len(node.path) != 1:
         return None
@@ -324,7 +324,7 @@ def encoding_of(text: str, column: str) -> str:
 
 
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
-    """Return, for each column with a covering, the paths of its xmin, ymin, xmax and ymax.
+    """Return, for each column with a covering, the paths of the covering's xmin, ymin, xmax and ymax.
 
     The result is empty if the text is invalid.
     """

@@ -38,7 +38,7 @@ ENCODINGS = frozenset({"point", "linestring", "polygon", "multipoint", "multilin
 _TYPE_KEYS = ("encoding", "crs", "edges")
 
 
-def suits(node: SchemaNode, encoding: str) -> bool:
+def has_encoding(node: SchemaNode, encoding: str) -> bool:
     """Return whether the columns below ``node`` have the layout of the native encoding ``encoding``."""
     if node.is_leaf:
         return False
@@ -203,7 +203,7 @@ def type_of(name: str, description: Mapping[str, Any]) -> GeospatialType:
     """Return the type of a column in GeoParquet metadata. Raises GeometryError if its CRS or edges are invalid."""
     edges = description.get("edges") or "planar"
     if not isinstance(edges, str):
-        raise GeometryError(f"GeoParquet metadata of column {name!r} has invalid edges {edges!r}")
+        raise GeometryError(f"column {name!r}: edges in GeoParquet metadata must be a string, not {edges!r}")
     return GeospatialType(parse_crs(description["crs"]) if "crs" in description else None, edges)  # type: ignore[arg-type]
 
 
@@ -228,7 +228,7 @@ def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, 
 
 
 def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
-    """Return whether the schema and the metadata state the same planar PROJJSON, so that it need not be parsed."""
+    """Return whether the schema and the metadata state the same PROJJSON and planar edges, without parsing the CRS."""
     assert node.logical_type is not None
     spatial = node.logical_type.GEOMETRY
     crs = description.get("crs")
@@ -241,14 +241,14 @@ def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
 
 
 def _is_geometry(node: SchemaNode, encoding: Any) -> bool:
-    """Return whether a column without a geometry type can have the given encoding."""
+    """Return whether a column without a geometry type can contain geometries in ``encoding``."""
     if encoding == "WKB":
         return node.physical_type == Type.BYTE_ARRAY and node.logical_type is None
-    return encoding in ENCODINGS and suits(node, encoding)
+    return encoding in ENCODINGS and has_encoding(node, encoding)
 
 
 def _same_crs(stated_crs: str | None, described_crs: str | None) -> bool:
-    """Return whether both CRSs identify the same system, or both are unknown."""
+    """Return whether two CRSs identify the same system or are both unknown."""
     if crs_.equal(stated_crs, described_crs):
         return True
     return crs_.is_geographic(stated_crs) is None and crs_.is_geographic(described_crs) is None

@@ -105,7 +105,7 @@ def _linearize_wkb(data: bytes, step: float, row: int) -> bytes:
 
 
 class _Reader:
-    """Reader of a WKB value that returns it without arcs, as little-endian ISO WKB."""
+    """Reader of a WKB value that replaces arcs with chords and returns little-endian ISO WKB."""
 
     def __init__(self, data: bytes, step: float) -> None:
         self.data = data

@@ -85,7 +85,7 @@ class PageBoxes:
         """Whether any box crosses the antimeridian."""
         return bool((self.xmin > self.xmax).any())
 
-    def reach(self, x: float) -> bool:
+    def contain_x(self, x: float) -> bool:
         """Return whether any box contains ``x``. The values 180 and -180 are the same longitude."""
         result = np.zeros(len(self), dtype=np.bool_)
         for place in {x, -x} if abs(x) == 180 else {x}:
@@ -132,7 +132,7 @@ def summarize_pages(summary: Summary, starts: NDArray[np.int64]) -> PageSummarie
 
 
 def encode(boxes: PageBoxes) -> bytes | None:
-    """Return the payload, or None if no page has a box."""
+    """Encode page boxes as the payload of the extension; None if no page has a box."""
     known = boxes.has_box
     if not known.any():
         return None
@@ -243,12 +243,12 @@ def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Do
 def decode(payload: bytes, pages: int) -> PageBoxes:
     """Decode the boxes of a chunk with ``pages`` pages.
 
-    Raises ``CorruptFileError`` if the payload contradicts itself or the chunk, and ``UnsupportedError`` if its version
-    is unsupported.
+    Raises ``CorruptFileError`` if the payload contradicts itself or the chunk, and ``UnsupportedError`` if the version
+    is not supported.
     """
     if not payload or payload[0] != VERSION:
         if not payload:
-            raise CorruptFileError("page boxes have no version")
+            raise CorruptFileError("page boxes are empty; expected a version byte")
         message = f"page boxes have version {payload[0]}; the supported version is {VERSION}"
         raise UnsupportedError(message, feature="page boxes")
     if len(payload) < HEADER.size:
@@ -273,7 +273,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
 
 
-def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
+def extend_beyond(box: BoundingBox, chunk: LeafFacts) -> bool:
     """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics.
 
     X is not compared if ``box`` wraps or the frame is the circle of longitudes. Returns False if page boxes are
@@ -301,12 +301,12 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
     if box is None or boxes.unknown.any():
         return
     narrower = boxes.ymin[known].min(initial=np.inf) > box.ymin or boxes.ymax[known].max(initial=-np.inf) < box.ymax
-    if narrower or not (boxes.reach(box.xmin) and boxes.reach(box.xmax)):
+    if narrower or not (boxes.contain_x(box.xmin) and boxes.contain_x(box.xmax)):
         raise CorruptFileError("page boxes are narrower than the box of their chunk")
 
 
 def read(chunk: LeafFacts) -> PageBoxes | None:
-    """Read the boxes of a chunk's pages, one per page of its offset index; None if they are missing or ignored.
+    """Read the boxes of a chunk's pages, one per page of the offset index; None if they are missing or ignored.
 
     Corrupt boxes raise an error if reading is strict, and are otherwise ignored with a ``DamagedIndexWarning``. Boxes
     of other versions are ignored without a warning.

@@ -37,7 +37,9 @@ _KEYS = ("name", "type")
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """Storage of a geometry column. ``check_range`` controls how coordinates out of range are handled.
+    """Storage of a geometry column.
+
+    ``check_range`` selects whether coordinates out of range are rejected, clamped or written unchanged.
 
     ``order`` is the curve along which the rows of the file are ordered by this column. ``encoding`` is the GeoArrow
     layout of the input, if it is not WKB. ``is_oriented`` makes outer rings counterclockwise. ``epoch`` is the decimal
@@ -65,7 +67,7 @@ class GeometryStorage(Storage):
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """Covering column. ``type`` is the type of its bounds; bounds of type ``float`` are rounded outward."""
+    """Covering column: its name, and the type of its bounds. Bounds of type ``float`` are rounded outward."""
 
     name: str
     type: Width = "double"
@@ -83,7 +85,7 @@ class Covering:
         if option is True or isinstance(option, str):
             option = {} if option is True else {"name": option}
         if not isinstance(option, Mapping) or not option.keys() <= set(_KEYS):
-            raise TypeError(f"covering must be a bool, a name, or a mapping of {' and '.join(_KEYS)}, not {option!r}")
+            raise TypeError(f"covering must be a bool, a name, or a mapping with {' and '.join(_KEYS)}, not {option!r}")
         name, width = option.get("name", column + SUFFIX), option.get("type", "double")
         if not isinstance(name, str) or not name:
             raise TypeError(f"the name of a covering column must be a non-empty str, not {name!r}")

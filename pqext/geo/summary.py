@@ -95,7 +95,8 @@ def _globe(edges: str, crs: str | None) -> Globe:
 def _flattening(crs: str) -> float:
     ellipsoid = crs_.parse(crs).ellipsoid
     if ellipsoid is None or not ellipsoid.semi_major_metre > 0 or not ellipsoid.semi_minor_metre > 0:
-        raise GeometryError(f"the CRS {crs} has no ellipsoid", rule="geography.crs")
+        message = f"the CRS {crs} has no ellipsoid; use a geographic CRS such as OGC:CRS84"
+        raise GeometryError(message, rule="geography.crs")
     return float(1 - ellipsoid.semi_minor_metre / ellipsoid.semi_major_metre)
 
 

@@ -103,7 +103,7 @@ class GeospatialType:
             raise GeometryError("the field's geoarrow.wkb metadata is not a JSON object")
         crs = marks.get("crs")
         if not isinstance(crs, str | dict | int | None) or isinstance(crs, bool):
-            raise GeometryError("the field's geoarrow.wkb metadata has a crs that is neither text nor PROJJSON")
+            raise GeometryError("the crs in the field's geoarrow.wkb metadata is neither a string nor PROJJSON")
         if crs is not None and str(marks.get("crs_type", "")) == "srid":
             crs = f"srid:{crs}"
         return cls(crs_.normalize(crs), marks.get("edges") or "planar")

@@ -159,7 +159,7 @@ class _Layout:
 
     @classmethod
     def from_schema(cls, schema: pa.Schema, meta: dict[str, Any], types: Mapping[str, pa.DataType]) -> _Layout:
-        """Create the layout of a layer that GDAL has opened. ``types`` are the types of its columns of times."""
+        """Create the layout of a layer that GDAL has opened. ``types`` contains the types of the time columns."""
         name = meta.get("geometry_name") or "wkb_geometry"
         position = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
         fields = [field.remove_metadata().with_type(types.get(field.name, field.type)) for field in schema]
@@ -198,7 +198,7 @@ class _Layout:
 
 
 def _stream_options(pyogrio: ModuleType) -> dict[str, Any]:
-    """Return the options of Arrow streams.
+    """Return the keyword arguments with which pyogrio opens an Arrow stream.
 
     Times are read as text, because GDAL's timestamps of some formats lack the offset from UTC. pyogrio supports this
     from version 0.12.
@@ -211,7 +211,7 @@ def _stream_options(pyogrio: ModuleType) -> dict[str, Any]:
 def _time_types(
     pyogrio: ModuleType, source: str, schema: pa.Schema, first_batches: list[pa.RecordBatch], options: dict[str, Any]
 ) -> dict[str, pa.DataType]:
-    """Return the types of columns of times: in UTC if any time has an offset from UTC, otherwise without a zone.
+    """Return the types of time columns: in UTC if any time has an offset from UTC, otherwise without a zone.
 
     If a layer has more than one batch, columns without an offset in the first batches are read in full.
     """
@@ -245,7 +245,7 @@ def _has_offset(texts: pa.Array) -> bool:
 def _as_type(column: pa.Array, field: pa.Field, source: str, mixed_columns: set[str]) -> pa.Array:
     """Cast a column to the type of ``field``, and parse times.
 
-    Warn if some times have an offset from UTC and others none, unless the column is in ``mixed_columns``, and add it.
+    Warn if only some times have an offset from UTC, and add the column to ``mixed_columns`` to warn only once.
 
     Raises:
         CorruptFileError: If a text is not a time.
@@ -297,7 +297,7 @@ def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
 
 
 def check_path(path: str) -> str:
-    """Return a local path. Raises ValueError if pyogrio would interpret it as a different file."""
+    """Return ``path``. Raises ValueError if pyogrio would interpret the path of a local file as a different file."""
     is_local = not path.startswith("/vsi") and "://" not in path
     if is_local and ("!" in path or ";" in os.path.basename(path)):
         raise ValueError(f"{path}: GDAL does not support '!' in paths or ';' in file names; rename the file or folder")

@@ -53,7 +53,7 @@ def require_bytes(array: Any) -> None:
     if type(array).__name__ == "GeoDataFrame":
         raise TypeError(f"{expected}, not GeoDataFrame; use geo.from_geopandas(frame)['geometry']")
     if isinstance(array, (pa.Table, pa.RecordBatch)):
-        raise TypeError(f"{expected}, not {type(array).__name__}: take one of its columns, table['geometry']")
+        raise TypeError(f"{expected}, not {type(array).__name__}; pass a column, such as table['geometry']")
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         raise TypeError(f"{expected}, not {type(array).__name__}; geo.from_shapely converts shapely geometries")
     if not holds_bytes(array.type):
@@ -91,7 +91,7 @@ def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
 
 
 def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
-    """Return ``parts`` as a chunked array if the input is chunked, otherwise the only part."""
+    """Return ``parts`` as a chunked array if ``array`` is chunked, otherwise the only part."""
     return pa.chunked_array(parts, type=type) if isinstance(array, pa.ChunkedArray) else parts[0]
 
 
@@ -142,7 +142,7 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
     names = "xyz"[: len(arrays)]
     points = np.empty(length, dtype=[("order", "u1"), ("code", "<u4"), *((name, "<f8") for name in names)])
     if points.nbytes > np.iinfo(np.int32).max:
-        raise ValueError(f"{length} points do not fit into one binary array; create them in smaller batches")
+        raise ValueError(f"{length} points exceed the size of a binary array; pass fewer points in each call")
     points["order"] = 1
     points["code"] = _CODES[z is not None]
     for name, values in zip(names, arrays, strict=True):

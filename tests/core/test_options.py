@@ -227,7 +227,7 @@ def test_misplaced_argument_is_an_error_with_remedy(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere' does not exist") as caught:
         pqext.write_table(pa.table({"a": [1]}), tmp_path / "nowhere" / "a.parquet")
     assert "None" not in str(caught.value)
-    with pytest.raises(ValueError, match=r"ymin 5\.0 is above ymax 2\.0"):
+    with pytest.raises(ValueError, match=r"ymin 5\.0 is greater than ymax 2\.0"):
         pqext.col("g").intersects((0, 5, 1, 2))
     with pytest.raises(TypeError, match=r"shredding=\{'column': 'infer'\}"):
         pqext.write_table(pa.table({"a": [1]}), tmp_path / "a", shredding="infer")  # type: ignore[arg-type]

@@ -265,7 +265,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     ((LEFT, RIGHT, "intersect"), {}, ValueError, "did you mean"),
     ((LEFT, RIGHT, "within"), {"distance": 1}, TypeError, "within does not accept a distance"),
     ((LEFT, RIGHT, "dwithin"), {"distance": 10**400}, ValueError, "distance"),
-    ((LEFT, RIGHT, "dwithin"), {}, TypeError, "dwithin requires a distance as a number"),
+    ((LEFT, RIGHT, "dwithin"), {}, TypeError, "the distance of dwithin must be a number"),
     ((LEFT, RIGHT), {"how": "outer"}, ValueError, "how must be one of inner, left, semi, anti"),
     ((LEFT, RIGHT), {"on": "shap"}, ValueError, "the left side has no column 'shap'; did you mean 'shape'"),
     ((LEFT, RIGHT), {"on": ("shape", "zone")}, TypeError, "column 'zone' of the right side is int64, not WKB"),

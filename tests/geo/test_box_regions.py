@@ -28,11 +28,11 @@ def boxes(xmin: Decimal, xmax: Decimal, ymin: float = -10, ymax: float = 10) -> 
 def test_boxes_touching_after_a_turn_intersect_despite_rounding(start: int, width: int, other: int, turn: int) -> None:
     west, east = Decimal(start) / 10, Decimal(start + width) / 10
     beyond = east + Decimal(other) / 10
-    assert region(west, east).meets(boxes(east + turn, beyond + turn)).all()
-    assert region(east, beyond).meets(boxes(west + turn, east + turn)).all()
+    assert region(west, east).may_intersect(boxes(east + turn, beyond + turn)).all()
+    assert region(east, beyond).may_intersect(boxes(west + turn, east + turn)).all()
     away = Decimal("0.001")
     if width + other < 3590:
-        assert not region(west, east).meets(boxes(east + turn + away, beyond + turn)).any()
+        assert not region(west, east).may_intersect(boxes(east + turn + away, beyond + turn)).any()
 
 
 @given(TENTHS, st.integers(1, 1700), st.sampled_from([-360, 0, 360]))
@@ -50,13 +50,13 @@ def test_normalised_longitudes_are_equal(start: int, width: int, shift: int) -> 
     own = Region(west, east, -10, 10, wraps=False, globe=True)
     stored = Boxes(*ends, np.array([-10.0]), np.array([10.0]))
     assert own.may_be_within(stored).all()
-    assert own.meets(stored).all()
+    assert own.may_intersect(stored).all()
 
 
 @pytest.mark.parametrize("turn", [0, 360])
 def test_plane_does_not_wrap(turn: int) -> None:
     plane = region(Decimal(1), Decimal(2), globe=False)
-    assert plane.meets(boxes(Decimal(1 + turn), Decimal(2 + turn))).all() == (turn == 0)
+    assert plane.may_intersect(boxes(Decimal(1 + turn), Decimal(2 + turn))).all() == (turn == 0)
 
 
 @pytest.mark.parametrize("latitude", [-90, 90])
@@ -64,9 +64,9 @@ def test_boxes_at_one_pole_intersect_at_any_longitude(latitude: int) -> None:
     cap = sorted([latitude, latitude * 8 / 9])
     small = region(Decimal(10), Decimal(20), *cap)
     far = boxes(Decimal(100), Decimal(110), *cap)
-    assert small.meets(far).all()
-    assert not small.meets(boxes(Decimal(100), Decimal(110), *sorted([-latitude, -latitude * 8 / 9]))).any()
-    assert not region(Decimal(10), Decimal(20), *cap, globe=False).meets(far).any()
+    assert small.may_intersect(far).all()
+    assert not small.may_intersect(boxes(Decimal(100), Decimal(110), *sorted([-latitude, -latitude * 8 / 9]))).any()
+    assert not region(Decimal(10), Decimal(20), *cap, globe=False).may_intersect(far).any()
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def test_errors_name_the_argument(arguments: Any, error: type[Exception], messag
 
 
 def test_other_coordinates_than_longitudes_are_rejected() -> None:
-    with pytest.raises(GeometryError, match="EPSG:3857; use"):
+    with pytest.raises(GeometryError, match="EPSG:3857; transform with"):
         geo.cells(ARRAY, "quadkey", 3, crs="EPSG:3857")
-    with pytest.raises(GeometryError, match="not a longitude") as caught:
+    with pytest.raises(GeometryError, match="not a longitude and a latitude") as caught:
         geo.cells(geo.from_points([0.0, 181.0], [0.0, 0.0]), "quadkey", 3)
     assert caught.value.row == 1

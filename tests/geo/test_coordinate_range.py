@@ -73,7 +73,7 @@ def test_rounding_beyond_the_range_is_written_unchanged(edges: types.Edges, plac
         assert max(-box.xmin, box.xmax) <= 180
         assert max(-box.ymin, box.ymax) <= 90
     assert not pqext.verify(sink).total
-    with pytest.raises(GeometryError, match="leave the longitudes"):
+    with pytest.raises(GeometryError, match="must be longitudes"):
         written(table([shapely.Point(np.sign(place[0]) * 180.00000001, 90.00000001)], edges))
 
 

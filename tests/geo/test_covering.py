@@ -121,7 +121,7 @@ def test_existing_name_is_rejected(covering: str) -> None:
 @pytest.mark.parametrize(
     ("covering", "error", "said"),
     [
-        (7, TypeError, "covering must be a bool, a name, or a mapping of name and type"),
+        (7, TypeError, "covering must be a bool, a name, or a mapping with name and type"),
         ({"nam": "b"}, TypeError, "covering must be a bool"),
         ("", TypeError, "the name of a covering column must be a non-empty str"),
         ({"type": "half"}, ValueError, "must be double or float, not 'half'"),
@@ -134,7 +134,7 @@ def test_invalid_options_are_rejected(covering: Any, error: type[Exception], sai
 
 def test_nested_geometry_has_no_covering() -> None:
     inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0]).storage], fields=[geo.geometry_field("g")])
-    with pytest.raises(ValueError, match=r"option covering requires a top-level column, not 's.g'"):
+    with pytest.raises(ValueError, match=r"column 's.g': covering requires a top-level column"):
         pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
 
 

@@ -78,14 +78,14 @@ def test_numeric_labels_round_trip_in_memory_and_are_not_written() -> None:
     found = geo.to_geopandas(table)
     assert list(found.columns) == [5, 6, "g"]
     assert found[6].tolist() == [3, 4]
-    with pytest.raises(ValueError, match="requires unique strings as column names"):
+    with pytest.raises(ValueError, match="column names of the GeoDataFrame must be unique strings"):
         geo.from_geopandas(found)
 
 
 def test_only_geodataframes_are_accepted() -> None:
     with pytest.raises(TypeError, match="expected a GeoDataFrame, not DataFrame"):
         geo.from_geopandas(pandas.DataFrame({"a": [1]}))
-    with pytest.raises(ValueError, match="requires unique strings as column names"):
+    with pytest.raises(ValueError, match="column names of the GeoDataFrame must be unique strings"):
         geo.from_geopandas(pandas.concat([frame(), frame()["id"]], axis=1))
 
 

@@ -206,7 +206,7 @@ def test_hostile_geometries_have_a_result_or_an_error_with_the_row(name: str, wk
 @pytest.mark.spec("querying.measures")
 def test_errors_count_rows_over_chunks() -> None:
     chunks = pa.chunked_array([geo.from_wkt(["POINT (1 2)"] * 3), geo.from_wkt(["POINT (1 2)", BOWTIE])])
-    with pytest.raises(GeometryError, match=r"^row 4: intersection is not possible"):
+    with pytest.raises(GeometryError, match=r"^row 4: intersection failed"):
         geo.intersection(chunks, shapely.box(0, 0, 1, 1))
     with pytest.raises(GeometryError, match="row 1"):
         geo.area(pa.array([shapely.to_wkb(PLACE), b"\x01\x03"]))
@@ -233,7 +233,7 @@ def test_geographies_have_no_planar_constructions() -> None:
             CONSTRUCTIONS[name][0](globe)
     with pytest.raises(TypeError, match="st_isvalid requires planar"):
         geo.is_valid(globe)
-    with pytest.raises(TypeError, match="sides of a box are not geodesics"):
+    with pytest.raises(TypeError, match="its sides are not geodesics"):
         geo.distance(globe, (0, 0, 1, 1))
 
 
@@ -253,7 +253,7 @@ def test_geographies_have_no_planar_constructions() -> None:
         (lambda: geo.simplify(ARRAY, math.inf), ValueError, "tolerance must be finite"),
         (lambda: geo.simplify(ARRAY, 1, preserve_topology=1), TypeError, "preserve_topology must be true or false"),
         (lambda: geo.snap_to_grid(ARRAY, 0), ValueError, "size must be greater than 0, not 0"),
-        (lambda: geo.union(ARRAY, "POINT (1 2)"), TypeError, "expected a geometry of shapely, WKB or a box, not str"),
+        (lambda: geo.union(ARRAY, "POINT (1 2)"), TypeError, "expected a shapely geometry, WKB or a box, not str"),
         (lambda: geo.union(ARRAY, (2, 0, 1, 1)), ValueError, "antimeridian"),
         (lambda: geo.union(ARRAY, ARRAY[:2]), ValueError, "must have equal lengths, not 13 and 2 rows"),
         (lambda: geo.distance(ARRAY, geo.from_points([0] * 13, [0] * 13, crs=4326)), TypeError, "in one CRS"),

@@ -202,13 +202,13 @@ def test_unions_and_collections_contain_several_types() -> None:
     ids=lambda array: str(array.type),
 )
 def test_fields_of_unsuitable_types_are_rejected_by_name(encoding: str, array: pa.Array) -> None:
-    with pytest.raises(GeometryError, match="layout is geoarrow") as caught:
+    with pytest.raises(GeometryError, match="does not have the GeoArrow layout geoarrow") as caught:
         written(marked(array, encoding))
     assert caught.value.column == "g"
 
 
 def test_views_with_nulls_are_not_a_layout() -> None:
-    with pytest.raises(GeometryError, match=r"layout is geoarrow\.linestring, but its type is string_view"):
+    with pytest.raises(GeometryError, match=r"type string_view does not have the GeoArrow layout geoarrow\.linestring"):
         from_geoarrow(pa.array(["a", None], pa.string_view()), "geoarrow.linestring")
 
 
@@ -257,7 +257,7 @@ def test_boxes_become_polygons_and_are_divided_at_the_antimeridian() -> None:
     assert geo.to_shapely(from_geoarrow(array.slice(2), "geoarrow.box")).tolist() == shapes[2:].tolist()
     box = extension(array, "geoarrow.box")
     assert geo.to_wkt(geo.from_geoarrow(box)).to_pylist() == geo.to_wkt(geo.from_shapely(list(shapes))).to_pylist()
-    with pytest.raises(GeometryError, match=r"layout is geoarrow\.box"):
+    with pytest.raises(GeometryError, match=r"does not have the GeoArrow layout geoarrow\.box"):
         from_geoarrow(pa.array([{"xmin": 0.0}]), "geoarrow.box")
     with pytest.raises(GeometryError, match="xmax contains a null"):
         from_geoarrow(pa.array([{"xmin": 0.0, "ymin": 0.0, "xmax": None, "ymax": 1.0}], type), "geoarrow.box")
@@ -289,7 +289,7 @@ def test_collections_of_mixed_dimensions_have_those_of_their_first_part() -> Non
     expected = [shapely.to_wkb(shapely.GeometryCollection(parts), flavor="iso") for parts in shapes]
     for start in range(4):
         assert from_geoarrow(lists[start:], "geoarrow.geometrycollection").to_pylist() == expected[start:]
-    with pytest.raises(GeometryError, match="layout is geoarrow"):
+    with pytest.raises(GeometryError, match="does not have the GeoArrow layout geoarrow"):
         from_geoarrow(
             pa.UnionArray.from_dense(pa.array([8], pa.int8()), pa.array([0], pa.int32()), [flat], ["Point"], [8]),
             "geoarrow.geometry",

@@ -414,7 +414,7 @@ class TestEllipsoids:
 
     def test_unknown_ellipsoid_has_no_box(self) -> None:
         array = lines([(0, 60), (90, 60)])
-        with pytest.raises(GeometryError, match="names the property"):
+        with pytest.raises(GeometryError, match="the key-value metadata has no"):
             geo.bounds(array, "karney", "projjson:missing")
         found = geo.statistics(array, "karney", "projjson:missing")
         assert found.bbox is None

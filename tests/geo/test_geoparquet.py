@@ -293,7 +293,7 @@ class TestFilesMadeOfSeveral:
         merged = json.loads(geoparquet.merge_metadata(texts))["columns"]["g"]
         assert merged == {"crs": crs, "geometry_types": [], "bbox": [-179, 0, 179, 3]}
         other = json.dumps({"version": "1.1.0", "columns": {"g": {"crs": 3857}}})
-        with pytest.raises(ValueError, match="differs in crs"):
+        with pytest.raises(ValueError, match="differs in 'crs'"):
             geoparquet.merge_metadata([texts[0], other])
 
     def test_empty_files_do_not_affect_the_metadata(self, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ class TestFilesMadeOfSeveral:
     def test_contradicting_metadata_is_rejected(self, tmp_path: Path) -> None:
         for number, crs in enumerate((4326, 3857)):
             by_geopandas(tmp_path / str(number), crs=crs)
-        with pytest.raises(ValueError, match="column 'geometry': the GeoParquet metadata of the files differs in crs"):
+        with pytest.raises(ValueError, match="column 'geometry': the files' GeoParquet metadata differs in 'crs'"):
             pqext.concatenate([tmp_path / "0", tmp_path / "1"], tmp_path / "joined")
         assert not (tmp_path / "joined").exists()
 
@@ -313,7 +313,7 @@ class TestFilesMadeOfSeveral:
         early, late = with_metadata(unknown, epoch=2010.5), with_metadata(unknown, epoch=2026)
         assert joined(tmp_path, early, early)["epoch"] == 2010.5
         for files in ([early, late], [early, unknown], [unknown, late]):
-            with pytest.raises(ValueError, match="differs in epoch"):
+            with pytest.raises(ValueError, match="differs in 'epoch'"):
                 joined(tmp_path, *files)
 
     def test_equal_crs_with_different_spelling_are_one(self, tmp_path: Path) -> None:

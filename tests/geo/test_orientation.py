@@ -159,5 +159,5 @@ def test_an_epoch_is_a_year_of_a_described_column() -> None:
     for epoch in ("2021", True, float("nan"), 10**400):
         with pytest.raises(ValueError, match="epoch must be a decimal year"):
             written(wkb(HOLE), geometry={"g": {"epoch": epoch}})
-    with pytest.raises(ValueError, match="needs GeoParquet metadata"):
+    with pytest.raises(ValueError, match="requires GeoParquet metadata"):
         written(wkb(HOLE), geometry={"g": {"epoch": 2021.0}}, geoparquet=False)

@@ -210,13 +210,13 @@ def test_query_must_be_a_box_or_geometry_with_a_known_operation() -> None:
     with pytest.raises(TypeError, match=r"a query must be a box or a shapely geometry, not str; shapely\.from_wkt"):
         SpatialPredicate("intersects", "POINT (0 0)")
     for several in ([shapely.Point(0, 0)], np.array([shapely.Point(0, 0)] * 4)):
-        with pytest.raises(TypeError, match="a query box is four numbers"):
+        with pytest.raises(TypeError, match="a query box must be four numbers"):
             SpatialPredicate("intersects", several)
     series = geopandas.GeoSeries([shapely.Point(0, 0)])
     with pytest.raises(TypeError, match="a query must be a box or a shapely geometry, not GeoSeries"):
         SpatialPredicate("intersects", series)
     assert SpatialPredicate("intersects", series.total_bounds).geometry == BoundingBox(0, 0, 0, 0)
-    with pytest.raises(ValueError, match="finite bounds"):
+    with pytest.raises(ValueError, match="bounds of a query box must be finite"):
         SpatialPredicate("intersects", shapely.Point(math.inf, 0))
     with pytest.raises(ValueError, match="unknown spatial operation"):
         SpatialPredicate("near", (0, 0, 1, 1))  # type: ignore[arg-type]
@@ -277,7 +277,7 @@ def test_predicate_uses_crs_and_edges_of_the_array_or_arguments(name: str) -> No
 
 def test_bounds_beyond_double_range_are_not_a_box() -> None:
     points = geo.from_points([1.0], [2.0])
-    with pytest.raises(ValueError, match="finite bounds"):
+    with pytest.raises(ValueError, match="bounds of a query box must be finite"):
         geo.intersects(points, (10**400, 0, 1, 1))
     with pytest.raises(ValueError, match="must be finite"):
         pqext.col("g").intersects((10**400, 0, 1, 1))

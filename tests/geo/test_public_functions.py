@@ -31,7 +31,7 @@ def test_public_functions_have_docstrings(name: str) -> None:
         (np.array(SHAPES), "ndarray; geo.from_shapely converts"),
         (geopandas.GeoSeries(SHAPES), "GeoSeries; geo.from_shapely converts"),
         (pa.array(["POINT (1 2)"]), "string; geo.from_wkt converts"),
-        (pa.table({"g": POINTS}), "Table: take one of its columns"),
+        (pa.table({"g": POINTS}), "Table; pass a column"),
         (pa.array([1.0]), "double$"),
     ],
 )
@@ -69,7 +69,7 @@ def test_statistics_box_is_accepted_as_a_query() -> None:
 def test_object_like_a_statistics_box_needs_all_bounds() -> None:
     for box in (SimpleNamespace(xmin=0.0), SimpleNamespace(xmin=None, xmax=1.0, ymin=0.0, ymax=1.0)):
         for ask in (lambda query: geo.intersects(POINTS, query), pqext.col("g").intersects):
-            with pytest.raises(TypeError, match="a query box is four numbers"):
+            with pytest.raises(TypeError, match="a query box must be four numbers"):
                 ask(box)
 
 

@@ -41,7 +41,7 @@ def centroid(array: GeometryArray) -> GeometryArray:
 
 
 def point_on_surface(array: GeometryArray) -> GeometryArray:
-    """Return a point that lies on each geometry; an empty point for an empty geometry.
+    """Return, for each geometry, a point on the geometry; an empty point for an empty geometry.
 
     Example:
         >>> from pqext import geo
@@ -207,7 +207,7 @@ def union(array: GeometryArray, other: Any) -> GeometryArray:
 
 
 def intersection(array: GeometryArray, other: Any) -> GeometryArray:
-    """Return the intersection of each geometry and ``other``, which is empty if they share no points.
+    """Return the intersection of each geometry and ``other``; an empty geometry if the two are disjoint.
 
     Arguments, nulls and errors are as in :func:`union`.
 

@@ -77,7 +77,7 @@ def perimeter(array: GeometryArray, edges: Edges | None = None, crs: Any = None)
 
 
 def distance(array: GeometryArray, other: Any, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return the least distance of each geometry to ``other``.
+    """Return the shortest distance between each geometry and ``other``.
 
     Args:
         array: WKB in an Arrow array, in chunks or not.
@@ -127,7 +127,7 @@ def azimuth(array: GeometryArray, other: Any, edges: Edges | None = None, crs: A
 
 
 def x(array: GeometryArray) -> GeometryArray:
-    """Return the X coordinate of each point as a double; null for null, empty and other geometries.
+    """Return the X coordinate of each point as a double; null for null, empty points and other types.
 
     Example:
         >>> from pqext import geo
@@ -138,7 +138,7 @@ def x(array: GeometryArray) -> GeometryArray:
 
 
 def y(array: GeometryArray) -> GeometryArray:
-    """Return the Y of points; see :func:`x`.
+    """Return the Y coordinate of each point; see :func:`x`.
 
     Example:
         >>> from pqext import geo

@@ -30,7 +30,7 @@ class ResultPredicate(SpatialPredicate):
     """Whether geometries of the column may have Z."""
 
     def for_types(self, types: Sequence[int] | None) -> ResultPredicate:
-        """Return the predicate for a column whose statistics list the WKB type codes ``types``.
+        """Return the predicate for a column with geometries of the WKB type codes ``types``.
 
         If no type has Z, the predicate assumes that geometries of the column have no heights.
         """

@@ -86,7 +86,7 @@ def perimeter(column: GeometryColumn) -> _Doubles:
 
 
 def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
-    """Return the least distance between the geometries of each row."""
+    """Return the shortest distance between the two geometries of each row."""
     import shapely
 
     from pqext.geo.predicates import metres
@@ -162,7 +162,7 @@ def shapely_function(name: str) -> Callable[..., Any]:
 
 
 def union(column: GeometryColumn, other: GeometryColumn) -> Any:
-    """Return the union of the geometries of each row."""
+    """Return the union of the two geometries of each row."""
     return _equalize_dimensions(shapely_function("union")(column, other))
 
 
@@ -305,21 +305,21 @@ def _apply_by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> 
 
 
 def keep_boxes(sides: Sides, type: GeospatialType, *constants: Any, has_heights: bool = True) -> Sides:
-    """Return the boxes of the arguments unchanged, for functions whose results lie within them, such as centroids."""
+    """Return the boxes of the arguments, for functions such as centroid, which return geometries within these boxes."""
     return _widen(sides, 0.0)
 
 
 def widen_boxes(
     sides: Sides, type: GeospatialType, distance: float, *constants: Any, has_heights: bool = True
 ) -> Sides:
-    """Return boxes that contain results which extend up to ``distance`` beyond the boxes of the arguments."""
+    """Return the boxes of the arguments, widened by ``distance`` so that they contain buffers."""
     return _widen(sides, abs(distance) * _CURVES)
 
 
 def extend_boxes(
     sides: Sides, type: GeospatialType, other: bytes | tuple[float, float, float, float], *, has_heights: bool = True
 ) -> Sides:
-    """Return boxes that contain unions with ``other``, which is WKB or a box ``(xmin, ymin, xmax, ymax)``."""
+    """Extend boxes to contain ``other``, which is WKB or a box ``(xmin, ymin, xmax, ymax)``."""
     if isinstance(other, bytes):
         box = bounds(pa.array([other], pa.binary()))[0].as_py()
         corners = (box[side] for side in ("xmin", "ymin", "xmax", "ymax"))

@@ -108,7 +108,7 @@ class GeometryFunction:
         self.check_types([column.type for column in columns])
         for parameter, argument in pairs:
             if parameter.type == "size" and (np.asarray(argument, np.float64) <= 0).any():
-                raise ValueError(f"{parameter.name} must be greater than 0")
+                raise ValueError(f"{parameter.name} must be greater than 0 in every row")
         numbers = [number for number in arguments if isinstance(number, float | np.ndarray)]
         masks = np.broadcast_arrays(*(column.missing for column in columns), *map(np.isnan, numbers))
         missing = np.logical_or.reduce(masks)
@@ -150,8 +150,10 @@ class GeometryFunction:
     def match_parameters(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return pairs of parameter and argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
-        if not required <= len(arguments) <= len(self.parameters):
-            raise TypeError(f"wrong number of arguments for {self.sql_name}: {len(arguments)}")
+        most = len(self.parameters)
+        if not required <= len(arguments) <= most:
+            counts = f"{required} to {most}" if required < most else str(most)
+            raise TypeError(f"wrong number of arguments for {self.sql_name}: expected {counts}, not {len(arguments)}")
         return list(zip(self.parameters, arguments, strict=False))
 
     def check_types(self, types: list[GeospatialType]) -> None:
@@ -167,7 +169,7 @@ class GeometryFunction:
             if first.crs != other.crs and not crs_.equal(first.crs, other.crs):
                 raise TypeError(
                     f"{self.sql_name} requires geometries in one CRS, not {first.crs or 'OGC:CRS84'} and "
-                    f"{other.crs or 'OGC:CRS84'}; use geo.transform"
+                    f"{other.crs or 'OGC:CRS84'}; transform one of them with geo.transform"
                 )
 
 
@@ -184,10 +186,10 @@ def constant_column(geometry: Any, type: GeospatialType) -> GeometryColumn:
         return GeometryColumn(pa.array([geometry], pa.binary()), type)
     if not isinstance(getattr(geometry, "geom_type", None), str):
         if not isinstance(geometry, BoundingBox | tuple | list):
-            raise TypeError(f"expected a geometry of shapely, WKB or a box, not {geometry.__class__.__name__}")
+            raise TypeError(f"expected a shapely geometry, WKB or a box, not {geometry.__class__.__name__}")
         box = as_box(geometry)
         if not type.planar:
-            raise TypeError("the sides of a box are not geodesics: pass a polygon for GEOGRAPHY")
+            raise TypeError("a box is not supported for GEOGRAPHY, because its sides are not geodesics; pass a polygon")
         if box.xmin > box.xmax:
             raise ValueError("a box that crosses the antimeridian is not a polygon; split it at the antimeridian")
         geometry = shapely.box(box.xmin, box.ymin, box.xmax, box.ymax)
@@ -195,7 +197,7 @@ def constant_column(geometry: Any, type: GeospatialType) -> GeometryColumn:
 
 
 def _without_nan(argument: Any) -> Any:
-    """Replace NaN, which makes the row null, with a number that GEOS accepts."""
+    """Replace NaN with 0, because GEOS rejects NaN. Rows with NaN are null in the result."""
     return np.where(np.isnan(argument), 0.0, argument) if isinstance(argument, float | np.ndarray) else argument
 
 
@@ -293,7 +295,7 @@ def evaluate(
 
 
 def _geometries(argument: Any, type: GeospatialType, rows: int, edges: Edges | None, crs: Any) -> Any:
-    """Convert a constant to a column of one row, and an array to a function that returns the column of a row range."""
+    """Convert a constant to a column of one row, and an array to a function that slices a range of rows."""
     if not isinstance(argument, pa.Array | pa.ChunkedArray):
         return constant_column(argument, type)
     if len(argument) != rows:

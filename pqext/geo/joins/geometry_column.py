@@ -1,4 +1,4 @@
-"""Column of geometries, as WKB and as shapely geometries."""
+"""Column of geometries, stored as WKB and converted to shapely geometries."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ def call_shapely(function: Callable[..., Any], *arguments: Any, **options: Any) 
         with np.errstate(all="ignore"):
             return function(*arguments, **options)
     except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"{function.__name__} is not possible: {error}") from error
+        raise GeometryError(f"{function.__name__} failed: {error}") from error

@@ -111,7 +111,7 @@ def _widen_sides(sides: Sides, metres: float, geometries: GeometryColumn) -> Sid
 
 
 class Matcher:
-    """Index over the rows of the right side. It finds the rows that match rows of a left side."""
+    """Index over the rows of the right side, to find matches of left rows."""
 
     def __init__(self, right: GeometryColumn, condition: Condition) -> None:
         self.right, self.condition = right, condition
@@ -318,7 +318,7 @@ class _Grid:
 
 
 class Nearest:
-    """Index over planar geometries of the right side. It finds the geometries nearest to rows of a left side."""
+    """Index over planar geometries of the right side, to find the geometries nearest to left rows."""
 
     def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely
@@ -384,7 +384,7 @@ class Nearest:
         return np.concatenate([pair[0] for pair in result]), np.concatenate([pair[1] for pair in result])
 
     def _spacing(self) -> float:
-        """Return an estimate of the distance between neighbours, which is never 0."""
+        """Estimate the distance between neighbouring shapes. The estimate is never 0."""
         import shapely
 
         xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()

@@ -37,7 +37,7 @@ neighbors relative to the mean distance."""
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Row group or page. If ``box`` is None, every query reads the part, unless the part has no coordinates."""
+    """Row group or page. Every query reads a part without a box, unless the part has no coordinates."""
 
     row_group: int
     rows: int
@@ -121,7 +121,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     numbered consecutively. ``column`` is a dotted path, by default the only geometry column. ``query`` is the area of
     queries as a share of the extent, with the extent's proportions, or their width and height in the column's units.
     Estimates are exact for queries distributed evenly over the extent. Queries cross the antimeridian if the extent
-    does.
+    crosses it.
     Raises KeyError if the column does not exist, and ValueError if it is not a geometry, ``column`` is required,
     ``query`` is out of range or there are no files.
 
@@ -172,9 +172,10 @@ def _check_query(query: float | tuple[float, float]) -> float | tuple[float, flo
     sides = query if isinstance(query, tuple) else (query,)
     numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
     if not numbers or (isinstance(query, tuple) and len(query) != 2):
-        raise TypeError(f"a query must be a fraction of the extent or its width and height, not {query!r}")
+        raise TypeError(f"query must be a fraction of the extent or a pair (width, height), not {query!r}")
     if not all(isfinite(side) and side >= 0 for side in sides) or (not isinstance(query, tuple) and query > 1):
-        raise ValueError(f"a query must be a fraction of the extent from 0 to 1 or its width and height, not {query!r}")
+        expected = "a fraction of the extent from 0 to 1, or a pair (width, height) of finite numbers of at least 0"
+        raise ValueError(f"query must be {expected}, not {query!r}")
     return query if isinstance(query, tuple) else float(query)
 
 
@@ -190,7 +191,7 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
             if not leaves:
                 raise ValueError("the file has no geometry column: create one with pqext convert --geometry lon,lat")
             named = ", ".join(leaf.dotted_path for leaf in leaves)
-            raise ValueError(f"the file has several geometry columns; pass one of {named}")
+            raise ValueError(f"the file has several geometry columns; pass one of them as column: {named}")
         return leaves[0]
     node = file.schema.find(column)
     if node is None:
@@ -214,7 +215,7 @@ def parts_of(file: ParquetFile, node: SchemaNode, first_index: int = 0) -> tuple
 
 
 def count_matches(file: ParquetFile, node: SchemaNode, predicate: SpatialPredicate) -> tuple[int, int]:
-    """Return how many row groups of a file, and pages of its geometry column ``node``, a scan by ``predicate`` reads.
+    """Count the row groups, and the pages of geometry column ``node``, that a scan with ``predicate`` reads.
 
     A row group without a page index counts as one page, as in :func:`parts_of`.
     """
@@ -244,7 +245,7 @@ def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
 
 
 def _row_group_part(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
-    """Return the row group with the usable box for pruning, from its statistics or its covering; None if unknown."""
+    """Return a row group and its box from statistics or the covering. The box is None unless it can prune."""
     result = chunk.geospatial_statistics
     geographic = type is not None and type.geographic
     box = None if result is None or result.bbox is None else BoundingBox.from_metadata(result.bbox)

@@ -46,7 +46,7 @@ def parse_crs(type: GeospatialType, properties: Mapping[str, str] | None = None)
 
 
 def read_shapes(file: ParquetFile, node: SchemaNode, vertices: int) -> Shapes | None:
-    """Return the geometries of a column; None if they have too many ``vertices``, are nested or cannot be read."""
+    """Return the geometries of a top-level column; None if they have more than ``vertices`` or cannot be read."""
     if node.dotted_path not in file.arrow_schema.names or sum(group.num_rows for group in file.row_groups) > vertices:
         return None
     read = []

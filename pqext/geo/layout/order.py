@@ -103,7 +103,7 @@ def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve:
 def sort(
     table: pa.Table, column: str, curve: Curve = "hilbert", bounds: BoundingBox | None = None
 ) -> pa.Table:
-    """Return ``table`` with rows sorted along a curve over geometry ``column``, as by :func:`sort_indices`.
+    """Sort the rows of ``table`` along a curve over geometry ``column``; see :func:`sort_indices`.
 
     ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty geometries
     come last. The result is a chunked copy. Sorting needs another 56 bytes per row. Raises KeyError if the column does
@@ -168,9 +168,9 @@ PAGE_ROWS = 2048
 def split_rows(
     boxes: NDArray[np.float64], max_count: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the first row of each segment.
+    """Split rows into segments with small boxes, and return the first row of each segment.
 
-    Segments have at most ``max_count`` rows, and all but the last at least about half.
+    Segments have at most ``max_count`` rows. All segments but the last have at least about half as many.
 
     ``boxes`` has rows xmin, xmax, ymin, ymax and a column per row, NaN for rows without a box; ``order`` lists the rows
     in the order of splitting. The segments minimize the rows read by queries of the size of a typical segment's box,
@@ -198,7 +198,7 @@ def split_rows(
 
 
 def _typical_size(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
-    """Return the median width and height of boxes around ``limit`` blocks each; 1 without boxes that have an extent."""
+    """Return the median width and height of boxes around ``limit`` blocks each; 1 if no box has an extent."""
     firsts = np.arange(0, blocks.shape[1], limit)
     sides = []
     for low, high in ((0, 1), (2, 3)):

@@ -103,7 +103,7 @@ class Region:
     def has_area(self) -> bool:
         return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
 
-    def meets(self, boxes: Boxes) -> Flags:
+    def may_intersect(self, boxes: Boxes) -> Flags:
         """Return a mask of the boxes that may intersect the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
@@ -122,7 +122,7 @@ class Region:
         x |= boxes.spans_globe | (turn <= own + NEAR) | (360 - turn <= theirs + NEAR)
         return (x & y) | self._share_pole(boxes)
 
-    def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
+    def contains(self, boxes: Boxes, strictly: bool = False) -> Flags:
         """Return a mask of the boxes that lie in the region, or in its interior if ``strictly``."""
         less = np.less if strictly else np.less_equal
         wraps = boxes.wraps
@@ -205,9 +205,9 @@ class BoxTest:
             return (never if operation in ("disjoint", "equals") else ~never), (
                 ~never if operation == "disjoint" else never
             )
-        apart = ~(self.reach or outer).meets(boxes)
-        held = never if inner is None else inner.holds(boxes)
-        inside = never if inner is None or not inner.has_area else inner.holds(boxes, strictly=True)
+        apart = ~(self.reach or outer).may_intersect(boxes)
+        held = never if inner is None else inner.contains(boxes)
+        inside = never if inner is None or not inner.has_area else inner.contains(boxes, strictly=True)
         match operation:
             case "intersects" | "covered_by":
                 return apart, held

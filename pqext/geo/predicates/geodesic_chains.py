@@ -60,7 +60,7 @@ class Border:
         shapely.prepare(self._shape)
 
     def is_near(self, x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> NDArray[np.bool_]:
-        """Return a mask of the edges that may meet the border or may not lie on the same side of it as their chords.
+        """Return a mask of edges that may touch the border, or whose chords may lie on the other side of the border.
 
         Edges wider than ``_NARROW`` degrees are always near.
         """

@@ -161,7 +161,7 @@ def _evaluate_points(predicate: SpatialQuestion, type: GeospatialType, chunk: pa
     query = _unrolled_query(predicate, type)
     west, south, east, north = shapely.bounds(query).tolist()
     if not (east - west < 359 and max(abs(west), abs(east)) <= _FARTHEST and south > -90 and north < 90):
-        return None  # the query may repeat, or meet a pole, which has every longitude
+        return None  # the query may repeat, or contain a pole, which has every longitude
     x, y = (np.clip(values, *limits) for values, limits in zip(points, (crs_.LONGITUDES, crs_.LATITUDES), strict=True))
     x = x - 360.0 * np.round((x - (west + east) / 2) / 360)
     shapely.prepare(query)
@@ -196,7 +196,7 @@ def _evaluate_near_query(predicate: SpatialQuestion, type: GeospatialType, rows:
     """Evaluate the predicate for shapes that are unrolled around the centre of the query."""
     if predicate.operation != "dwithin":
         return _evaluate_unrolled(predicate.operation, rows, query)
-    answers = meet(rows, query)
+    answers = intersects(rows, query)
     left = np.flatnonzero(~answers)
     answers[left] = distance.is_near(rows[left], query, predicate.distance or 0.0, geod_of(type))
     return answers
@@ -208,7 +208,8 @@ def geod_of(type: GeospatialType) -> Geod:
 
     result = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
     if result is None:
-        raise GeometryError(f"the CRS {type.crs} has no ellipsoid", rule="geography.crs")
+        message = f"the CRS {type.crs} has no ellipsoid; use a geographic CRS such as OGC:CRS84"
+        raise GeometryError(message, rule="geography.crs")
     return result
 
 
@@ -237,7 +238,7 @@ def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flag
     import shapely
 
     if operation == "intersects":
-        return meet(rows, query)
+        return intersects(rows, query)
     sides, around = shapely.bounds(rows), shapely.bounds(query)
     wide = sides[:, 2] - sides[:, 0] + around[2] - around[0] >= 359
     answers = np.zeros(len(rows), dtype=np.bool_)
@@ -248,7 +249,7 @@ def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flag
     return answers
 
 
-def meet(rows: _Shapes, query: Any) -> _Flags:
+def intersects(rows: _Shapes, query: Any) -> _Flags:
     """Return a mask of the unrolled rows that intersect the unrolled query, shifted by any number of full turns."""
     import shapely
 
@@ -265,7 +266,7 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
 
 
 def _evaluate_repeated(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Evaluate ``operation`` on shapes that may meet when shifted by 360 degrees.
+    """Evaluate ``operation`` on shapes that may intersect when shifted by 360 degrees.
 
     Copies of ``rows`` or ``query``, or of both, are shifted by multiples of 360 degrees.
     """

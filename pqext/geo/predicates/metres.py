@@ -118,7 +118,7 @@ def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doub
     west, _, east, _ = shapely.bounds(unrolled_query).tolist()
     unrolled = unroll(shapes, edges, (west + east) / 2, max_vertices=globe.MOST_VERTICES)
     result = np.zeros(len(shapes))
-    disjoint = np.flatnonzero(~globe.meet(unrolled, unrolled_query))
+    disjoint = np.flatnonzero(~globe.intersects(unrolled, unrolled_query))
     result[disjoint] = distance.metres(unrolled[disjoint], unrolled_query, globe.geod_of(type))
     return result
 

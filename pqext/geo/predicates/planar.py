@@ -246,9 +246,10 @@ def rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> Any:
 def evaluate_distinct(
     chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
 ) -> NDArray[np.bool_]:
-    """Return ``decide(chunk, rows)`` for a binary array without nulls; ``rows`` are the row numbers of its values.
+    """Evaluate ``decide`` on each distinct value of a binary array without nulls, and return a result for each row.
 
-    If values repeat, ``decide`` is called with the distinct values, each with the number of its first row.
+    ``rows`` contains the row number of each value. ``decide`` is called with values and the number of the first row of
+    each value. If few values repeat, it is called with all values.
     """
     if not _repeats(chunk):
         return decide(chunk, rows)

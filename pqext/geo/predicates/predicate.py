@@ -51,7 +51,7 @@ class SpatialPredicate(SpatialQuestion):
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
     def for_types(self, types: Sequence[int] | None) -> SpatialPredicate:
-        """Return the predicate for a column whose statistics list the WKB type codes ``types``; None if unknown."""
+        """Return the predicate for a column with geometries of these WKB type codes; ``types`` is None if unknown."""
         return self
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
@@ -248,7 +248,7 @@ def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs:
 
 
 def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row crosses ``query``, as a line that is partly inside a polygon. See :func:`intersects`.
+    """Return whether each row crosses ``query``, like a line that lies partly in a polygon. See :func:`intersects`.
 
     >>> from pqext.geo import from_wkt
     >>> crosses(from_wkt(["LINESTRING (1 1, 4 1)", "LINESTRING (0 1, 1 1)"]), (0, 0, 2, 2)).to_pylist()

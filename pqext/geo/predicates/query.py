@@ -39,18 +39,21 @@ def as_box(box: Query) -> BoundingBox:
             bounds = (box.xmin, box.ymin, box.xmax, box.ymax) if in_file else box
             xmin, ymin, xmax, ymax = (float(value) for value in bounds)
         except OverflowError:
-            raise ValueError(f"a query box needs finite bounds, not {box}") from None
+            raise ValueError(f"the bounds of a query box must be finite, not {box}") from None
         except (AttributeError, TypeError, ValueError) as error:
             kind = ValueError if isinstance(error, ValueError) else TypeError
-            raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
+            raise kind("a query box must be four numbers (xmin, ymin, xmax, ymax)") from None
         result = BoundingBox(xmin, xmax, ymin, ymax)
     if result.ymin > result.ymax:
         raise ValueError(
-            f"ymin {result.ymin} is above ymax {result.ymax}: a query box is (xmin, ymin, xmax, ymax), in this order"
+            f"ymin {result.ymin} is greater than ymax {result.ymax}; pass a query box as (xmin, ymin, xmax, ymax)"
         )
     if not result.usable:
+        sides = (result.xmin, result.ymin, result.xmax, result.ymax)
+        if not all(map(math.isfinite, sides)):
+            raise ValueError(f"the bounds of a query box must be finite, not {sides}")
         raise ValueError(
-            f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {result}"
+            f"xmin {result.xmin} is greater than xmax {result.xmax}; only a box of longitudes from -180 to 180 can wrap"
         )
     return result
 
@@ -108,14 +111,14 @@ def as_distance(operation: str, distance: Any) -> float | None:
     """
     if operation != "dwithin":
         if distance is not None:
-            raise TypeError(f"{operation} does not accept a distance")
+            raise TypeError(f"{operation} does not accept a distance; omit it, or use dwithin")
         return None
     if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
-        raise TypeError(f"dwithin requires a distance as a number, not {distance!r}")
+        raise TypeError(f"the distance of dwithin must be a number, not {distance!r}")
     try:
         result = float(distance)
     except OverflowError:
         result = math.inf
     if not 0 <= result < math.inf:
-        raise ValueError(f"a distance must be a finite number of 0 or more, not {distance!r}")
+        raise ValueError(f"distance must be finite and at least 0, not {distance!r}")
     return result

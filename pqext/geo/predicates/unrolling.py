@@ -159,7 +159,7 @@ def _check_overlaps(areas: _Shapes) -> None:
 
 
 def _nearest_turns(x: Any, middle: Any) -> Any:
-    """Return, for each x, the number of full turns that moves it nearest to ``middle``."""
+    """Return, for each ``x``, the number of full turns that brings the value closest to ``middle``."""
     return -np.round((x - middle) / 360)
 
 

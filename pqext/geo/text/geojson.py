@@ -49,7 +49,7 @@ _INT64 = 1 << 63
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """Convert GeoJSON geometries or features in an Arrow array or a list of text to ISO WKB in a ``binary`` array.
+    """Convert GeoJSON geometries or features in an Arrow array or a list of strings to ISO WKB in a ``binary`` array.
 
     Null, the text ``null`` and a feature without geometry become null. A geometry is XYZ if any of its positions has
     three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define are
@@ -141,7 +141,7 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
         table = table.append_column("id", objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
         raise ValueError(
-            f"a property is also named {geometry!r}; pass a different name for the geometry column as geometry="
+            f"a property has the name of the geometry column, {geometry!r}; pass a different name with geometry="
         )
     return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
 
@@ -155,7 +155,7 @@ def _crs(members: list[bytes]) -> str | None:
     crs = results.pop() if results else None
     if results or crs_.is_geographic(crs) is None:
         fault = "several systems" if results else f"an unknown system: {excerpt(crs or '')!r}"
-        raise GeometryError(f"the crs member names {fault}", rule="geo.geojson.crs")
+        raise GeometryError(f"the crs member names {fault}; correct or remove the member", rule="geo.geojson.crs")
     return crs
 
 
@@ -163,7 +163,7 @@ def _parse_crs_member(crs: Any) -> str | None:
     properties = crs.get("properties") if isinstance(crs, dict) else None
     name = properties.get("name") if isinstance(properties, dict) else None
     if crs is not None and not isinstance(name, str):
-        raise ValueError("it has no name")
+        raise ValueError("the member 'name' is missing")
     return crs_.normalize(name)
 
 
@@ -209,10 +209,11 @@ def write_geojson(
 
     name = _geometry_column(table.schema, geometry)
     if id is not None and id not in table.column_names:
-        raise ValueError(f"no column {id!r}")
+        raise ValueError(f"id: the table has no column {id!r}")
     result = type_of(table.schema.field(name))
     if result is not None and not crs_.equal(result.crs, crs_.DEFAULT):
-        raise GeometryError(f"GeoJSON requires OGC:CRS84, not {result.crs}; use geo.transform", rule="geo.geojson.crs")
+        message = f"GeoJSON requires OGC:CRS84, not {result.crs}; transform with geo.transform"
+        raise GeometryError(message, rule="geo.geojson.crs")
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
@@ -272,7 +273,7 @@ def _check_type(type: pa.DataType, path: str) -> None:
             _check_type(field.type, f"{path}.{field.name}")
     elif pa.types.is_map(type):
         if not any(test(type.key_type) for test in _TEXTS):
-            raise TypeError(f"{path!r}: JSON cannot represent a map whose keys are {type.key_type}")
+            raise TypeError(f"{path!r}: JSON cannot represent a map with {type.key_type} keys; omit the column")
         _check_type(type.item_type, path)
     elif hasattr(type, "value_type"):
         _check_type(type.value_type, path)

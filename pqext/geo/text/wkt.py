@@ -60,7 +60,7 @@ def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryAr
     if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
         raise TypeError(f"precision must be an integer, the number of decimals, not {precision!r}")
     if precision is not None and not 0 <= precision <= 18:
-        raise ValueError(f"precision must be 0 to 18 decimals, not {precision}")
+        raise ValueError(f"precision must be from 0 to 18 decimals, not {precision}")
     chunks: Sequence[pa.Array] = binary_chunks(array)
     decimals = -1 if precision is None else precision
     made = (
@@ -71,7 +71,7 @@ def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryAr
 
 
 def text_chunks(array: Any) -> list[pa.Array]:
-    """Return the chunks of an array or list of text, each ``string`` or ``large_string``.
+    """Return the chunks of an array or list of strings, each ``string`` or ``large_string``.
 
     Raises TypeError for other input.
     """

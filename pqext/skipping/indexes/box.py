@@ -103,7 +103,7 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
     if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None
     box = BoundingBox.from_metadata(statistics.bbox)
-    if page_boxes.leave(box, group.chunk(node)):
+    if page_boxes.extend_beyond(box, group.chunk(node)):
         return None
     if not type.planar:
         return box_within_range(box)
