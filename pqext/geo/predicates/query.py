@@ -53,7 +53,7 @@ def as_box(box: Query) -> BoundingBox:
         if not all(map(math.isfinite, sides)):
             raise ValueError(f"the bounds of a query box must be finite, not {sides}")
         raise ValueError(
-            f"xmin {result.xmin} is greater than xmax {result.xmax}; only a box of longitudes from -180 to 180 can wrap"
+            f"a query box with xmin > xmax must contain longitudes, not x from {result.xmin} to {result.xmax}"
         )
     return result
 
