@@ -88,7 +88,7 @@ def test_page_is_checked_even_if_the_selected_rows_are_null() -> None:
     with pqext.open(bytes(data)) as file:
         assert rows_of(bytes(data), np.array([0]))["c"].to_pylist() == [None]
         data[file.row_groups[0].chunk(0).byte_range[0] + 118] = 59  # more booleans than there are bits
-    with pytest.raises(CorruptFileError, match="cannot hold 825 booleans"):
+    with pytest.raises(CorruptFileError, match="too short for 825 booleans"):
         rows_of(bytes(data), np.array([0]), checksums=False)
 
 

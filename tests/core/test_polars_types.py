@@ -66,7 +66,7 @@ def test_nested_integers_of_128_bits_become_decimals(dtype: Any) -> None:
 )
 def test_integers_of_39_digits_are_rejected_with_advice(dtype: Any, number: int, tmp_path: Path) -> None:
     frame = pl.DataFrame({"n": pl.Series([1, number], dtype=dtype)})
-    expected = rf"column 'n' of polars type {dtype()} holds an integer of more than 38 digits.*String or Float64"
+    expected = rf"column 'n' of polars type {dtype()} contains an integer of more than 38 digits.*String or Float64"
     with pytest.raises(ValueError, match=expected):
         pqext.write_table(frame, tmp_path / "x.parquet")
     assert not [*tmp_path.iterdir()]

@@ -476,7 +476,7 @@ def test_numpy_numbers_are_written_as_numbers() -> None:
 
 def test_unreadable_declarations_are_rejected() -> None:
     for id in (-5, 0, 32767):
-        with pytest.raises(TypeError, match="field ids range from 1"):
+        with pytest.raises(TypeError, match="field id must be from 1"):
             field(id, "i32")
     with pytest.raises(TypeError, match="values run from 0"):
         thrift.StructMeta("Bad", (Struct,), {"a": field(1, IntEnum("Values", {"A": -1}))})

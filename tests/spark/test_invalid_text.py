@@ -63,7 +63,7 @@ def test_errors_name_the_column_and_the_row(spark: Any, invalid: tuple[str, Any]
         read(spark, path).collect()
     frame = theirs.select("id", "s").coalesce(1)
     for save in (write, lambda frame, path: frame.write.format("pqext").mode("append").save(path)):
-        with pytest.raises(Exception, match=r"column 's', row 1 of the row group: a string is not UTF-8"):
+        with pytest.raises(Exception, match=r"column 's', row 1 of the row group: a string is not valid UTF-8"):
             save(frame, str(tmp_path / "w"))
     plan = explain_read(path, engine="auto", spark=spark, invalid_utf8="replace")
     assert (plan.engine, plan.reasons) == ("python", ("invalid_utf8 is applied by pqext",))

@@ -1,4 +1,4 @@
-"""Compress and decompress pages with each codec, by its number in the format.
+"""Compress and decompress pages. Codecs are identified by their numbers in the format.
 
 Implements the Compression document. Each call uses its own codec, since codecs are not thread-safe. The decompressed
 size in a page header may be corrupt or malicious. Before memory is allocated, it is compared with the codec's maximum
@@ -133,7 +133,7 @@ def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
         part = buffer[:size]
         try:
             if size and unpack(page, part) != size:
-                raise CorruptFileError(f"a page does not decompress to {size} bytes")
+                raise CorruptFileError(f"a page does not decompress to the {size} bytes that its header states")
         except cramjam.DecompressionError as error:
             raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
         return part
@@ -151,7 +151,7 @@ def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
         for data, size in zip(pages, sizes, strict=True):
             parts.append(buffer[at : at + size])
             if size and unpack(data, parts[-1]) != size:
-                raise CorruptFileError(f"a page does not decompress to {size} bytes")
+                raise CorruptFileError(f"a page does not decompress to the {size} bytes that its header states")
             at += size
     except cramjam.DecompressionError as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
@@ -159,11 +159,11 @@ def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
 
 
 def _small_snappy(data: Any, size: int) -> Any:
-    """Decompress one page whose declared size is too small to need a check."""
+    """Decompress one Snappy page. The caller has checked that the declared size is small."""
     buffer = bytearray(size)
     try:
         if size and cramjam.snappy.decompress_raw_into(data, buffer) != size:
-            raise CorruptFileError(f"a page does not decompress to {size} bytes")
+            raise CorruptFileError(f"a page does not decompress to the {size} bytes that its header states")
     except cramjam.DecompressionError as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     return buffer
@@ -328,7 +328,8 @@ def _lzo(data: Any, size: int) -> Any:
 
 
 def _check_block(codec: str, block_size: int, max_size: int) -> None:
-    """Raise ``CorruptFileError`` if a block is corrupt, as a ``block_size`` of -1 means, or exceeds ``max_size``."""
+    """Raise ``CorruptFileError`` if ``block_size`` is negative, which means a corrupt block, or exceeds ``max_size``.
+    """
     if block_size < 0:
         raise CorruptFileError(f"an {codec} block is corrupt")
     if block_size > max_size:

@@ -20,7 +20,7 @@ def counts_dictionary_header(writer: str | None) -> bool:
 
 
 def has_valid_byte_array_bounds(writer: str | None) -> bool:
-    """Return whether readers trust a writer's bounds of byte arrays.
+    """Return whether bounds of byte arrays in files of ``writer`` can be trusted.
 
     Unknown writers are not trusted. Neither is parquet-mr before 1.8 (PARQUET-251), whose DELTA_BYTE_ARRAY is also
     faulty.
@@ -31,7 +31,7 @@ def has_valid_byte_array_bounds(writer: str | None) -> bool:
 
 @cache
 def created_by() -> str:
-    """Return application and version in the syntax of ``created_by``.
+    """Return the value of ``created_by`` in files of pqext: name and version, in the syntax of the format.
 
     A name without a version violates this syntax. parquet-java then distrusts the file's bounds, and Spark's row reader
     rejects DELTA_BYTE_ARRAY in several row groups.

@@ -1,4 +1,4 @@
-"""Predicates on one column, and the rules that exclude them by ranges of values.
+"""Predicates on one column, and tests of predicates against ranges of values.
 
 The packages above core reduce their expressions to these predicates. :func:`may_match` evaluates a predicate for the
 values of a row group, a page, a VARIANT path or a computed operand; :func:`may_relate` compares two operands. The
@@ -48,7 +48,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """Predicate that the value is one of ``values``.
+    """Predicate that is true if the value is one of ``values``.
 
     It is never true for null. An ascending list is searched by bisection.
     """
@@ -60,12 +60,12 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Predicate that the value is null."""
+    """Predicate that is true if the value is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
-    """Predicate that the value is not null."""
+    """Predicate that is true if the value is not null."""
 
 
 Predicate = Comparison | IsIn | IsNull | IsNotNull
@@ -99,8 +99,8 @@ class Ranges(Protocol[Truth]):
     def may_be_valid(self) -> Truth:
         """Whether there may be a value that is not null."""
 
-    def compare(self, end: Any, operator: Operator, value: Any) -> Truth:
-        """Compare the bound ``end`` with ``value``, which is not NaN.
+    def compare(self, bound: Any, operator: Operator, value: Any) -> Truth:
+        """Compare ``bound`` with ``value``, which is not NaN.
 
         Return True if the bound or the value is None, or if their types are not comparable.
         """
@@ -145,15 +145,15 @@ class Bounds:
         return nulls is None or entries is None or nulls < entries
 
     @staticmethod
-    def compare(end: Any, operator: Operator, value: Any) -> bool:
-        """Compare the bound ``end`` with ``value``, which is not NaN.
+    def compare(bound: Any, operator: Operator, value: Any) -> bool:
+        """Compare ``bound`` with ``value``, which is not NaN.
 
         Return True if the bound or the value is None, or if their types are not comparable.
         """
-        if end is None or value is None:
+        if bound is None or value is None:
             return True
         try:
-            return COMPARE[operator](end, value)
+            return COMPARE[operator](bound, value)
         except TypeError:
             return True  # the reader evaluates every row
 
@@ -188,7 +188,7 @@ def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
     """
     if left.all_null or right.all_null:
         return False
-    return _may(left, operator, right.minimum, right.maximum, right.may_be_nan)
+    return _may_relate_to_range(left, operator, right.minimum, right.maximum, right.may_be_nan)
 
 
 def may_overlap(ranges: Ranges[Truth], first: Value, last: Value) -> Truth:
@@ -207,7 +207,9 @@ def _may_be_in(ranges: Ranges[Truth], predicate: IsIn) -> Truth:
 
 def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Truth:
     if value == value:
-        return may_overlap(ranges, value, value) if operator == "==" else _may(ranges, operator, value, value, False)
+        if operator == "==":
+            return may_overlap(ranges, value, value)
+        return _may_relate_to_range(ranges, operator, value, value, False)
     # As in some engines, NaN equals itself and is greater than every number.
     match operator:
         case "==" | ">=":
@@ -217,9 +219,9 @@ def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Tru
     return ranges.may_be_nan | True
 
 
-def _may(ranges: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
-    """Return whether a value within ``ranges`` may be related to a value from ``low`` to ``high``, or to NaN if
-    ``may_be_nan``.
+def _may_relate_to_range(ranges: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
+    """Return whether ``operator`` may be true for a value within ``ranges`` and a value from ``low`` to ``high``, or
+    NaN if ``may_be_nan`` is set.
 
     A value can exceed another value only if its maximum exceeds the minimum of the other; NaN exceeds every number.
     Values can be equal only if their ranges overlap or both may be NaN. They can differ unless both ranges are the same

@@ -31,7 +31,7 @@ T = TypeVar("T", bound="Struct")
 
 
 def uleb(value: int) -> bytes:
-    """Encode ``value`` in the minimum number of bytes."""
+    """Encode ``value`` as LEB128 in the minimum number of bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -91,7 +91,7 @@ def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED,
     elements are decoded on access.
     """
     if not 1 <= id <= 32766:
-        raise TypeError(f"field ids range from 1 to 32766, got {id}")
+        raise TypeError(f"field id must be from 1 to 32766, not {id}")
     return _Declaration(id, type, default is _REQUIRED, lazy)
 
 

@@ -236,9 +236,9 @@ class NumberBounds:
     may_be_valid = may_be_null
     """Always true, since no page contains only nulls."""
 
-    def compare(self, end: NDArray[Any], operator: Operator, value: Any) -> NDArray[np.bool_]:
-        """Compare a bound with a number that the type of the array can represent."""
-        return cast("NDArray[np.bool_]", COMPARE[operator](end, end.dtype.type(value)))
+    def compare(self, bound: NDArray[Any], operator: Operator, value: Any) -> NDArray[np.bool_]:
+        """Compare ``bound`` with a number that its data type can represent."""
+        return cast("NDArray[np.bool_]", COMPARE[operator](bound, bound.dtype.type(value)))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
         """Return, for each page, whether any of the ascending ``values`` lies between its bounds."""

@@ -254,7 +254,7 @@ class ParquetFile(SuggestionMixin):
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
-            self.stored_schema.expect([position for position in positions.values() if position is not None])
+            self.stored_schema.load_fields([position for position in positions.values() if position is not None])
             shapes = (self._apply_types(shape.from_node(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in requested) for top in shapes)
             return tuple(top for top in selected if top is not None)

@@ -35,7 +35,7 @@ PAGE_BOXES = UUID("3fa80497-457c-4ddd-a5ca-f086c92581a1")
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Storage of an Arrow field: the annotation of its node, and the plain Arrow field that stores it.
+    """Stored representation of an Arrow field: the annotation of its schema node, and a plain Arrow field.
 
     If ``is_declared`` is false, the type is not in the schema of the file, but in its key-value metadata.
     """
@@ -48,7 +48,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """Facts about a written column chunk from a handler: geospatial statistics and metadata extensions."""
+    """Metadata that a handler adds to a written column chunk: geospatial statistics and extensions."""
 
     geospatial_statistics: GeospatialStatistics | None = None
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
@@ -58,7 +58,9 @@ Record = TypeVar("Record")
 
 
 class WriteRecords:
-    """Records that handlers make about the values of a top-level column, for the chunks of the row group."""
+    """Records about the values of a top-level column in a row group. Handlers add records while values are converted,
+    and read them when chunk metadata is built.
+    """
 
     def __init__(self) -> None:
         self._records: list[object] = []
@@ -82,10 +84,10 @@ class AnnotationHandler(Protocol):
         """Convert an array of the plain field to the type of ``arrow_field``. Rows keep their positions."""
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
-        """Return the storage of ``field`` at dotted ``path``. ``sample`` contains the first values, if known."""
+        """Return the storage of ``field`` at dotted ``path``. ``sample`` contains the first values, or is None."""
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return whether ``choice``, the option for a column, requires a ``sample``."""
+        """Return whether :meth:`storage` requires a ``sample`` if the writer's option for a column is ``choice``."""
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
@@ -111,7 +113,9 @@ class AnnotationHandler(Protocol):
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Return whether a row of the row group may satisfy the handler's ``predicate`` on ``node``. True if unsure."""
+        """Return whether a row of the row group may satisfy the handler's ``predicate`` on ``node``. Only False is
+        definitive.
+        """
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """Return the rows of the pages that may satisfy ``predicate``; None if no page can be skipped."""
@@ -150,7 +154,9 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class AssignedTypes:
-    """Logical types that key-value metadata assigns to columns, and its contradictions to the schema."""
+    """Logical types that key-value metadata assigns to columns, and messages about contradictions between metadata and
+    schema.
+    """
 
     types: Mapping[str, LogicalType]
     contradictions: Sequence[str] = ()
@@ -188,7 +194,8 @@ class KeyValueMetadataHandler(Protocol):
     def retain_valid(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return the part of ``value`` that is valid for a file with other rows; None if no part is valid.
+        """Return the part of ``value`` that remains valid for a file with different rows; None if no part remains
+        valid.
 
         ``find`` returns the file's column at a path. With ``is_subset``, the rows of the file are a subset of the rows
         that ``value`` describes.
@@ -204,7 +211,8 @@ class KeyValueMetadataHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """Column of a file that rows are appended to: node, plain Arrow field, and the file's key-value metadata."""
+    """Existing column to which values are appended: schema node, plain Arrow field, and the file's key-value metadata.
+    """
 
     node: SchemaNode
     field: pa.Field
@@ -213,7 +221,7 @@ class StoredColumn:
 
 @runtime_checkable
 class AppendStorageHandler(Protocol):
-    """Optional interface of a handler that can store appended rows like the existing column of a file."""
+    """Optional interface of a handler that can store appended values in the layout of an existing column."""
 
     def storage_for_append(self, field: pa.Field, path: str, column: StoredColumn, options: WriteOptions) -> Storage:
         """Return the storage of ``field`` at dotted ``path`` that matches ``column``, a column of the handler's type.
@@ -224,7 +232,7 @@ class AppendStorageHandler(Protocol):
 
 @runtime_checkable
 class TypeWarningHandler(Protocol):
-    """Optional interface of a handler that warns about implausible types in files."""
+    """Optional interface of a handler that warns readers if the type of a column is implausible."""
 
     def type_warning(self, node: SchemaNode, options: ReadOptions) -> str | None:
         """Return a warning for readers about the type of column ``node``; None if the type is plausible."""

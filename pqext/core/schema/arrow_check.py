@@ -1,4 +1,4 @@
-"""Reject Arrow arrays that contradict themselves before their buffers are accessed.
+"""Validate Arrow arrays, so that inconsistent arrays are rejected before their buffers are accessed.
 
 Arrow validates arrays only on request. Arrays from the C data interface, from files or from other libraries may contain
 offsets, views, indices or run ends outside their buffers.
@@ -86,7 +86,7 @@ _BINARY = {
 
 
 def _check_binary(array: pa.Array) -> None:
-    """Validate a string or binary array like Arrow's full validation, except UTF-8, in half the time."""
+    """Validate a string or binary array, except for UTF-8. This takes half as long as Arrow's full validation."""
     array.validate()  # checks only the first and the last offset
     _check_nulls(array)
     if not len(array):
@@ -144,7 +144,8 @@ def _check_null_views(array: pa.Array) -> None:
 
 
 def _check_fixed_size_lists(array: pa.Array) -> None:
-    """Raise ``ArrowInvalid`` if fixed-size lists exceed their elements, because Arrow ignores the offset."""
+    """Raise ``ArrowInvalid`` if fixed-size lists extend beyond the child array. Arrow's validation ignores the offset.
+    """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -168,7 +169,7 @@ def _check_fixed_size_lists(array: pa.Array) -> None:
 
 
 def _check_all(array: pa.Array, layout: pa.DataType) -> None:
-    """Validate an array as type ``layout`` like Arrow's full validation, but faster."""
+    """Validate an array completely. It is viewed as type ``layout``, which Arrow validates faster."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if array.type.id in _BINARY:
@@ -182,7 +183,7 @@ def _check_all(array: pa.Array, layout: pa.DataType) -> None:
 
 
 def _check_visible(array: pa.Array) -> None:
-    """Validate like Arrow's full validation, but ignore values below null structs.
+    """Validate an array completely, except for values below null structs.
 
     pyarrow itself stores indices into empty dictionaries there.
     """
@@ -202,7 +203,7 @@ def _check_visible(array: pa.Array) -> None:
 
 
 def _shell(type_: pa.DataType) -> pa.DataType | None:
-    """Return the list type with the same buffers but null elements; None for types that are not lists."""
+    """Return the corresponding list type with elements of the null type; None if ``type_`` is not a list type."""
     if pa.types.is_list(type_) or pa.types.is_map(type_):
         return pa.list_(pa.null())
     if pa.types.is_large_list(type_):
@@ -215,7 +216,7 @@ def _shell(type_: pa.DataType) -> pa.DataType | None:
 
 
 def _layout(type_: pa.DataType) -> pa.DataType:
-    """Return a type with the same buffers as ``type_`` that Arrow validates faster."""
+    """Return a type that has the same buffers as ``type_`` and that Arrow validates faster."""
     leaves: list[pa.DataType] = []
 
     def collect(leaf: pa.DataType) -> pa.DataType:
@@ -228,7 +229,7 @@ def _layout(type_: pa.DataType) -> pa.DataType:
 
 
 def _simplify_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return a type with the same buffers that Arrow validates faster."""
+    """Return a type that has the same buffers and that Arrow validates faster."""
     for is_kind, bare in _BARE:
         if is_kind(arrow_type):
             return bare

@@ -62,7 +62,7 @@ def restore_extension_types(table: pa.Table, attributes: Any) -> pa.Table:
 
 
 def drop_row_ranges(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Return the metadata of a schema without pandas' row labels, which are wrong once rows have another order.
+    """Return the metadata of a schema without pandas' row ranges, which do not apply to rows in another order.
 
     A pandas ``RangeIndex`` is stored as a range, which would label the wrong rows. Without it, pandas numbers the rows.
     """
@@ -116,7 +116,7 @@ def _convert_series(polars: Any, series: Any, name: str) -> Any:
         return series.cast(target)
     except polars.exceptions.InvalidOperationError:
         raise ValueError(
-            f"{name} of polars type {series.dtype} holds an integer of more than {_DIGITS} digits, the maximum of a "
+            f"{name} of polars type {series.dtype} contains an integer of more than {_DIGITS} digits, the maximum of a "
             "Parquet DECIMAL; cast the column to String or Float64"
         ) from None
 
@@ -137,7 +137,7 @@ def _arrow_type(polars: Any, dtype: Any) -> Any:
 def convert_table(
     table: pa.Table, library: str, convert: Callable[[pa.Table], Frame], *faults: type[BaseException]
 ) -> Frame:
-    """Return the data frame that ``convert`` creates from the table.
+    """Convert the table to a data frame with ``convert``.
 
     Raises an ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
     """

@@ -22,18 +22,18 @@ def difference(first: Schema, other: Schema, where: str, *, lenient: bool = Fals
     ``where`` names ``first`` in the text. Names of roots are ignored. With ``lenient``, equivalent annotations, names
     within lists and maps, and field ids that only ``first`` has are ignored too.
     """
-    mine, theirs = first.root.child_names, other.root.child_names
-    missing = [name for name in mine if name not in theirs]
-    extra = [name for name in theirs if name not in mine]
+    first_names, other_names = first.root.child_names, other.root.child_names
+    missing = [name for name in first_names if name not in other_names]
+    extra = [name for name in other_names if name not in first_names]
     lines = []
     if missing:
         lines.append(f"{_columns(missing)} missing")
     if extra:
         lines.append(f"{_columns(extra)} not in {where}")
-    if not lines and list(mine) != list(theirs):
-        return f"the columns are {_join_names(theirs)} instead of {_join_names(mine)}"
+    if not lines and list(first_names) != list(other_names):
+        return f"the columns are {_join_names(other_names)} instead of {_join_names(first_names)}"
     # Several columns may have the same name.
-    pairs = zip(first.root.children, map(other.root.child, mine) if lines else other.root.children, strict=True)
+    pairs = zip(first.root.children, map(other.root.child, first_names) if lines else other.root.children, strict=True)
     shapes = ((shape.from_node(item), shape.from_node(same)) for item, same in pairs if same is not None)
     differences = (_describe_difference(*pair, lenient) for pair in shapes)
     unlike = [result for result in differences if result is not None]
@@ -52,57 +52,57 @@ def _join_names(names: Sequence[str]) -> str:
     return ", ".join(repr(escape_text(name)) for name in names[:_SHOWN]) + more
 
 
-def _describe_difference(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
+def _describe_difference(first: Shape, other: Shape, lenient: bool) -> str | None:
     """Describe the difference between two columns, or between their first unequal nested fields; None if equal."""
-    column = f"column {escape_text(mine.node.dotted_path)!r}"
-    if _type_key(mine) != _type_key(theirs):
-        result, requested = _type_text(theirs), _type_text(mine)
+    column = f"column {escape_text(first.node.dotted_path)!r}"
+    if _type_key(first) != _type_key(other):
+        result, requested = _type_text(other), _type_text(first)
         if result == requested:  # Arrow has the same type for both
-            result, requested = (item.node.logical_name or result for item in (theirs, mine))
+            result, requested = (item.node.logical_name or result for item in (other, first))
         if result == requested:
             return f"{column} has type {result} in another encoding; write the file again with pqext.write_table"
         cast = ": cast it to pyarrow.json_()" if requested == "JSON" and result == "STRING" else ""
         return f"{column} has type {result} instead of {requested}{cast}"
-    within = _describe_nested_difference(mine, theirs, lenient)
+    within = _describe_nested_difference(first, other, lenient)
     if within is not None:
-        if mine.node.logical_name == "VARIANT":
+        if first.node.logical_name == "VARIANT":
             unwritten = "whose layout pqext does not write; to append rows, first run pqext reshred"
             return f"{column} is a VARIANT {unwritten if lenient else 'that is shredded differently'}"
         return within
-    if mine.nullable != theirs.nullable:
-        return f"{column} is {_repetition(theirs)} instead of {_repetition(mine)}"
-    ids = mine.node.field_id, theirs.node.field_id
+    if first.nullable != other.nullable:
+        return f"{column} is {_repetition(other)} instead of {_repetition(first)}"
+    ids = first.node.field_id, other.node.field_id
     if ids[0] != ids[1] and not (lenient and None in ids):
         return f"{column} has {_id(ids[1])} instead of {_id(ids[0])}"
-    if isinstance(mine, LeafShape) and _describe_storage(mine.node) != _describe_storage(theirs.node):
-        layouts = f"{_describe_storage(theirs.node)} instead of {_describe_storage(mine.node)}"
-        return f"{column}, {_type_text(mine)}, is stored as {layouts}"
-    if isinstance(mine, ListShape) and isinstance(theirs, ListShape) and _levels(mine) != _levels(theirs):
+    if isinstance(first, LeafShape) and _describe_storage(first.node) != _describe_storage(other.node):
+        layouts = f"{_describe_storage(other.node)} instead of {_describe_storage(first.node)}"
+        return f"{column}, {_type_text(first)}, is stored as {layouts}"
+    if isinstance(first, ListShape) and isinstance(other, ListShape) and _levels(first) != _levels(other):
         return f"{column} is a list of another layout"
-    if not lenient and mine.node.logical_type != theirs.node.logical_type:
+    if not lenient and first.node.logical_type != other.node.logical_type:
         return f"{column} has another annotation for the same type"
     return None
 
 
-def _describe_nested_difference(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
+def _describe_nested_difference(first: Shape, other: Shape, lenient: bool) -> str | None:
     """Describe the difference between the nested fields of two structs, lists or maps; None if they are equal."""
-    if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
-        names = [[child.node.name for child in item.children] for item in (mine, theirs)]
+    if isinstance(first, GroupShape) and isinstance(other, GroupShape):
+        names = [[child.node.name for child in item.children] for item in (first, other)]
         if names[0] != names[1]:
-            name = escape_text(mine.node.dotted_path)
+            name = escape_text(first.node.dotted_path)
             return f"column {name!r} has the fields {_join_names(names[1])} instead of {_join_names(names[0])}"
-        pairs = zip(mine.children, theirs.children, strict=True)
+        pairs = zip(first.children, other.children, strict=True)
         differences = (_describe_difference(*pair, lenient) for pair in pairs)
         return next((result for result in differences if result is not None), None)
-    if isinstance(mine, ListShape) and isinstance(theirs, ListShape):
-        if mine.is_map and isinstance(mine.element, GroupShape) and isinstance(theirs.element, GroupShape):
-            pairs = zip(mine.element.children, theirs.element.children, strict=False)
+    if isinstance(first, ListShape) and isinstance(other, ListShape):
+        if first.is_map and isinstance(first.element, GroupShape) and isinstance(other.element, GroupShape):
+            pairs = zip(first.element.children, other.element.children, strict=False)
             differences = (_describe_difference(*pair, lenient) for pair in pairs)
             return next((result for result in differences if result is not None), None)
-        if not lenient and mine.element.node.path != theirs.element.node.path:
-            result, requested = escape_text(theirs.element.node.dotted_path), escape_text(mine.element.node.dotted_path)
+        if not lenient and first.element.node.path != other.element.node.path:
+            result, requested = escape_text(other.element.node.dotted_path), escape_text(first.element.node.dotted_path)
             return f"column {requested!r} is called {result!r}"
-        return _describe_difference(mine.element, theirs.element, lenient)
+        return _describe_difference(first.element, other.element, lenient)
     return None
 
 

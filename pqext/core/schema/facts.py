@@ -1,4 +1,4 @@
-"""Interfaces for facts about a file that are known without reading its data.
+"""Interfaces for facts about a file that are available without reading its data.
 
 Planning, pruning and the handlers of annotations use these facts. A :class:`pqext.core.read.reader.ParquetFile`, its
 row groups and column chunks provide them from a Thrift footer. Footers in other formats and data-skipping indexes
@@ -69,7 +69,7 @@ class LeafFacts(Protocol):
         """Pages with their bounds; None without an offset index."""
     @property
     def page_locations(self) -> PageFacts | None:
-        """Pages, possibly without their bounds; None if their positions are unknown."""
+        """Pages, possibly without bounds; None if the offsets of the pages are unknown."""
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
         """Bounding box and types of the geometries; None if unknown."""
@@ -133,7 +133,7 @@ class RowGroupFacts(Protocol):
 
     @property
     def index(self) -> int:
-        """Index in the file."""
+        """Index of the row group in the file."""
     @property
     def num_rows(self) -> int:
         """Number of rows."""
@@ -150,7 +150,7 @@ class RowGroupFacts(Protocol):
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
         """Return the compressed size of all pages of ``leaves`` in bytes."""
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Load the page indexes of ``leaves``, by default of all leaves, because they will be needed."""
+        """Load the page indexes of ``leaves`` (by default, of all leaves) before they are requested."""
     def file_property(self, key: str) -> str | None:
         """Return the value of ``key`` in the file's key-value metadata; None if it is missing."""
 
@@ -160,7 +160,7 @@ class RowGroupDescription(Protocol):
 
     @property
     def index(self) -> int:
-        """Index in the file."""
+        """Index of the row group in the file."""
     @property
     def num_rows(self) -> int:
         """Number of rows."""
@@ -193,7 +193,7 @@ class FileFacts(Protocol):
     def round_trip_bytes(self) -> int:
         """Number of bytes that can be fetched in the time of an additional request; 0 if requests are cheap."""
     def fetch_ahead(self, request: Callable[[], object]) -> None:
-        """Fetch together the page indexes and Bloom filters that ``request`` needs.
+        """Fetch the page indexes and Bloom filters that ``request`` needs, in merged reads.
 
         While ``request`` runs, these indexes and filters appear missing.
         """

@@ -54,7 +54,7 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
 
 
 def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[str, str], ...]:
-    """Return the keys and values of ``pairs`` with only what determines types, without facts about rows.
+    """Return the keys and values of ``pairs``, reduced to the content that determines types.
 
     Long metadata is returned unchanged.
     """
@@ -68,7 +68,7 @@ def type_texts(pairs: Iterable[KeyValue], options: ReadOptions) -> tuple[tuple[s
 
 @lru_cache(maxsize=64)  # most files of a folder, and files that are opened again, have equal texts
 def _type_text(key: str, text: str, generation: int) -> str:
-    """Return the part of ``text`` that determines types, by the handlers registered in ``generation``."""
+    """Return the content of ``text`` that determines types, according to the handlers registered in ``generation``."""
     if key == stored_schema.KEY:  # has a copy of the pairs
         return stored_schema.strip_metadata(text)
     handler = find_handler(key)
@@ -76,7 +76,8 @@ def _type_text(key: str, text: str, generation: int) -> str:
 
 
 def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
-    """Return the parts of the key-value metadata ``pairs`` that are valid for a file with ``schema`` and other rows.
+    """Return the content of the key-value metadata ``pairs`` that is valid for a file with ``schema`` and different
+    rows.
 
     With ``is_subset``, the rows of the file are a subset of the rows that ``pairs`` describes.
     """
@@ -93,7 +94,7 @@ def retain_valid_pairs(pairs: Mapping[str, str], schema: Schema, *, is_subset: b
 
 
 def find_handler(key: str) -> KeyValueMetadataHandler | None:
-    """Return the handler whose columns the key-value metadata ``key`` describes; None for other keys."""
+    """Return the handler that describes its columns in the key-value metadata ``key``; None for other keys."""
     annotation = find_by_property(key)
     if annotation is None:
         return None
@@ -107,7 +108,7 @@ def _describes_columns(handler_type: type) -> bool:
 
 
 def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Schema:
-    """Return ``schema`` with ``logical_types`` for the top-level columns by name."""
+    """Return ``schema`` with ``logical_types``, a mapping by name, applied to its top-level columns."""
     columns: dict[int, SchemaNode] = {}
     leaves: dict[int, SchemaNode] = {}
     names = schema.root.child_names
@@ -202,13 +203,15 @@ def calendars_of(pairs: Iterable[KeyValue], options: ReadOptions = _DEFAULT) -> 
 
 
 def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Yield the key-value pairs that are valid for the result. The calendar is omitted if values are converted."""
+    """Yield the key-value pairs that are valid for the values that are read. Calendar keys are omitted if values are
+    converted to another calendar.
+    """
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 
 
 def apply_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
-    """Return ``schema`` with the calendar of each leaf whose values are converted according to ``options``."""
+    """Return ``schema`` with a calendar for each leaf whose values must be converted according to ``options``."""
     if options.legacy_calendar == "stored":
         return schema
     calendars = calendars_of(pairs, options)
@@ -225,7 +228,7 @@ def _apply_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
 
 
 def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:
-    """Return the calendars of the leaves that are in the legacy calendar, by dotted path.
+    """Return the calendar of each leaf with values in the legacy calendar, by dotted path.
 
     The calendars of dates have no time zone.
     """

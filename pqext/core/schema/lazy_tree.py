@@ -147,7 +147,9 @@ class Tree:
 def _columns(
     elements: Sequence[SchemaElement],
 ) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
-    """Return the names and arrays of ``elements`` that a kernel otherwise extracts from the serialised schema."""
+    """Extract names and arrays from ``elements`` that are already decoded. A kernel does the same for a serialised
+    schema.
+    """
     names = [element.name for element in elements]
     odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
     kinds = [element.repetition_type for element in elements]
@@ -207,7 +209,7 @@ class _Nodes(Sequence[SchemaNode]):
 
 
 class Group(_Nodes):
-    """Children of a group. They can be looked up by the leaves below them."""
+    """Children of a group. A child can be looked up by any leaf below it."""
 
     __slots__ = ()
 

@@ -114,7 +114,7 @@ class RowQueue:
         return part
 
     def push_back(self, part: Sequence[range]) -> None:
-        """Return ``part``, the rows that were removed last, to the front of the queue."""
+        """Put the most recently removed rows, ``part``, back at the front of the queue."""
         for item in reversed(part):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
@@ -139,7 +139,7 @@ class NumberQueue:
         return part
 
     def push_back(self, part: NDArray[np.int64]) -> None:
-        """Return ``part``, the rows that were removed last, to the front of the queue."""
+        """Put the most recently removed rows, ``part``, back at the front of the queue."""
         self._at -= len(part)
 
 

@@ -1,4 +1,4 @@
-"""Shapes: schema tree in Arrow's structure of leaves, groups and lists, each with its levels.
+"""Shapes: schema tree in Arrow's structure of leaves, groups and lists, with the levels of each node.
 
 The reader uses shapes to assemble arrays, and the writer to disassemble them. If a shape has an annotation, its handler
 converts between the storage and the array that users see.

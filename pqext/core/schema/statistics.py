@@ -40,7 +40,7 @@ _NUMBERS: dict[tuple[str, int], np.dtype[Any]] = {
 
 @dataclass(slots=True)
 class PageExtremes:
-    """PLAIN bytes of the minimum and the maximum of each page, and its NaN count.
+    """Minimum and maximum of each page as PLAIN bytes, and the NaN count of each page.
 
     Bounds of a page without values are None.
 
@@ -327,7 +327,7 @@ def bounds_of(
     order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Return the bounds of values from a stored minimum and maximum and counts. ``num_values`` includes nulls."""
+    """Build the bounds of values from counts, and from a stored minimum and maximum. ``num_values`` includes nulls."""
     if low is not None and high is not None:
         minimum, maximum = order.values([low, high])
     else:
@@ -340,7 +340,7 @@ def bounds_of_values(
     order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """Return the bounds of values from counts and a minimum and maximum in comparison form, like :func:`bounds_of`."""
+    """Build bounds like :func:`bounds_of`, from a minimum and maximum in comparison form."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False

@@ -86,8 +86,8 @@ class _ComparableRanges:
 
     may_be_valid = may_be_null
 
-    def compare(self, end: pa.Array, operator: Operator, value: Value) -> NDArray[np.bool_]:
-        return _to_mask(compare(end, operator, value))
+    def compare(self, bound: pa.Array, operator: Operator, value: Value) -> NDArray[np.bool_]:
+        return _to_mask(compare(bound, operator, value))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
         """Return whether each range may contain any of ``values``, which are grouped into a few ranges first."""

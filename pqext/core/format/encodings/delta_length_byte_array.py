@@ -36,7 +36,7 @@ def encode(values: pa.Array) -> Bytes:
 
 
 def spans(values: pa.Array) -> tuple[Bytes, NDArray[np.int32]]:
-    """Return the bytes of a binary or fixed-size binary array, and the offsets of its values in them."""
+    """Return the bytes of a binary or fixed-size binary array, and the offsets of the values in these bytes."""
     start, stop = values.offset, values.offset + len(values)
     buffers = values.buffers()
     data = view(buffers[-1]) if buffers[-1] is not None else EMPTY

@@ -27,7 +27,7 @@ def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dic
         return
     for page, count, part in split_output(run, 1, out):
         if len(page) * 8 < count:
-            raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
+            raise CorruptFileError(f"a page of {len(page)} bytes is too short for {count} booleans")
         part[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
 
 
@@ -41,20 +41,20 @@ def decode_byte_arrays(
 def read_dictionary(
     page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
 ) -> Dictionary:
-    """Decode ``count`` values of a dictionary page. Their bytes are reserved in ``account``.
+    """Decode ``count`` values of a dictionary page. Their memory is reserved in ``account``.
 
     Raises ``CorruptFileError`` if the page is too short.
     """
     if width is not None:
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
-            raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
+            raise CorruptFileError(f"a dictionary page of {len(page)} bytes is too short for {count} values")
         if account is not None:
             account.reserve(count * width)
         values = allocate(count * width)
         decode_fixed_width(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
-        raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
+        raise CorruptFileError(f"a dictionary page of {len(page)} bytes is too short for {count} byte arrays")
     if account is not None:
         account.reserve(count * 4)
     builder = ByteArrayBuilder(None if account is None else account.reserve)

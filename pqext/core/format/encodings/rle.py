@@ -16,7 +16,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Decode booleans, which have a 4-byte length prefix in pages of either version."""
+    """Decode booleans, which have a 4-byte length prefix in V1 and V2 data pages."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError(f"encoding RLE is invalid for {physical.name} columns")
     for page, count, part in split_output(run, 1, out):
@@ -36,19 +36,21 @@ def decode_byte_arrays(
 
 
 def encode(values: pa.Array) -> Bytes:
-    """Encode a dense boolean array as single bits after a 4-byte length, for pages of either version."""
+    """Encode a dense boolean array with bit width 1 after a 4-byte length, for V1 and V2 data pages."""
     held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
     runs = rle_encode.encode(np.ascontiguousarray(held), 1)
     return view(len(runs).to_bytes(4, "little") + runs)
 
 
 def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
-    """Decode the levels of consecutive pages into ``out``. Raises ``CorruptFileError`` above ``max_level``."""
+    """Decode the levels of consecutive pages into ``out``. Raises ``CorruptFileError`` if a level exceeds
+    ``max_level``.
+    """
     rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
 
 
 def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
-    """Return decoded levels of 0 or 1, or an empty array if all are 1, and the number of 1s in each page."""
+    """Decode levels of 0 or 1, and count the 1s in each page. The array of levels is empty if all levels are 1."""
     if rle.holds_ones_only(run):
         return EMPTY, np.array(run.counts, np.int64)
     flags, ones = allocate(run.total), np.empty(run.size, np.int64)

@@ -1,1 +1,2 @@
-"""Binary protocol extensions (field 32767): of a structure, by metadata path, framed, and in a container."""
+"""Binary protocol extensions (field 32767): read and write them by structure or metadata path, in frames or containers.
+"""

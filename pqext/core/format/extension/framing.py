@@ -1,4 +1,4 @@
-"""Layouts of extension bytes: frames, and containers for several extensions of a structure, which can have only one.
+"""Layouts of extension bytes: a frame for one extension, and a container for several extensions of one structure.
 
 A frame can be recognised and checked from its end, without reading the preceding Thrift. It has the layout of the
 first example in the specification:

@@ -31,7 +31,7 @@ def append_extension(
     not set, if the payload is too long, or if ``serialised_footer`` is not exactly one structure.
     """
     if len(payload) > _MAX_BYTES:
-        raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
+        raise ValueError(f"an extension of {len(payload)} bytes exceeds the maximum of {_MAX_BYTES} in Thrift")
     fields, end = scan_fields(serialised_footer, limits=OWN_METADATA)
     if end != len(serialised_footer):
         raise ValueError(f"{len(serialised_footer) - end} bytes follow the end of the structure")
@@ -52,7 +52,7 @@ def append_extension(
 
 
 def append_readable(serialised_footer: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
-    """Append ``payload`` to ``serialised_footer`` as its extension.
+    """Append ``payload`` to ``serialised_footer`` as its extension, unless the extension is too large for Arrow.
 
     Returns the bytes and None or, if Arrow could not read the result, ``serialised_footer`` unchanged and the reason.
     """
@@ -71,7 +71,7 @@ def set_extension(
     long.
     """
     if payload is not None and len(payload) > _MAX_BYTES:
-        raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
+        raise ValueError(f"an extension of {len(payload)} bytes exceeds the maximum of {_MAX_BYTES} in Thrift")
     others = tuple(field for field in struct.unknown if not _is_extension(field[0], field[1]))
     if len(others) < len(struct.unknown) and not replace:
         raise ValueError("the structure already has an extension; pass replace=True to overwrite it")
@@ -124,7 +124,7 @@ def _is_extension(id: int, wire_type: int) -> bool:
 
 
 def _payload(field: UnknownField) -> bytes:
-    """Return the value without its length, which the kernel has checked."""
+    """Return the payload of an extension field without its length prefix. The kernel has checked the length."""
     raw = field[2]
     start = 0
     while raw[start] & 0x80:

@@ -30,7 +30,7 @@ def restore_type(array: pa.Array, original: pa.DataType) -> pa.Array:
 
 
 def plain_container(target: pa.DataType) -> pa.DataType:
-    """Return the struct, list or map type that :func:`restore_type` converts to type ``target``."""
+    """Return the struct, list or map type from which :func:`restore_type` converts arrays to type ``target``."""
     types = pa.types
     while isinstance(target, pa.BaseExtensionType):
         target = target.storage_type
@@ -41,7 +41,7 @@ def plain_container(target: pa.DataType) -> pa.DataType:
 
 
 def null_list_length(original: pa.DataType) -> int:
-    """Return the number of elements that a null list has in arrays of type ``original``: the size of fixed-size lists.
+    """Return the number of child elements of a null list: the list size for fixed-size lists, otherwise 0.
     """
     while isinstance(original, pa.BaseExtensionType):
         original = original.storage_type

@@ -33,11 +33,11 @@ _TIMES_FEW = 4
 
 
 class UnreadableSchemaError(Exception):
-    """The text is not a valid schema. The message of the exception states the problem."""
+    """Signal that a text is not a valid serialised schema. The message states the reason."""
 
 
 def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
-    """Serialise ``schema`` for a file with the other key-value metadata ``pairs``.
+    """Serialise ``schema`` for a file whose other key-value metadata is ``pairs``.
 
     Return None if the schema is nested too deeply.
 
@@ -72,7 +72,7 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
         # Arrow may also fail in extension types that the user has registered, with any exception.
         return pa.ipc.read_schema(pa.py_buffer(message))
     except Exception as error:
-        raise UnreadableSchemaError(f"Arrow does not read it ({type(error).__name__})") from error
+        raise UnreadableSchemaError(f"Arrow cannot parse the schema ({type(error).__name__})") from error
 
 
 def replace_metadata(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
@@ -91,7 +91,7 @@ def strip_metadata(text: str) -> str:
 
 
 def widen_indices(text: str | None) -> str | None:
-    """Return the serialised schema with indices of at least 32 bits in all dictionaries, which may get more values.
+    """Return the serialised schema with dictionary indices of at least 32 bits, because dictionaries may grow.
 
     Invalid text is returned unchanged.
     """
@@ -143,7 +143,7 @@ def has_same_types(first: str | None, other: str | None) -> bool:
 
 
 class StoredSchema:
-    """Arrow types of columns that are stored in a file's key-value metadata ``pairs``; empty without stored types.
+    """Arrow schema that a file stores in its key-value metadata ``pairs``; empty if no schema is stored.
 
     Warnings name the file's ``path``.
     """
@@ -179,7 +179,7 @@ class StoredSchema:
         return other
 
     def has_same_text(self, other: StoredSchema) -> bool:
-        """Return whether both schemas have the same text."""
+        """Return whether both schemas have the same serialised text."""
         return self._text == other._text
 
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
@@ -202,7 +202,7 @@ class StoredSchema:
             self._warn(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
         return shape
 
-    def expect(self, positions: Sequence[int]) -> None:
+    def load_fields(self, positions: Sequence[int]) -> None:
         """Decode the fields at the ascending ``positions`` in advance.
 
         Other fields of a wide schema are not decoded.
@@ -253,11 +253,11 @@ class StoredSchema:
 
 
 class Contradiction(Exception):
-    """The stored type contradicts the column. The message of the exception states the problem."""
+    """Signal that a stored type contradicts the column. The message states the reason."""
 
 
 def apply_hints(shape: Shape, original: pa.Field) -> Shape:
-    """Return ``shape`` with ``original`` applied to each node that it matches. Children of structs are matched by name.
+    """Apply the stored field ``original`` to each node of ``shape`` that it matches. Struct fields are matched by name.
 
     For a field with an annotation, only the metadata is applied, without that of extension types, because Parquet
     determines its type. Raises :exc:`Contradiction` if the values cannot have the type of ``original``.

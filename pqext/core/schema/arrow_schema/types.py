@@ -61,7 +61,7 @@ def _list(value: pa.Field, original: pa.DataType) -> pa.DataType | None:
 
 
 def durations(arrow_type: pa.DataType) -> list[str]:
-    """Return the type of each leaf that is a duration, and an empty string for each other leaf."""
+    """Return a string for each leaf: the name of its type for a duration, otherwise an empty string."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return durations(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):

@@ -83,7 +83,7 @@ def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
 
 
 def take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return the ``rows`` of a batch, which must be within it."""
+    """Return the rows of ``batch`` with the numbers ``rows``, which must be less than its row count."""
     return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 

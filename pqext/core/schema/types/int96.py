@@ -50,7 +50,7 @@ def nanoseconds(raw: bytes) -> int:
 
 
 def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
-    """Convert stored values of 12 bytes each to timestamps in ``unit``. Finer digits are rounded towards the past.
+    """Convert stored values of 12 bytes each to timestamps in ``unit``. Fractions of ``unit`` are rounded down.
 
     Raises ``UnsupportedError`` for a value that does not fit into 64 bits of the unit.
     """

@@ -1,4 +1,4 @@
-"""Convert stored values and handle values outside the range of their column's type.
+"""Convert stored values to the type of their column, and replace or report invalid values.
 
 All values of a page are decoded together with the column's type. If one of them is invalid, the column is decoded as
 stored values instead, and each batch of rows is converted individually.
@@ -103,7 +103,7 @@ def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_
 
 
 def _find_invalid(leaf_type: LeafType, array: pa.Array) -> NDArray[np.bool_]:
-    """Return a mask of invalid values. They are found by bisection, since few values are invalid."""
+    """Return a mask of invalid values. The array is bisected, since few values are invalid."""
     result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]
     while parts:

@@ -51,7 +51,7 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
     values = data[array.offset * 16 : (array.offset + len(array)) * 16].view(_ARROW_INTERVALS)
     milliseconds, finer = np.divmod(values["nanoseconds"], _NANOSECONDS)
     if (values["months"] < 0).any() or (values["days"] < 0).any() or (milliseconds < 0).any():
-        raise ValueError("an INTERVAL cannot be negative")
+        raise ValueError("a negative interval cannot be stored as INTERVAL")
     if finer.any():
         raise ValueError("an interval has a fraction of a millisecond, the unit of INTERVAL; round it to milliseconds")
     if (milliseconds >= 1 << 32).any():
@@ -297,10 +297,10 @@ def _check_utf8(array: pa.Array) -> None:
 
 
 class NotUtf8Error(ValueError):
-    """A string to write is not valid UTF-8. ``position`` is its index in the array."""
+    """Error for a string that is not valid UTF-8 and cannot be written. ``position`` is its index in the array."""
 
     def __init__(self, position: int) -> None:
-        super().__init__("a string is not UTF-8; store such bytes in a binary column")
+        super().__init__("a string is not valid UTF-8; store its bytes in a binary column")
         self.position = position
 
 

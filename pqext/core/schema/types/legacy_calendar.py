@@ -53,7 +53,8 @@ class LegacyCalendar:
 
     @staticmethod
     def from_zones(recorded_zone: str | None, option: str | None) -> LegacyCalendar:
-        """Return the calendar in the zone that a file records or, if that is missing or unknown, in zone ``option``.
+        """Return the calendar in the time zone that a file records. A missing or unknown time zone is replaced by
+        ``option``.
 
         Raises ``ValueError`` if ``option``, the reader's option ``legacy_timezone``, is not a time zone.
         """
@@ -89,7 +90,8 @@ class LegacyCalendar:
         return first, last
 
     def convert_instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Convert bounds of stored instants in nanoseconds to bounds of the instants that are read, None if unknown.
+        """Convert bounds of stored instants in nanoseconds to bounds of the instants that are read. A bound is None if
+        it is unknown.
 
         Where a Julian 29 February becomes 1 March, a later stored instant may be read as an earlier instant.
         """
@@ -123,7 +125,7 @@ class LegacyCalendar:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCalendar(LegacyCalendar):
-    """Calendar of a file that does not record it: values that differ between the two calendars are an error.
+    """Calendar for a file that records no calendar. A value that differs between the two calendars is an error.
 
     ``option`` is the reader's option that chooses a calendar.
     """
@@ -161,7 +163,8 @@ class UnknownCalendar(LegacyCalendar):
 
 
 class _Offsets(NamedTuple):
-    """Offsets of a zone. ``standard`` is the number of seconds east of UTC, which determines the days before 1582.
+    """Offsets of a time zone. ``standard`` is the standard offset in seconds east of UTC, used to determine days before
+    1582.
 
     ``changes`` are in seconds, and ``shifts`` contains the seconds to add from each change on. Before 1582, the shift
     of days is added too.

@@ -113,7 +113,7 @@ def to_logical(logical: LogicalType | None) -> LogicalType | None:
 
 
 def converted_type(logical: LogicalType | None) -> ConvertedType | None:
-    """Return the ConvertedType that old readers need in addition to ``logical``; None if it does not exist."""
+    """Return the ConvertedType that old readers need in addition to ``logical``; None if there is no equivalent."""
     if logical is None or logical.member is None:
         return None
     if logical.INTEGER is not None:
@@ -293,7 +293,7 @@ MAX_DIGITS = 76
 
 
 def max_precision(width: int) -> int:
-    """Return the maximum precision of decimals that all fit into ``width`` bytes of two's complement."""
+    """Return the maximum precision for which every decimal fits into ``width`` bytes of two's complement."""
     return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
 
 

@@ -51,7 +51,7 @@ def logical_name(metadata: Mapping[bytes, bytes]) -> str:
     if LOGICAL_TYPE in metadata:
         name = metadata[LOGICAL_TYPE].decode("utf-8", "replace")
         if name not in NAMES:
-            raise ValueError(f"PARQUET:logical_type is {name!r}; it must be {', '.join(NAMES)}")
+            raise ValueError(f"PARQUET:logical_type must be one of {', '.join(NAMES)}, not {name!r}")
         return name
     extension = metadata.get(_EXTENSION)
     return next((name for name, mark in _EXTENSIONS.items() if mark == extension), "")

@@ -1,4 +1,4 @@
-"""``profile="spark"``: the types that Spark's own Parquet reader supports, and their replacements.
+"""``profile="spark"``: check types against Spark's own Parquet reader, and replace types that it does not support.
 
 Spark 4 rejects a column, or the complete file, for some types of the format. The writer's profile stores the nearest
 type that holds every value, or rejects the column by name:
