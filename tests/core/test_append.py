@@ -363,7 +363,7 @@ def test_append_is_rejected_if_pages_depend_on_the_writer_name(tmp_path: Path) -
     pqext.write_table(pa.table({"s": ["abc", "abd"]}), path, encodings={"s": "delta_byte_array"}, dictionary=False)
     pqext.rewrite_footer(path, lambda metadata: setattr(metadata, "created_by", "parquet-mr version 1.7.0"))
     before = path.read_bytes()
-    with pytest.raises(pqext.UnsupportedError, match="rewrite these files first"):
+    with pytest.raises(pqext.UnsupportedError, match="rewrite these files with"):
         pqext.write_table(pa.table({"s": ["q"]}), path, append=True)
     assert path.read_bytes() == before
 

@@ -218,7 +218,7 @@ def test_delta_byte_array_of_a_faulty_writer_is_not_merged_with_other_files(
     assert pqext.open(joined(old, old)).metadata.created_by == writer
     for files in ((old, ours), (ours, old)):
         if is_rejected:
-            with pytest.raises(pqext.UnsupportedError, match=rf"pages of '{writer}', but .* rewrite these files first"):
+            with pytest.raises(pqext.UnsupportedError, match=rf"pages of '{writer}', but .* rewrite these files with"):
                 joined(*files)
         else:
             assert pqext.read_table(joined(*files)).equals(pa.concat_tables([numbers(0)] * 2))

@@ -412,7 +412,7 @@ def test_summary_of_external_files_is_rejected_or_ignored(folder: Path, name: st
     changed(folder, _rename(name))
     scan = pqext.scan(folder)
     assert sorted(scan.to_table()["a"].to_pylist()) == [*range(50), *range(60, 80)]
-    assert ": the summary names files outside" in scan.explain() or "span several files" in scan.explain()
+    assert ": the summary refers to files outside" in scan.explain() or "span several files" in scan.explain()
     if not name.startswith("./") and "//" not in name:
         with pytest.raises((UnsupportedError, CorruptFileError)):
             pqext.scan(folder / "_metadata").to_table()

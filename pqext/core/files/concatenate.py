@@ -84,7 +84,7 @@ def concatenate(
 
 @dataclass
 class _Indexes:
-    """Serialised page index of a chunk, to be written before the footer."""
+    """Serialised column index and offset index of a chunk, to be written before the footer."""
 
     chunk: ColumnChunk
     column: bytes | None
@@ -174,7 +174,9 @@ def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
 
 
 def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
-    """Return the end of the bytes to copy: the start of the page index, or of the footer if data follows the index."""
+    """Return the end of the bytes to copy: the start of the page index or, if data follows the page index, of the
+    footer.
+    """
     indexes, data = [footer.offset], [len(MAGIC)]
     for chunk in chunks:
         about = _metadata(chunk)
@@ -193,7 +195,8 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 
 def _move_offset(offset: int, shift: int, end: int) -> int:
-    """Return ``offset`` increased by ``shift``. An offset that is not positive means unset, and is returned unchanged.
+    """Return ``offset`` increased by ``shift``. An offset of 0 or less means that it is unset, and is returned
+    unchanged.
 
     Raises ``CorruptFileError`` if ``offset`` is after ``end``.
     """
@@ -228,8 +231,8 @@ def _remove_unknown_fields(struct: Struct) -> None:
 
 
 def _movable_entries(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
-    """Return the entries of a chunk's extension that stay valid when the chunk is moved, and whether other entries or
-    unknown fields exist.
+    """Return the extension entries that remain valid if the chunk is moved, and whether the chunk has other entries or
+    unknown fields.
     """
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:

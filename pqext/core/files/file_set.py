@@ -21,7 +21,7 @@ def verify_file_set(
     sources: Iterable[Any], prefixes: Iterable[bytes | str], decryption: FileDecryption,
     *, limits: Limits = DEFAULT_LIMITS,
 ) -> dict[bytes, Any]:
-    """Check that ``sources`` are exactly the files with the AAD prefixes ``prefixes``, each of them once.
+    """Check that ``sources`` contains exactly one file for each of the AAD prefixes ``prefixes``, and no other file.
 
     Returns a mapping of prefixes to sources. ``sources`` are inputs of :func:`pqext.open`, in any order. For example, a
     table of N partitions is complete if ``prefixes`` are ``f"employees_23May2018.part{n}" for n in range(N)``. The
@@ -47,8 +47,7 @@ def verify_file_set(
     hidden: list[tuple[str, Any]] = []
 
     def authenticated_prefix(source: Any, prefix: bytes | None) -> bytes:
-        """Return the AAD prefix of a file after authenticating it with the footer key. ``prefix`` is the expected
-        prefix.
+        """Authenticate a file with the footer key, and return its AAD prefix. ``prefix`` is the expected prefix.
         """
         known = dataclasses.replace(decryption, aad_prefix=prefix, plaintext_files_allowed=True)
         with open_source(source) as opened:

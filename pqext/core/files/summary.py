@@ -1,4 +1,4 @@
-"""Write summary files: one footer for the row groups of many files. Its column chunks name the files in ``file_path``.
+"""Write summary files: a footer with the row groups of many files. Each column chunk stores the path of its file.
 
 ``_metadata`` lists the row groups of all files, ``_common_metadata`` only the schema. Spec: "File format" (columns in
 several files, one metadata file for several) and the format's definition of ``file_path``.
@@ -64,7 +64,9 @@ def write_summary(
         except ValueError:  # on another drive
             relative = os.pardir
         if relative.split(os.sep)[0] == os.pardir or os.path.isabs(relative):
-            raise ValueError(f"{path} is not in {os.fsdecode(folder)}, the folder of the summary")
+            raise ValueError(
+                f"{path} is not below the summary's folder {os.fsdecode(folder)}; pass a folder that contains all files"
+            )
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:
             try:
@@ -96,7 +98,7 @@ def write_summary(
 
 
 def _name_row_groups(metadata: FileMetaData, name: str) -> list[RowGroup]:
-    """Return the row groups of one file, with ``name`` as the file path of each chunk."""
+    """Return the row groups of one file, and set the file path of each chunk to ``name``."""
     groups = list(metadata.row_groups)
     for group in groups:
         group.columns = list(group.columns)
@@ -104,7 +106,8 @@ def _name_row_groups(metadata: FileMetaData, name: str) -> list[RowGroup]:
         for chunk in group.columns:
             if chunk.file_path is not None:
                 raise UnsupportedError(
-                    f"a column chunk is in another file, {chunk.file_path!r}", feature="summaries of summaries"
+                    f"a column chunk is in another file, {chunk.file_path!r}; pass that file instead",
+                    feature="summaries of summaries",
                 )
             chunk.file_path = name
     return groups

@@ -48,7 +48,7 @@ _SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """State of a file when its footer was read. ``pairs`` is None if it had no key-value metadata."""
+    """State of a file when its footer was read. ``pairs`` is None if the footer had no key-value metadata."""
 
     size: int
     mtime_ns: int
@@ -63,7 +63,9 @@ class FileRecord:
 
 
 def store_records(metadata: FileMetaData, files: dict[str, FileRecord]) -> None:
-    """Store a record of each file, by name, in the footer of their summary, unless the records would be too large."""
+    """Store a record of each file in the footer ``metadata`` of a summary, by file name, unless the records are too
+    large.
+    """
     positions: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
     records = []
     for name, file in files.items():
@@ -120,11 +122,13 @@ def _require_position(value: Any) -> int:
 
 
 class UnusableSummaryError(Exception):
-    """The summary is encrypted, has row groups that span several files, or names files outside its folder."""
+    """Signal that a summary is encrypted, has row groups that span several files, or refers to files outside its
+    folder.
+    """
 
 
 class Summary:
-    """Summary file at ``path``. ``groups`` contains the positions of the row groups of each file by its name.
+    """Summary file at ``path``. ``groups`` maps each file name to the positions of the file's row groups.
 
     Raises ``UnusableSummaryError`` if the summary cannot be used, ``OSError`` if it cannot be read, and
     ``ParquetError`` if it is corrupt.
@@ -150,7 +154,7 @@ class Summary:
         for position, name in enumerate(result[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
         if not all(map(is_plain_path, self.groups)):
-            raise UnusableSummaryError("the summary names files outside its folder")
+            raise UnusableSummaryError("the summary refers to files outside its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
         return Summary, (self.path, self._limits)  # the copy reads the file again
@@ -168,7 +172,7 @@ class Summary:
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
-        """Return an error if the summary has negative row counts, or lacks or repeats row groups; otherwise None."""
+        """Return an error if the summary has negative row counts, or missing or repeated row groups; otherwise None."""
         total = sum(self._rows)
         message = None
         if any(rows < 0 for rows in self._rows):
@@ -214,7 +218,9 @@ class Summary:
         return source
 
     def unchanged_source(self, name: str, location: str) -> SummarisedSource | None:
-        """Return the file ``name`` at ``location``; None if it has no record, or may have changed."""
+        """Return the file ``name`` at ``location``; None if the summary has no record of the file, or the file may have
+        changed.
+        """
         file = (self.records or {}).get(name)
         try:
             result = os.stat(location)
@@ -227,7 +233,7 @@ class Summary:
         return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
     def _can_detect_change(self, file: FileRecord) -> bool:
-        """Return whether a change of ``file`` after it was recorded would change its modification time.
+        """Return whether any later change of ``file`` is visible in its modification time.
 
         This is uncertain if the time is in whole seconds and the summary was written within two seconds of it.
         """
@@ -249,7 +255,7 @@ class Summary:
         return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
     def _check(self, location: str, file: FileRecord | None, positions: Sequence[int], source: PathSource) -> int:
-        """Return the CRC-32 of the file's footer.
+        """Check the footer of a file against the summary, and return the CRC-32 of the footer.
 
         Raises ``ChangedFileError`` if the footer is not the recorded footer or, without a record, contradicts the
         summary.
@@ -281,7 +287,8 @@ _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
 def _row_groups_differ(summary_groups: Sequence[RowGroup], row_groups: Sequence[RowGroup]) -> bool:
-    """Return whether a summary and a file list different row groups, or the summary has different bounds."""
+    """Return whether the row groups of a summary and a file differ, or the bounds in the summary contradict the file.
+    """
     if len(summary_groups) != len(row_groups):
         return True
     pairs = zip(sorted(summary_groups, key=_start), sorted(row_groups, key=_start), strict=True)
@@ -393,7 +400,9 @@ class _RowGroups(Sequence[RowGroup]):
         return len(self._positions)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return an index with a row group that has not been decoded, and its position there; None without an index."""
+        """Return the index that contains an undecoded row group, and the position of the row group in it; None without
+        an index.
+        """
         return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload

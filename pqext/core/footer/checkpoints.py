@@ -65,7 +65,7 @@ _ROW_GROUPS = 4
 
 
 class RecoveredFileWarning(UserWarning):
-    """A file without a complete footer was opened from a checkpoint; rows at its end may be missing."""
+    """Warning that a file without a complete footer was opened from a checkpoint; rows at its end may be missing."""
 
 
 class Checkpoints:
@@ -87,7 +87,8 @@ class Checkpoints:
         )
 
     def build_frame(self, footer: bytes, row_groups: int, offset: int) -> bytes:
-        """Return the frame of a serialised ``footer`` of ``row_groups`` row groups, to be written at ``offset``.
+        """Build the frame of a checkpoint, to be written at ``offset``. ``footer`` is the serialised footer of
+        ``row_groups`` row groups.
 
         Return empty bytes if the footer is too large for a frame.
         """
@@ -103,7 +104,7 @@ class Checkpoints:
 
 
 def encode_with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
-    """Serialise ``metadata``, which has no row groups, together with the serialised row groups ``groups``."""
+    """Serialise a footer: ``metadata``, which has no row groups, and the serialised row groups ``groups``."""
     raw = encode(metadata)
     fields, _ = scan_fields(raw, limits=OWN_METADATA)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
@@ -151,8 +152,8 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
 
 
 def _read_checkpoint(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
-    """Return the checkpoint whose frame ends at ``end``, the end of the preceding checkpoint, and the number of bytes
-    read. The checkpoint is None if it is invalid. The end is 0 for the first checkpoint, and None if it is unknown.
+    """Return the checkpoint whose frame ends at ``end``, the end offset of the preceding checkpoint, and the number of
+    bytes read. An invalid checkpoint is None. The end offset is 0 for the first checkpoint, and None if it is unknown.
     """
     least = FRAME_BYTES + _TAIL.size
     if end < least:
@@ -217,8 +218,8 @@ def resolve_columns(schema: Schema) -> None:
 
 
 def follows_data(source: Source, metadata: FileMetaData, position: int) -> bool:
-    """Return whether the footer at ``position`` directly follows the last structure it refers to, or a checkpoint after
-    this structure.
+    """Return whether the footer at ``position`` directly follows the data: the last structure that it refers to, or a
+    checkpoint after that structure.
 
     If not, bytes before the footer are missing or were inserted, or its writer leaves a gap.
     """
@@ -241,7 +242,7 @@ def is_embedded(source: Source, metadata: FileMetaData, position: int) -> bool:
 
 
 def structures_end(metadata: FileMetaData) -> int:
-    """Return the end of the last structure that a footer refers to, where the footer usually begins."""
+    """Return the end offset of the last structure that a footer refers to. The footer usually begins at this offset."""
     end = len(MAGIC)
     for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for chunk in map(partial(peek, group.columns), range(len(group.columns))):

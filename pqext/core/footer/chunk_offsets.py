@@ -1,4 +1,4 @@
-"""Detect overlapping column chunks. The footer states a wrong offset or size for one of them (File Layout)."""
+"""Detect overlapping column chunks. If two chunks overlap, the offset or size of one chunk is wrong (File Layout)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOWHERE = (-1, -1)
 
 
 class _GroupLayout(NamedTuple):
-    """First and last bytes of the chunks of a row group, and first bytes of their indexes and filters."""
+    """Byte ranges of the chunks of a row group, and start offsets of their indexes and filters."""
 
     extents: tuple[_Extent, ...] = ()
     sections: frozenset[int] = frozenset()
@@ -77,8 +77,8 @@ class ChunkRanges:
         return frozenset(results)
 
     def _adjoins_neighbour(self, group: int, leaf: int) -> bool:
-        """Return whether the chunk begins where the preceding chunk ends, or ends where the following chunk or
-        structure begins.
+        """Return whether the chunk begins at the end of the preceding chunk, or ends at the start of the following
+        chunk or structure.
 
         Also return True if the chunk overlaps both neighbours, because sizes that are too large extend chunks into
         the following chunks.
@@ -116,13 +116,13 @@ class ChunkRanges:
 
     @cached_property
     def _first_equal_groups(self) -> list[int]:
-        """Positions of the first row groups with the same ranges as each row group."""
+        """For each row group, the position of the first row group with the same byte ranges."""
         seen: dict[tuple[_Extent, ...], int] = {}
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._layouts)]
 
     @cached_property
     def _overlapping_chunks(self) -> dict[ChunkPosition, ChunkPosition]:
-        """Overlapping chunks, each mapped to the chunk that it overlaps."""
+        """Mapping from each overlapping chunk to a chunk that it overlaps."""
         chunks = sorted(
             (extent, (group, leaf))
             for group, first in enumerate(self._first_equal_groups)

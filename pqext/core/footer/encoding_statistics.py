@@ -14,7 +14,7 @@ _OF_OTHERS = frozenset(map(int, (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACK
 
 
 def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> bool:
-    """Return whether the encodings and page counts in the metadata agree with ``page_counts``, the data pages per
+    """Return whether the encodings and page counts in the metadata match ``page_counts``, the number of data pages by
     encoding.
 
     Page counts in the metadata that contradict its list of encodings are ignored.
@@ -25,7 +25,7 @@ def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -
 
 
 def excess_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
-    """Return the encodings that more data pages have than the metadata counts, if the pages are probably wrong.
+    """Return the encodings that occur in more data pages than the metadata states, if the pages are probably wrong.
 
     The result is empty if the total number of pages differs, or if the list of encodings in the metadata matches the
     pages but not the counts, so that the counts are probably wrong. Both names of the dictionary encoding are
@@ -39,7 +39,9 @@ def excess_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> f
 
 
 def normalize_encoding(encoding: int) -> int:
-    """Return RLE_DICTIONARY for PLAIN_DICTIONARY, its older name in data pages, and other encodings unchanged."""
+    """Replace PLAIN_DICTIONARY, the old name of this encoding in data pages, with RLE_DICTIONARY. Return other
+    encodings unchanged.
+    """
     return int(Encoding.RLE_DICTIONARY) if encoding == Encoding.PLAIN_DICTIONARY else int(encoding)
 
 
@@ -60,8 +62,8 @@ def _normalize_counts(page_counts: Mapping[int, int]) -> Counter[int]:
 
 
 def _lists_exactly(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
-    """Return whether the metadata lists the encodings of ``pages`` and, apart from the encodings of levels and
-    dictionaries, no others.
+    """Return whether the metadata lists exactly the encodings of ``pages``. Encodings of levels and dictionaries may be
+    listed in addition.
     """
     listed = {int(encoding) for encoding in chunk.encodings}
     every = set(map(normalize_encoding, listed))

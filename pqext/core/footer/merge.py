@@ -31,8 +31,8 @@ first file; or equal pairs only.
 
 
 class FooterMerge:
-    """Incremental merge of the footers of files. ``pairs`` is a policy for merging key-value metadata, or the
-    key-value metadata of the merged footer.
+    """Incremental merge of the footers of files. ``pairs`` is the merged key-value metadata, or a policy for merging
+    it.
 
     Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
     GeoParquet's bounding boxes, is combined for all files or omitted.
@@ -93,7 +93,7 @@ class FooterMerge:
         self._version = max(self._version, metadata.version)
 
     def remove_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
-        """Remove bounds from one file's ``columns`` that readers of the merged footer would misinterpret.
+        """Remove bounds of ``columns`` (of one file) that readers of the merged footer would misinterpret.
 
         These are bounds in another order, and byte array bounds from a writer whose bounds readers distrust. Readers
         recognise this writer by its name, which the merged footer may lack. Returns whether bounds were removed.
@@ -113,7 +113,7 @@ class FooterMerge:
         return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
-        """Return the indexes of columns whose bounds have another order in this file than in the merged footer."""
+        """Return the indexes of columns for which this file and the merged footer declare different orders."""
         target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
         own: list[ColumnOrder | None] = list(metadata.column_orders or ())
         count = max(len(target), len(own))
@@ -133,14 +133,14 @@ class FooterMerge:
         if self._in_sequence and len(writers) > 1:
             raise UnsupportedError(
                 f"readers need the writer's name to decode DELTA_BYTE_ARRAY pages of {min(self._in_sequence)!r}, but "
-                "a footer can name only one writer; rewrite these files first",
+                "a footer can name only one writer; rewrite these files with pqext.write_table first",
                 feature="merging DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
             )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
                     f"files of {writer!r} omit dictionary headers from sizes and can only be merged with files of that "
-                    "version: rewrite them first",
+                    "version: rewrite them with pqext.write_table first",
                     feature="merging files of parquet-mr before 1.2.9 with others",
                 )
         pairs = {pair.key: self._combine_pair(pair) for pair in self._pairs.values()}
@@ -163,7 +163,8 @@ class FooterMerge:
         )
         if isinstance(self._policy, Mapping) and legacy_leaves(merged) != self._calendars:
             raise ValueError(
-                f"key_value_metadata lacks the keys that declare the calendar of the files: {', '.join(sorted(KEYS))}"
+                "key_value_metadata must contain the keys that declare the calendar of the files: "
+                f"{', '.join(sorted(KEYS))}"
             )
         return merged
 
@@ -202,7 +203,7 @@ def _has_values(metadata: FileMetaData) -> bool:
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
-    """Describe how the schema of ``other`` differs. Return None if the schemas are equal except for the root's name."""
+    """Describe the difference between two schemas. Return None if they are equal except for the root's name."""
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None

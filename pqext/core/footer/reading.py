@@ -138,7 +138,7 @@ def read_footer(
     offset = size - TRAILER_BYTES - length
     if length == 0 or offset < len(MAGIC):
         raise CorruptFileError(
-            f"a footer of {length} bytes is declared in a file of {size} bytes: "
+            f"the file declares a footer of {length} bytes, but has {size} bytes: "
             "the end of the file is damaged, or parts of the file are missing",
             path=source.path,
             offset=size - TRAILER_BYTES,
@@ -199,7 +199,8 @@ def _check_plaintext_footer(footer: Footer, decryption: FileDecryption | None, p
 
 
 def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
-    """Raise ``CorruptFileError`` if the magic numbers are not Parquet's. With ``headless``, ``head`` is unknown."""
+    """Raise ``CorruptFileError`` if the magic numbers are not Parquet's. With ``headless``, ``head`` is not available.
+    """
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):

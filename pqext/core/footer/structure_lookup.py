@@ -30,14 +30,14 @@ Location = tuple[StructIndex, int]
 
 
 class StructureLookup(Protocol):
-    """Footer whose structures can be looked up one by one or all together."""
+    """Look-up of the structures of a footer, one by one or all together."""
 
     def load_metadata(self) -> FileMetaData:
         """Return the complete footer."""
     def load_bytes(self) -> Any:
         """Return the complete footer as serialised Thrift."""
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
+        """Return the result of ``find`` or, if loading the complete footer is cheaper, of ``fallback``."""
 
 
 class LookupFooter(Footer):
@@ -97,7 +97,7 @@ class ColumnWindows:
         return result, at
 
     def locate_chunk(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
-        """Return an index that contains the column chunk, and its position in it.
+        """Return an index that contains the column chunk, and the position of the chunk in the index.
 
         Return None if the footer is corrupt, or is or should be read completely.
         """
@@ -115,7 +115,7 @@ class ColumnWindows:
 
 
 def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
-    """Decode ``count`` serialised structures as a ``struct_type`` whose only field is their list.
+    """Decode ``count`` serialised structures as the only field, a list, of a ``struct_type``.
 
     Raises ``CorruptFileError`` unless the structures end exactly where the bytes do.
     """
@@ -185,7 +185,7 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def rows(self) -> int | None:
-        """Total number of rows of all row groups, if it is known and no row group was decoded."""
+        """Total number of rows of all row groups; None if it is unknown or a row group was decoded."""
         return None if self._decoded else self._rows
 
     def peek(self, position: int) -> _T:
@@ -203,7 +203,9 @@ class IndexedStructs(LazyStructs[_T]):
         return self._index if self._complete_list is not None and not self._decoded else None
 
     def locate_element(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return an index with the element, and its position there; None for a decoded or unknown element."""
+        """Return an index that contains the element, and the position of the element in it; None for a decoded or
+        unknown element.
+        """
         return None if self._locate is None or position in self._decoded else self._locate(position)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
@@ -233,7 +235,9 @@ def bounds_at(
 
 
 def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
-    """Return the total size of the pages of ``leaves``; None if the serialised metadata has an unusual layout."""
+    """Return the total size of the pages of ``leaves``; None if the kernel does not support the layout of the
+    serialised metadata.
+    """
     return chunk_bytes(*location, leaf_count, [leaf.lookup_key for leaf in leaves])
 
 

@@ -34,7 +34,7 @@ TRAILER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Metadata of a file, its offset and length in the file, and its bytes ``raw`` as they were read.
+    """Footer of a file: metadata, offset and length in the file, and the bytes ``raw`` as they were read.
 
     If the footer is signed, ``raw`` includes the 28 bytes of the signature. ``raw`` is encrypted if the file ends in
     ``PARE``. ``decryptor`` is set if any part of the file is encrypted.
@@ -55,7 +55,7 @@ class Footer:
 
     @property
     def complete(self) -> FileMetaData:
-        """Complete metadata."""
+        """Complete metadata of the file."""
         return self.metadata
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
@@ -73,7 +73,7 @@ class Footer:
 
 
 class SourceWithFooter(Source):
-    """Source whose ``footer`` is already known."""
+    """Source with a ``footer`` that was read before."""
 
     footer: Footer
 

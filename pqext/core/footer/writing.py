@@ -75,7 +75,7 @@ def rewrite_footer(
     footer: FooterFormat = "thrift",
     limits: Limits = DEFAULT_LIMITS,
 ) -> None:
-    """Replace the footer of a file. All bytes before it stay unchanged.
+    """Replace the footer of a file. All bytes before the footer remain unchanged.
 
     ``change`` modifies the metadata that it receives, or returns a replacement. If it is None, the metadata stays
     unchanged. The result is written to ``dest``, a path or a binary file object. Without ``dest`` it atomically

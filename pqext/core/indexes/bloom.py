@@ -105,7 +105,7 @@ class SplitBlockFilter:
 
 
 class _UnknownRepresentationError(Exception):
-    """The possible stored representations of a value are unknown, so that the filter cannot exclude it."""
+    """Signal that the stored representations of a value are unknown, so a filter cannot exclude the value."""
 
 
 def plain_representations(leaf: LeafType, value: Value) -> list[bytes] | None:
@@ -136,7 +136,7 @@ _NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 
 def _float_representations(leaf: LeafType, value: Value) -> list[bytes]:
-    """Return the bytes of the nearest float, since comparing may round the value first.
+    """Return the bytes of the nearest float, because a comparison may round the value.
 
     For a zero, return both zeros.
     """
@@ -176,7 +176,7 @@ def _integer_representations(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _decimal_parts(value: Value) -> tuple[int, int]:
-    """Return ``number`` and ``exponent`` so that the value equals ``number * 10 ** exponent``.
+    """Split ``value`` into ``number`` and ``exponent``, so that it equals ``number * 10 ** exponent``.
 
     Raises :exc:`_UnknownRepresentationError` for other values.
     """
@@ -225,7 +225,7 @@ def false_positive_rate(bits: float) -> float:
 
 @lru_cache
 def _bits_per_value(fpp: float) -> float:
-    """Return the number of bits per inserted value that results in a :func:`false_positive_rate` of ``fpp``."""
+    """Return the number of bits per inserted value for which :func:`false_positive_rate` is ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)

@@ -74,7 +74,7 @@ def column_index(
 def _boundary_order(
     order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], boundaries: PageBoundaries
 ) -> BoundaryOrder:
-    """Return the order of the bounds of all pages that are not null."""
+    """Return the order of the minima and maxima of all pages with values."""
     starts = boundaries.starts("values")
     filled = np.flatnonzero(np.diff(starts)).tolist()
     keys = [order.keys([side[page] for page in filled]) for side in (minima, maxima)]
@@ -100,10 +100,12 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
             )
         at, row = page.offset + page.compressed_page_size, page.first_row_index
     if num_rows > 0 and not locations:
-        raise CorruptFileError(f"the offset index lists no pages for {num_rows} rows")
+        raise CorruptFileError(f"the offset index lists no pages, but the row group has {num_rows} rows")
     sizes = index.unencoded_byte_array_data_bytes
     if sizes is not None and len(sizes) != len(locations):
-        raise CorruptFileError(f"the offset index lists {len(locations)} pages, but {len(sizes)} sizes of byte arrays")
+        raise CorruptFileError(
+            f"the offset index lists {len(locations)} pages, but byte array sizes of {len(sizes)} pages"
+        )
 
 
 def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) -> None:
@@ -190,7 +192,7 @@ class PageLocations:
 
 @dataclass(frozen=True, slots=True)
 class NumberBounds:
-    """Bounds of all pages of a numeric column as arrays, for ordinary column indexes.
+    """Bounds of all pages of a numeric column as arrays, if no page is null and all bounds are known.
 
     Minima and maxima are inclusive. ``may_be_nan`` is true for pages that may contain NaN.
     """
@@ -257,7 +259,7 @@ class NumberBounds:
         return None
 
     def _are_exact(self, *values: Value) -> bool:
-        """Return whether the array type represents these numbers exactly."""
+        """Return whether the data type of the bounds represents ``values`` exactly."""
         kinds = set(map(type, values))
         if self.minimum.dtype.kind == "f":
             return all(

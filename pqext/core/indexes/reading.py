@@ -46,7 +46,9 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class IndexRecorder:
-    """Per-thread switch between reading the indexes of a file and recording their locations, to fetch them together."""
+    """Recorder of requested indexes. While a thread records, index locations are collected instead of read, to fetch
+    them together.
+    """
 
     @property
     def recorded_ranges(self) -> IndexRanges | None:
@@ -79,7 +81,7 @@ class DamagedIndexWarning(UserWarning):
 
 
 class IndexedChunk(Protocol):
-    """Attributes of a column chunk that are used to read its indexes (:class:`pqext.core.read.row_group.ColumnChunk`).
+    """Column chunk attributes that index reading requires (see :class:`pqext.core.read.row_group.ColumnChunk`).
     """
 
     @property
@@ -280,7 +282,7 @@ class IndexReader:
         warn(f"ignored {name}: {error}", DamagedIndexWarning)
 
     def ignore_pages(self, error: OffsetIndexError) -> None:
-        """Ignore the page indexes of the row group from now on, because an offset index is wrong.
+        """Ignore all page indexes of the row group from now on, because one of its offset indexes is wrong.
 
         Raises ``error`` if reading is strict.
         """
@@ -289,12 +291,14 @@ class IndexReader:
             self._is_ignored = True
 
     def may_have_pruned_pages(self, leaf: int | None) -> bool:
-        """Return whether pages may have been pruned by the bounds of a leaf in the column index."""
+        """Return whether pages may have been pruned using the bounds in the column index of ``leaf``."""
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 
     def _record_filter(self, chunk: IndexedChunk, ranges: IndexRanges) -> None:
-        """Record the location of the chunk's Bloom filter if it is known and the filter will be read."""
+        """Record the location of the chunk's Bloom filter in ``ranges``, if the location is known and the filter will
+        be read.
+        """
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)
             offset, length = about.bloom_filter_offset, about.bloom_filter_length

@@ -30,7 +30,7 @@ _T = TypeVar("_T", bound=Struct)
 
 
 class FlatLookup(ColumnWindows):
-    """Look up the structures of a FlatBuffers footer.
+    """Look-up of single structures in a FlatBuffers footer.
 
     Raises ``CorruptFileError`` if the tables are invalid, and ``LimitError`` if they exceed ``limits``.
     """
@@ -46,7 +46,7 @@ class FlatLookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all structures have been converted or should be converted."""
+        """Whether the complete footer has been converted, or should be."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
     def load_metadata(self) -> FileMetaData:
@@ -67,7 +67,7 @@ class FlatLookup(ColumnWindows):
             return self._read
 
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``fallback`` on the complete footer if this is cheaper."""
+        """Return the result of ``find`` or, if converting the complete footer is cheaper, of ``fallback``."""
         return fallback(self.load_metadata()) if self.is_whole else find()
 
     def metadata(self) -> FileMetaData:
@@ -92,7 +92,7 @@ class FlatLookup(ColumnWindows):
         return struct_list_header(self._elements) + self.flat.elements(0, self._elements)
 
     def _file(self, lists: dict[int, bytes]) -> bytes:
-        """Return the serialised footer with its empty lists replaced by ``lists``, a mapping by field id."""
+        """Return the serialised footer, with the lists in ``lists`` (by field id) in place of its empty lists."""
         raw = self.flat.file()
         retained, done = [], 0
         for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:

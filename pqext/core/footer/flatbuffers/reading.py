@@ -94,7 +94,9 @@ class EmbeddedFooter:
 
 
 def build_extension(tables: bytes, thrift: bytes) -> bytes:
-    """Return the extension for a Thrift footer. ``thrift`` is its serialised fields without the stop byte."""
+    """Return the extension for a Thrift footer. ``thrift`` contains the serialised fields of that footer without the
+    stop byte.
+    """
     codec, body = CompressionCodec.UNCOMPRESSED, tables
     packed = compress(CompressionCodec.LZ4_RAW, tables)
     if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
@@ -128,7 +130,7 @@ def parse(payload: Bytes) -> EmbeddedFooter:
 
 
 def has_matching_footer(footer: Bytes) -> bool:
-    """Return whether a serialised Thrift footer ends in a valid FlatBuffers footer that was created from it."""
+    """Return whether a serialised Thrift footer ends in a valid FlatBuffers footer with the same content."""
     try:
         return parse_frame(footer).matches(footer)
     except ParquetError:
@@ -175,7 +177,7 @@ def encode_tables(serialised_footer: bytes) -> bytes:
     tables, about, at = convert(serialised_footer, _DEPTH)
     extension = frame(about, BESIDE)
     if len(tables) + 4 + len(extension) > _MOST_BYTES:
-        raise ValueError("the footer cannot be written as FlatBuffers: it would take more than 2 GiB")
+        raise ValueError("the footer cannot be written as FlatBuffers: it would exceed 2 GiB; choose another footer")
     distance, size = (number.to_bytes(4, "little") for number in (len(tables) - at, len(extension)))
     return b"".join([tables[:at], distance, tables[at + 4 :], size, extension])
 
@@ -231,7 +233,7 @@ def open_embedded(footer: Bytes, offset: int, limits: Limits, path: str | None) 
 
 
 def choose_footer(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer if the Thrift footer is corrupt; None to use the Thrift footer.
+    """Return the embedded FlatBuffers footer if the Thrift footer is corrupt; None if the Thrift footer can be used.
 
     The Thrift footer is considered corrupt if it contradicts itself, or if only a few adjacent bytes differ from the
     Thrift footer that the FlatBuffers footer was created from. Issue a warning if the footers differ.
@@ -255,7 +257,9 @@ def choose_footer(footer: Bytes, offset: int, limits: Limits, path: str | None) 
 def open_fallback(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer that cannot be read, with a warning; None if it is invalid."""
+    """Return the FlatBuffers footer in an unreadable Thrift footer, and issue a warning. None if both footers are
+    invalid.
+    """
     try:
         opened = open_embedded(footer, offset, limits, path)
     except ParquetError:
@@ -265,7 +269,8 @@ def open_fallback(
 
 
 def _describe_contradiction(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
-    """Describe a contradiction within a serialised Thrift footer, or between the footer and the data size before it.
+    """Describe a contradiction within a serialised Thrift footer, or between the footer and the size of the preceding
+    data.
 
     Return None if there is no contradiction.
     """
@@ -291,7 +296,7 @@ def _describe_contradiction(footer: Bytes, offset: int, limits: Limits, path: st
 
 
 def _describe_changed_bytes(footer: Bytes, embedded_footer: EmbeddedFooter, raw: Bytes) -> str | None:
-    """Describe the changed bytes if the Thrift footer differs from the original in one location only.
+    """Describe the changed bytes if the Thrift footer differs from the original in one short byte range.
 
     Return None otherwise.
     """

@@ -1,1 +1,1 @@
-"""Jump tables of footers: the table, look-ups with it, and the footer and schema that use them."""
+"""Jump tables of footers: build and read the table, and use it to look up structures and schema columns."""

@@ -143,7 +143,7 @@ class TopColumns(Group):
         return self._lookup.root.tops
 
     def _complete_root(self) -> SchemaNode:
-        """Return the root of the complete schema, after checking that the jump table matches it."""
+        """Return the root of the complete schema, after checking that the jump table matches the schema."""
         if self._whole is None:
             self._whole = from_elements(self._lookup.load_metadata().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:

@@ -41,7 +41,7 @@ _ORDER_BYTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Last bytes of a jump table, which are read first: counts, offsets of the footer's lists, and a checksum.
+    """Root of a jump table: counts, offsets of the footer's lists, and a checksum. It ends the table and is read first.
 
     For each list, ``header`` is the offset of its count, and ``start`` the offset of its first structure.
     ``order_bytes`` is the size of a column order, or 0 if the table does not cover column orders.
@@ -69,17 +69,17 @@ class Root:
 
     @property
     def top_columns_offset(self) -> int:
-        """Offset of the top-level columns in the sections, after the name hashes."""
+        """Offset, in the sections, of the top-level columns, which follow the name hashes."""
         return self.tops * NAME_BYTES
 
     @property
     def row_groups_offset(self) -> int:
-        """Offset of the row groups in the sections."""
+        """Offset, in the sections, of the row groups."""
         return self.top_columns_offset + (self.tops + 1) * TOP_BYTES
 
     @property
     def chunk_offsets_offset(self) -> int:
-        """Offset of the column chunks' offsets in the sections."""
+        """Offset, in the sections, of the column chunk offsets."""
         return self.row_groups_offset + self.row_groups * GROUP_BYTES
 
     @property
@@ -204,7 +204,8 @@ def build(serialised_footer: bytes) -> bytes | None:
 
 
 def encode_with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """Serialise the footer with its jump table. Return the bytes, and None or the reason why the table is missing.
+    """Serialise the footer with its jump table. Return the bytes, and the reason if the table is omitted, otherwise
+    None.
 
     The table is omitted with a reason if it would be too long, and without a reason if the layout is unsupported, as
     described at :func:`build`. Raises ``ValueError`` if the footer has another extension, because readers locate the
@@ -263,7 +264,7 @@ def _locate_orders(span: tuple[int, int] | None, count: int, serialised_footer: 
 def _locate_row_groups(
     metadata: FileMetaData, groups: StructIndex, columns: int, serialised_footer: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return start, offset of the column list, and end of each row group; and, by column, the offsets of its chunks.
+    """Return the start, column list offset and end of each row group, and the chunk offsets of each column.
 
     Return None if the column list of a row group has another length or header, or cannot be indexed.
     """

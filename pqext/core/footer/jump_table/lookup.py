@@ -1,4 +1,4 @@
-"""Look up structures of a footer with its jump table, reading only the bytes around them.
+"""Look up structures of a footer with its jump table. Only blocks that contain these structures are read.
 
 A few blocks of a 100 MB footer are read, and each is verified with a CRC in the table. If the table does not match the
 footer, a ``DamagedIndexWarning`` is issued and the footer is read completely. The footer is also read completely if a
@@ -41,7 +41,8 @@ _T = TypeVar("_T", bound=Struct)
 
 
 class TableBlocks:
-    """Blocks of a footer at ``offset`` and of the table's sections, which begin ``sections`` bytes later.
+    """Blocks of a footer and of the jump table's sections. The footer is at ``offset``; the sections begin ``sections``
+    bytes later.
 
     Fetched blocks are verified with the checksums ``crcs`` and cached. ``spent`` counts their bytes.
     """
@@ -108,7 +109,9 @@ class _Groups(Struct):
 
 
 class Lookup(ColumnWindows):
-    """Look up structures in the footer of ``length`` bytes at ``offset`` with its jump table, or read it completely."""
+    """Look-up of structures in a footer of ``length`` bytes at ``offset``, with its jump table or from the complete
+    footer.
+    """
 
     def __init__(
         self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
@@ -196,8 +199,8 @@ class Lookup(ColumnWindows):
         return stop - start == len(expected) and self._blocks.span(start, stop) == expected
 
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
-        """Return row groups from position ``first``, without their column chunks, and the byte range of each list of
-        chunks.
+        """Return adjacent row groups from position ``first`` without column chunks, and the byte range of each chunk
+        list.
         """
         groups = self._groups  # another thread may replace it
         result = groups.get(first)
@@ -259,7 +262,7 @@ class Lookup(ColumnWindows):
         return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
 
     def top_column(self, position: int) -> list[int]:
-        """Return footer offset, schema element and first leaf of a top-level column, then the same for the next column.
+        """Return the footer offset, schema element and first leaf of a top-level column, and then of the next column.
         """
         start = self.root.top_columns_offset + position * TOP_BYTES
         return self._blocks.numbers(start, 3 if position == self.root.tops else 6)
@@ -301,7 +304,7 @@ class Lookup(ColumnWindows):
             results.append(hashes[2 * at + 1])
             at += 1
         if max(results, default=0) >= count:
-            raise CorruptFileError("the jump table names a missing column")
+            raise CorruptFileError("the jump table refers to a column that does not exist")
         return results if len(results) <= _CANDIDATES else None
 
 
