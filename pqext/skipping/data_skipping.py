@@ -84,7 +84,7 @@ class DataSkipping:
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         if store is not None and base is not None:
-            raise ValueError("store and base are mutually exclusive")
+            raise ValueError("store and base cannot be combined; pass one of the two")
         self.path = path
         self._encryption = encryption
         self._decryption = decryption if encryption is None or decryption is not None else encryption.keys
@@ -103,7 +103,7 @@ class DataSkipping:
         """The store, to be passed as ``skipping=`` to :func:`pqext.scan`."""
 
     def _options_of(self, location: Any) -> Mapping[str, Any] | None:
-        """Return the storage options if ``location`` is a URL, and None otherwise."""
+        """Return the storage options if ``location`` is a URL, otherwise None."""
         return self._storage_options if isinstance(location, str) and ":/" in location else None
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class DataSkipping:
         return description.describe(self.location, self._sources, decryption=self._decryption, limits=self._limits)
 
     def list_indexes(self) -> list[Index]:
-        """List the indexes that queries use; empty without a store."""
+        """Return the indexes that queries use; empty if the store does not exist."""
         return self.store.indexes if self.is_indexed() else []
 
     def drop_index(self, *indexes: Index) -> None:
@@ -217,11 +217,11 @@ class IndexBuilder:
         return self.add_custom_index(Prefix(column, **settings))
 
     def add_null_count_index(self, column: str | Base) -> IndexBuilder:
-        """Add counts of rows, nulls and NaN (:class:`NullCount`)."""
+        """Add an index of the numbers of rows, nulls and NaN (:class:`NullCount`)."""
         return self.add_custom_index(NullCount(column))
 
     def add_row_count_index(self, column: str | Base) -> IndexBuilder:
-        """Add row counts (:class:`RowCount`)."""
+        """Add an index of row counts (:class:`RowCount`)."""
         return self.add_custom_index(RowCount(column))
 
     def add_custom_index(self, index: Index) -> IndexBuilder:

@@ -86,8 +86,8 @@ def test_corrupt_stream_is_read_or_rejected(data: st.DataObject) -> None:
 LONG_FIELD = b"L" + utf("f") + b"t" + utf("LF;")
 HOSTILE = {
     "no stream": (b"PAR1....", CorruptFileError, "not a serialised Java object"),
-    "nothing of its own": (HEADER + b"s" + described("A", 2), UnsupportedError, "has no custom serialised data"),
-    "null": (HEADER + b"p", UnsupportedError, "has no custom serialised data"),
+    "nothing of its own": (HEADER + b"s" + described("A", 2), UnsupportedError, "has no custom data"),
+    "null": (HEADER + b"p", UnsupportedError, "has no custom data"),
     "forward reference": (HEADER + b"q\x00\x7e\x00\x05", CorruptFileError, "has no preceding target"),
     "class of itself": (
         HEADER + b"s" + described("A", 2, (), b"q\x00\x7e\x00\x00"),

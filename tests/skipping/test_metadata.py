@@ -287,5 +287,5 @@ def test_types_match_those_of_spark() -> None:
     ]  # fmt: skip
     assert [spark_schema.spark_type(kind, "c") for kind, _ in told] == [name for _, name in told]
     for kind in (pa.timestamp("ns"), pa.duration("s"), pa.decimal256(40, 0), pa.map_(pa.string(), pa.string())):
-        with pytest.raises(UnsupportedError, match=r"Spark has no type .* \[column c\]"):
+        with pytest.raises(UnsupportedError, match=r"Spark has no equivalent of .* \[column c\]"):
             spark_schema.spark_type(kind, "c")

@@ -20,7 +20,7 @@ from pqext.skipping import MinMax, Prefix, ValueList, open_store
 from pqext.skipping.maintenance import compaction, part_layout
 from pqext.skipping.store import folders
 from pqext.skipping.store.objects import Objects
-from pqext.skipping.store.store import fresh_rows
+from pqext.skipping.store.store import match_rows
 
 OWN_AND_SIDE = [MinMax("x"), Prefix("s")]
 
@@ -184,5 +184,5 @@ def test_objects_without_a_time_are_never_current() -> None:
         ("a",), pa.array(["/a"], pa.string()), np.array([-1]), np.array([5]), pa.array([None], pa.string())
     )
     stored = pa.table({"obj_name": ["/a#-1", "/a#5"]})
-    rows, numbers = fresh_rows(stored, objects)
+    rows, numbers = match_rows(stored, objects)
     assert (rows.tolist(), numbers.tolist()) == ([], [])

@@ -172,7 +172,7 @@ def test_part_that_violates_the_specification_is_not_written(tmp_path: Path) -> 
     ):
         with pytest.raises(ValueError, match=message):
             write_part(path, offered, about)
-    with pytest.raises(UnsupportedError, match=r"Spark has no type .* \[column n\$#\$temp_minmax_8\]"):
+    with pytest.raises(UnsupportedError, match=r"Spark has no equivalent of .* \[column n\$#\$temp_minmax_8\]"):
         write_part(path, table.set_column(3, name, pa.array([1, 2], pa.duration("s"))), metadata)
     with pytest.raises(ValueError, match="encryption= is missing"):
         write_part(path, table, store(("k1", None)))

@@ -38,7 +38,7 @@ class ClassDescription:
 
 @dataclass
 class CustomData:
-    """Data that the ``writeObject`` method of class ``name`` wrote, from offset ``start`` to ``stop`` of a cell.
+    """Data in a cell, from offset ``start`` to ``stop``, that the method ``writeObject`` of class ``name`` wrote.
 
     ``blocks`` contains the offset in the cell and the size of each block.
     """
@@ -54,7 +54,7 @@ class CustomData:
 
 
 def find_custom_data(cell: bytes | memoryview) -> CustomData:
-    """Return the custom data of the first object in ``cell`` that has custom data. Fields are searched depth-first.
+    """Find the first object in ``cell`` that has custom data, searching fields depth-first. Return the custom data.
 
     Raises ``CorruptFileError`` for a truncated or invalid stream, and ``UnsupportedError`` for objects of other
     formats, with the offset in the cell. Work is bounded by the length of the cell.
@@ -75,7 +75,7 @@ class _Stream:
             self._raise_corrupt("not a serialised Java object", 0)
         own_bytes = self._object(0)
         if own_bytes is None:
-            raise UnsupportedError("the object in the cell has no custom serialised data", feature="Java serialisation")
+            raise UnsupportedError("the serialised Java object has no custom data", feature="Java serialisation")
         return own_bytes
     def _raise_corrupt(self, message: str, position: int | None = None) -> NoReturn:
         raise CorruptFileError(message, offset=self.at if position is None else position)
@@ -171,7 +171,7 @@ class _Stream:
         return name, type
 
     def _values(self, description: ClassDescription, depth: int) -> CustomData | None:
-        """Parse the field values of an object, starting with its topmost superclass.
+        """Parse the field values of an object, starting with the fields of its topmost superclass.
 
         Returns the first custom data; None without custom data.
         """

@@ -31,7 +31,7 @@ _BLOOM_TYPES = {False: f"io.xskipper.{_BLOOM}", True: f"com.ibm.metaindex.metada
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """Column ``name`` of a store, which contains an index of type ``index`` on ``columns``.
+    """Store column ``name``, which contains the entries of an index of type ``index`` on ``columns``.
 
     The key labelled ``key`` encrypts it. ``params`` are its parameters under the names of version 4, such as
     ``io.xskipper.index.bloom.fpp``.
@@ -73,7 +73,7 @@ class StoreEncryption:
     plaintext_footer: bool = False
 
     def labels(self) -> dict[str, list[str]]:
-        """Return the columns that each key encrypts, by the label of the key.
+        """Parse ``column_keys``. Return the columns that each key encrypts, by key label.
 
         Columns are dotted paths of leaves, or of groups for all leaves below them. Raises ``CorruptFileError`` if
         ``column_keys`` is malformed.
@@ -83,14 +83,14 @@ class StoreEncryption:
             label, colon, columns = part.partition(":")
             names = [name.strip() for name in columns.split(",")]
             if not colon or not label.strip() or not all(names):
-                raise CorruptFileError(f"the list of column keys has {part!r} instead of 'label:column,column'")
+                raise CorruptFileError(f"the list of column keys contains {part!r} instead of 'label:column,column'")
             result.setdefault(label.strip(), []).extend(names)
         return result
 
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Metadata of a store: its version (None if unstated), table, keys, partition columns and indexes."""
+    """Metadata of a store: version, table, keys, partition columns and indexes. An unstated version is None."""
 
     version: int | None = LATEST
     table_identifier: str | None = None
@@ -100,7 +100,7 @@ class StoreMetadata:
 
     @property
     def reason(self) -> str | None:
-        """The reason that no object can be skipped with this store; None if objects can be skipped."""
+        """Reason why queries cannot use this store; None if the store is usable."""
         if self.version is None or self.version < OLDEST_USABLE:
             version = "has no version" if self.version is None else f"has version {self.version}"
             return f"the store {version}, whose serialised indexes are not supported: build it again"
@@ -110,11 +110,11 @@ class StoreMetadata:
 
     @property
     def is_usable(self) -> bool:
-        """Whether objects can be skipped with this store."""
+        """Whether queries can use this store to skip objects."""
         return self.reason is None
 
     def with_key_list(self, schema: pa.Schema) -> StoreMetadata:
-        """Return the metadata with the list of column keys, which is derived from the keys of the indexes.
+        """Return a copy whose ``column_keys`` are derived from the keys of the indexes.
 
         Raises ``ValueError`` if an index has a key and the store has no footer key, if no index of a store with a
         footer key has a key, or if a label or a column contains a delimiter.
@@ -123,7 +123,7 @@ class StoreMetadata:
         if self.encryption is None:
             if encrypted:
                 name = encrypted[0].name
-                raise ValueError(f"the index column {name!r} has a key, but the store has no footer key: set one")
+                raise ValueError(f"the index column {name!r} has a key, but the store has no footer key: set it")
             return self
         if not encrypted and self.indexes:
             raise ValueError(
@@ -141,7 +141,7 @@ class StoreMetadata:
         return replace(self, encryption=replace(self.encryption, column_keys=text))
 
 def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMetadata:
-    """Parse the metadata of a part. Invalid indexes of versions later than pqext supports are omitted.
+    """Parse the metadata of a part. Invalid indexes are omitted if pqext does not support the later version.
 
     Raises ``CorruptFileError``, with the part's ``path``, for other invalid metadata.
     """
@@ -246,7 +246,7 @@ def _iter_partition_names(fields: Sequence[SparkField]) -> Iterator[str]:
 
 
 def to_spark(metadata: StoreMetadata, schema: pa.Schema, spark_compatible: bool = True) -> list[SparkField]:
-    """Return the columns of a part, in order, in the layout of the store's version, 1 to 4, with types from ``schema``.
+    """Return the Spark columns of a part, in order. The store's version, 1 to 4, determines the layout.
 
     Entries of types that Spark lacks are declared as binary if ``spark_compatible`` is false. Raises ``ValueError`` for
     another version, ``KeyError`` if ``schema`` lacks a column, and ``UnsupportedError`` for types that Spark lacks if
@@ -254,7 +254,7 @@ def to_spark(metadata: StoreMetadata, schema: pa.Schema, spark_compatible: bool 
     """
     version = metadata.version
     if version is None or not metadata.is_usable:
-        raise ValueError(f"store version {version} cannot be written; versions 1 to {LATEST} can")
+        raise ValueError(f"store version {version} cannot be written; use a version from 1 to {LATEST}")
     about: dict[str, Any] = {"tableIdentifier": metadata.table_identifier, "version": version}
     if metadata.encryption is not None:
         about["encryption"] = {
@@ -291,7 +291,7 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, spark_com
 
 
 def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
-    """Merge the metadata of the parts of a store. Each part has its path, for errors.
+    """Merge the metadata of the parts of a store. ``parts`` contains pairs of path and metadata.
 
     The result has the partition columns and indexes of all parts. Raises ``CorruptFileError`` if two parts are
     inconsistent: the message names the first part, and the error has the path of the second.
@@ -354,7 +354,7 @@ def _conflict_error(
 
 
 def _leaves(field: pa.Field) -> list[str]:
-    """Return the dotted paths of the leaves of a column."""
+    """Return the dotted paths of all leaves in a column."""
     type = field.type
     if pa.types.is_struct(type):
         below = [leaf for at in range(type.num_fields) for leaf in _leaves(type.field(at))]
@@ -366,7 +366,7 @@ def _leaves(field: pa.Field) -> list[str]:
 
 
 def _is_below(path: str, column: str) -> bool:
-    """Return whether ``path`` is the column or a path within it."""
+    """Return whether ``path`` equals ``column`` or is a path within ``column``."""
     return path == column or path.startswith(column + ".")
 
 

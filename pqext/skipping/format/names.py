@@ -23,7 +23,7 @@ PARTITION_PREFIX = "virtual_"
 
 
 def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> str:
-    """Return the name of the store's column for an index of type ``index`` on ``columns``, in a store of ``version``.
+    """Return the name of the store column that contains an index of type ``index`` on ``columns``.
 
     Raises ``ValueError`` for empty columns or an unsupported version.
 
@@ -45,7 +45,7 @@ def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> s
 
 
 def partition_column(name: str) -> str:
-    """Return the name of the store's column for the partition column ``name``."""
+    """Return the name of the store column for the partition column ``name``."""
     return PARTITION_PREFIX + name
 
 
@@ -61,7 +61,7 @@ def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
     for name, description in [*described, *indexes.items()]:
         other = names.setdefault(name.lower(), description)
         if other is not description:
-            raise ValueError(f"{description} and {other} would have the same store column {name!r}: remove one")
+            raise ValueError(f"{description} and {other} would have the same store column {name!r}: remove either")
     before = ""
     for name in sorted(indexes):  # sorting places a name directly after its prefix, or after names with the same prefix
         if before and name.startswith(before):
@@ -153,7 +153,7 @@ def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def table_identifier(uri: str) -> str:
-    """Return the identifier of the table in the folder ``uri``, a path or a URL.
+    """Return the identifier that a store records for the table in the folder ``uri``, a path or a URL.
 
     The identifier is the path without scheme, host and trailing slashes. For a ``cos://`` URL, it is the bucket without
     the service name, followed by the path. As in Hadoop's paths, ``%`` is not decoded.

@@ -45,7 +45,7 @@ class Parts:
 
 
 def part_files(folder: Any) -> list[Any]:
-    """Return the files of the store in ``folder``, a local path or a :class:`Location`, sorted by name.
+    """Return the part files in ``folder``, a local path or a :class:`Location`, sorted by name.
 
     These are the Parquet files directly in the folder. Files whose names start with ``_`` or ``.`` are omitted, as in
     Spark, unless their names start with :data:`UNSEEN`. The list is empty if the folder does not exist.
@@ -76,7 +76,7 @@ def part_metadata(file: ParquetFile) -> StoreMetadata:
     stored = set(file.schema.root.child_names)
     for name in (OBJECT_NAME, *map(partition_column, about.partitions), *(column.name for column in about.indexes)):
         if name not in stored:
-            raise CorruptFileError("the column that the metadata describes is missing", path=file.path, column=name)
+            raise CorruptFileError("the metadata describes a missing column", path=file.path, column=name)
     return about
 
 
@@ -142,7 +142,7 @@ def _is_remote(part: Any) -> bool:
 
 
 def key_retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that looks up keys by the labels in a file. It raises ``KeyError`` for an unknown label."""
+    """Return a function that looks up a key by its label. The function raises ``KeyError`` for an unknown label."""
 
     def key_of(label: bytes) -> bytes:
         return keys[label.decode("utf-8", "replace")]
@@ -188,7 +188,7 @@ def write_part(
     dest: Any, table: pa.Table, metadata: StoreMetadata, encryption: Keys | None = None, *,
     compression: Literal["snappy", "zstd"] = "snappy", spark_compatible: bool = True,
 ) -> StoreMetadata:
-    """Write one part of a store to ``dest``, as for :func:`pqext.write_table`, and return its metadata.
+    """Write one part of a store, and return its metadata. ``dest`` is a destination of :func:`pqext.write_table`.
 
     A missing local folder of ``dest`` is created. ``table`` has the columns that ``metadata`` describes, in any order.
     They are written in the order ``obj_name``, partition columns, indexes, and all of them are optional. If indexes
@@ -206,7 +206,7 @@ def write_part(
     if len(described) < len(metadata.indexes):
         names = [column.name for column in metadata.indexes]
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two indexes of the store have the same store column {duplicate!r}: remove one")
+        raise ValueError(f"two indexes have the same store column {duplicate!r}: remove one of the indexes")
     check_names(metadata.partitions, described)
     order = [OBJECT_NAME, *map(partition_column, metadata.partitions), *described]
     if sorted(table.column_names) != sorted(order):

@@ -66,11 +66,12 @@ class BloomBuilder:
             raise ValueError(f"fpp must be between 0 and 1, not {fpp}")
         bits = max(1, int(-distinct_count * math.log(fpp) / (math.log(2) * math.log(2))))
         if bits > _MOST_BYTES * 8:
-            limit = _MOST_BYTES * 8
-            raise ValueError(f"{distinct_count:,} values at fpp {fpp} need {bits:,} bits; the maximum is {limit:,}")
+            required = f"{distinct_count:,} values at fpp {fpp} need {bits:,} bits"
+            raise ValueError(f"{required}; the maximum is {_MOST_BYTES * 8:,}; use a greater fpp")
         self.functions = max(1, math.floor(bits / distinct_count * math.log(2) + 0.5))
         if self.functions > _MOST_FUNCTIONS:
-            raise ValueError(f"fpp {fpp} needs {self.functions} hash functions; the maximum is {_MOST_FUNCTIONS}")
+            required = f"fpp {fpp} needs {self.functions} hash functions"
+            raise ValueError(f"{required}; the maximum is {_MOST_FUNCTIONS}; use a greater fpp")
         self._words = np.zeros(-(-bits // 64), np.uint64)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
@@ -105,18 +106,18 @@ class BloomBuilder:
         self._words |= other._words
 
     def finish(self) -> bytes:
-        """Return the store entry: the filter, enclosed in xskipper's object. More values may be added afterwards."""
+        """Return the filter as a store entry in xskipper's format. More values may be added later."""
         head = struct.pack(">iii", 1, self.functions, len(self._words))
         return wrap_filter(head + self._words.astype(">u8").tobytes())
 
 
 def wrap_filter(payload: bytes) -> bytes:
-    """Return a store entry that contains a filter of the first version, enclosed in xskipper's object."""
+    """Wrap a filter in the first version of Spark's format into a store entry in xskipper's format."""
     return write_object(_WRAPPER, _FILTER, payload)
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """Return, for each store entry, whether its filter may contain any of ``values``. False is definitive.
+    """Return False for each store entry whose filter contains none of ``values``, otherwise True.
 
     The result is True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings
     are passed as UTF-8.
@@ -142,7 +143,7 @@ def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | by
 
 
 class _Query:
-    """Values to look up in filters, in the layout of the kernel."""
+    """Values to look up in filters, in the layout that the kernel requires."""
 
     def __init__(self, longs: list[int], texts: list[bytes]) -> None:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -178,7 +179,7 @@ class _Query:
 
 
 def unwrap_filter(cell: bytes) -> bytes | None:
-    """Return the filter in a store entry; None if the entry does not contain a known filter."""
+    """Return the filter in a store entry; None if the entry does not contain a filter of Spark."""
     try:
         own_bytes = find_custom_data(cell)
     except ParquetError:
@@ -187,7 +188,7 @@ def unwrap_filter(cell: bytes) -> bytes | None:
 
 
 def _prefix(cell: Bytes) -> bytes | None:
-    """Return the bytes of a store entry that precede its filter; None if the entry does not contain a known filter."""
+    """Return the bytes that precede the filter in a store entry; None if the entry contains no filter of Spark."""
     raw = cell.tobytes()
     try:
         own_bytes = find_custom_data(raw)

@@ -23,7 +23,7 @@ MOST_CHARACTERS = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class SparkField:
-    """Column of Spark's schema.
+    """Column of a Spark schema.
 
     ``type`` is a name such as ``"string"``, or the JSON object of a nested or user-defined type.
     """
@@ -82,7 +82,7 @@ _NAMES = {
 
 
 def spark_type(type: pa.DataType, column: str) -> Any:
-    """Return Spark's type, as in the JSON of a schema, for a column with the Arrow type ``type``.
+    """Convert an Arrow type to Spark's type, as represented in the JSON of a schema.
 
     Raises ``UnsupportedError``, with the name ``column``, if Spark has no such type.
     """
@@ -104,7 +104,8 @@ def spark_type(type: pa.DataType, column: str) -> Any:
     if pa.types.is_list(type) or pa.types.is_large_list(type):
         return {"type": "array", "elementType": spark_type(type.value_type, column), "containsNull": True}
     raise UnsupportedError(
-        f"Spark has no type for Arrow's {type}: cast the column", feature=f"Arrow type {type}", column=column
+        f"Spark has no equivalent of the Arrow type {type}: cast the column",
+        feature=f"Arrow type {type}", column=column,
     )
 
 

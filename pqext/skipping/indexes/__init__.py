@@ -1,1 +1,1 @@
-"""Index types, one module each. A type defines the entry of an object, its computation and its use in queries."""
+"""Index types. Each type defines the content, the computation and the evaluation of index entries."""

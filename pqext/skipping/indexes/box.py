@@ -63,7 +63,7 @@ class Box(Index):
     def for_field(self, field: pa.Field) -> Box:
         type = type_of(field)
         if type is None:
-            raise TypeError(f"{self.operand} is not a column of geometries")
+            raise TypeError(f"a Box index needs a column of geometries; {self.operand} has type {field.type}")
         return Box(self.operand, type)
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
@@ -98,7 +98,7 @@ class Box(Index):
 
 
 def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
-    """Return a box that contains all geometries of a row group; None if its statistics do not state a usable box."""
+    """Return a box that contains all geometries of a row group; None if the statistics have no usable box."""
     statistics = group.chunk(node).geospatial_statistics
     if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None

@@ -38,7 +38,7 @@ from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
-    """Interface of objects that compute the index entry of one object from the values in its rows."""
+    """Interface to compute the index entry of one object from the values in its rows."""
 
     def add(self, values: pa.Array) -> None:
         """Add the operand's values in the next rows of the object."""
@@ -109,7 +109,7 @@ class Index(ABC):
         """
 
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
-        """Return the index entry of an object, an array of length 1, from its footer; None if its rows must be read."""
+        """Compute an object's index entry, an array of length 1, from the footer; None if rows must be read."""
         return None
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Index(ABC):
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """Return, for each entry, whether a row of its object may match ``leaf``. False is definitive, null is unknown.
+        """Return, for each entry, False if no row of the object matches ``leaf``; otherwise True, or null if unknown.
 
         ``leaf`` is a condition on the operand in a normalised filter
         (:func:`pqext.dataset.expressions.visitors.push_down_not`). The result is null for null entries, and None if the
@@ -127,7 +127,7 @@ class Index(ABC):
         """
 
     def applies_to(self, leaf: Expression) -> bool:
-        """Return whether ``leaf`` is a condition only on the operand."""
+        """Return whether ``leaf`` is a condition on the operand and on no other column."""
         return is_condition_on(leaf, self.operand)
 
 
@@ -177,7 +177,7 @@ def register_index(index_type: IndexType) -> IndexType:
         raise ValueError(f"invalid name {name!r} for an index type: use a lower-case word without the prefix variant_")
     known = _registered.get(name, index_type)
     if name in _BUILT_IN or (known.__module__, known.__qualname__) != (index_type.__module__, index_type.__qualname__):
-        raise ValueError(f"another index type is named {name!r}")
+        raise ValueError(f"another index type has the name {name!r}; choose another name")
     _registered[name] = index_type
     return index_type
 

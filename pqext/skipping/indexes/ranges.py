@@ -37,7 +37,7 @@ _RANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Range of the values of each object, from ``low`` to ``high``, without NaN and null. Unknown bounds are null."""
+    """Minimum and maximum of each object's values, excluding NaN and null. Unknown bounds are null."""
 
     low: pa.Array
     high: pa.Array
@@ -45,7 +45,7 @@ class Ranges:
     """Whether ``high`` is NaN if a value is NaN; irrelevant for types other than floats."""
 
     def may_match(self, leaf: Expression) -> pa.Array | None:
-        """Return, for each range, whether it may contain a value that matches ``leaf``. False is definitive.
+        """Return False for each range in which no value matches ``leaf``, otherwise True.
 
         Returns None if the ranges prove nothing. Raises ``TypeError`` if a literal cannot be compared with the values.
         """
@@ -90,7 +90,7 @@ class _ComparableRanges:
         return _to_mask(compare(bound, operator, value))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
-        """Return whether each range may contain any of ``values``, which are grouped into a few ranges first."""
+        """Return, for each range, whether it may contain any of ``values``. Values are grouped to limit comparisons."""
         numbers = values if ascending else sorted(values)
         size = -(-len(numbers) // _RANGES) or 1
         groups = (numbers[at : at + size] for at in range(0, len(numbers), size))
@@ -98,7 +98,7 @@ class _ComparableRanges:
         return reduce(np.logical_or, overlaps, np.zeros(len(self.minimum), bool))
 
     def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
-        """Return whether each range may contain a value that is not in ``values``.
+        """Return, for each range, whether it may contain a value that is not in ``values``.
 
         False if the range contains a single value, which is in ``values``.
         """

@@ -94,7 +94,7 @@ class _Distinct:
 
 @dataclass(frozen=True, init=False)
 class Prefix(Index):
-    """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``max_values``.
+    """Distinct prefixes, of ``length`` bytes, of each object's strings, if there are at most ``max_values``.
 
     Objects are excluded for patterns with a prefix, ``isin`` and comparisons. Each prefix represents a range.
     """

@@ -37,7 +37,7 @@ _FILES = 8
 
 @dataclass(frozen=True, init=False)
 class VariantPaths(Index):
-    """Paths of the object fields that occur in a VARIANT column of each object.
+    """Paths of all fields that occur in the VARIANT values of each object.
 
     If the path of a value does not occur, the object is excluded for conditions on the value, except ``is_null``.
     """
@@ -168,7 +168,7 @@ def variant_indexes(
 
 
 def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Yield the path of each scalar, and the type that filters on it should request."""
+    """Yield the path of each scalar in a shredding schema, and the type with which filters should request it."""
     if isinstance(schema, Object):
         for name, inner in schema.fields:
             yield from _leaves(inner, (*path, name))
@@ -178,7 +178,7 @@ def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tu
 
 
 def _supports(index: Index, values: pa.DataType) -> bool:
-    """Return whether an index supports the type of its operand."""
+    """Return whether ``index`` supports values of type ``values``."""
     try:
         index.cell_type(values)
     except TypeError:

@@ -163,7 +163,7 @@ def rewrite_store(store: Store, table: Table | None, keep: Callable[[IndexColumn
 def withdraw_parts(location: Any, identifier: str, keys: Any) -> bool:
     """Remove the parts of the table ``identifier`` if the folder also has parts of other tables.
 
-    Returns whether it has any.
+    Returns whether the folder has parts of other tables.
 
     Stores of two tables that are built concurrently in one folder are inconsistent. A builder that detects this removes
     its own parts, so at most one store remains.
@@ -184,7 +184,7 @@ def withdraw_parts(location: Any, identifier: str, keys: Any) -> bool:
 
 
 def _ambiguous_objects(extra_rows: pa.Table, table: Table | None) -> pa.Array:
-    """Return the names of objects whose own rows may describe several or outdated versions.
+    """Return the names of objects whose rows in the own parts may describe several or outdated versions.
 
     Returns all names if the extra parts do not record versions.
     """

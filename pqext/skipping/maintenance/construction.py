@@ -226,7 +226,7 @@ def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
 
 
 def resolve_from_files(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
-    """Resolve each index against the first of ``files`` that can resolve it. Only a few files are tried.
+    """Resolve each index against the schemas of the first few ``files``, until one of the files has the column.
 
     The result contains None for an index that no file can resolve.
     """

@@ -45,7 +45,7 @@ class TypedIndex:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a store: the path and version of one object, and its entry in each index, an array of length 1."""
+    """Row of a store: path and version of one object, and its index entries as arrays of length 1."""
 
     path: str
     modified_ms: int
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Indexer:
-    """Builder of the rows of a store. If ``read_rows`` is false, entries that footers do not prove remain unknown."""
+    """Builder of the rows of a store. If ``read_rows`` is false, entries are computed only from footers."""
 
     indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -69,7 +69,7 @@ class Indexer:
     )
 
     def try_row(self, source: Any) -> Row | str:
-        """Return the row of an object; if it cannot be computed, return the reason."""
+        """Return the row of an object, or the reason why the row cannot be computed."""
         try:
             row = self.row(source)
         except (OSError, ParquetError, ValueError, TypeError) as error:
@@ -100,7 +100,7 @@ class Indexer:
         """
         with ParquetFile(source, options=self.options, limits=self.limits) as file:
             if file.source.size != (size or file.source.size) or not _may_have_etag(file.source, etag):
-                raise ChangedFileError("the object was replaced while it was indexed", path=file.path)
+                raise ChangedFileError("the object was replaced during indexing; refresh the store", path=file.path)
             file.check_rows()
             cells = [
                 indexed.index.entry_from_footer(file, indexed.values) if matches else None
@@ -121,7 +121,7 @@ class Indexer:
         return result, bool(missing) and self.read_rows
 
     def _matching_types(self, file: ParquetFile) -> list[bool]:
-        """Return, for each index, whether the file has its column with the expected type.
+        """Return, for each index, whether the file has the indexed column with the expected type.
 
         Results are cached by schema.
         """
@@ -134,7 +134,7 @@ class Indexer:
         return cached[1]
 
     def _compute_from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
-        """Compute index entries from the rows of an object. Returns them by the numbers of their indexes.
+        """Compute the entries of the indexes ``numbers`` from the rows of an object. Return them by index number.
 
         Indexes whose column has another type in the object are omitted.
         """
@@ -167,7 +167,7 @@ def resolve_indexes(indexes: Sequence[Index], source: Any, options: ReadOptions,
 
 
 def _wait_for_clock(written_ms: int, settled_ms: int) -> None:
-    """Wait until rewriting an object would give it a modification time other than ``written_ms``."""
+    """Wait until an object that is written now has a modification time other than ``written_ms``."""
     since = time.time() * 1000 - written_ms
     if 0 <= since < settled_ms:
         time.sleep((settled_ms - since) / 1000)

@@ -36,7 +36,7 @@ _PART_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """Indexes of a store. Each has its column in the own parts or in the extra parts."""
+    """Indexes of a store, divided into the indexes of the own parts and of the extra parts."""
 
     own: StoreMetadata
     extra: StoreMetadata
@@ -174,7 +174,7 @@ def write_merged(
     partitions = [partition_column(name) for name in metadata.partitions]
     for name in (OBJECT_NAME, *partitions, *(column.name for column in retained)):
         if name not in table.column_names:
-            raise CorruptFileError("the metadata of the store lists a column that its parts lack", column=name)
+            raise CorruptFileError("the metadata of the store lists a column that no part contains", column=name)
     columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
     columns |= {new.name: table.column(old.name) for old, new in zip(retained, renamed, strict=True)}
     write_split_part(folder, pa.table(columns), replace(metadata, version=LATEST, indexes=tuple(renamed)), keys)
@@ -211,7 +211,7 @@ def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:
 
 
 def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata:
-    """Return the metadata for the extra parts of a store with ``metadata``."""
+    """Derive the metadata of a store's extra parts from the ``metadata`` of its own parts."""
     version = VERSION_COLUMN if metadata.encryption is None else replace(
         VERSION_COLUMN, key=metadata.encryption.footer_key
     )
@@ -248,6 +248,6 @@ def _describe_columns(columns: Sequence[IndexColumn]) -> Mapping[str, str]:
     for column in columns:
         text = f"the index {column.index} of {', '.join(column.columns)}"
         if column.name in result:
-            raise ValueError(f"{text} and {result[column.name]} would have the same column in the store: remove one")
+            raise ValueError(f"{text} and {result[column.name]} would have the same store column: remove one")
         result[column.name] = text
     return result

@@ -28,7 +28,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Entries of one index, each with the number of the object whose current version it describes."""
+    """Entries of one index. ``objects`` contains, for each entry, the number of the object that it describes."""
 
     index: Index
     cells: pa.Array
@@ -37,7 +37,7 @@ class Evidence:
     """Parameters stored with the index."""
 
     def excluded_objects(self, leaf: Expression, count: int) -> Mask | None:
-        """Return a mask of the ``count`` objects without a row matching ``leaf``; None if the index proves nothing."""
+        """Return a mask of the objects in which no row matches ``leaf``; None if the index proves nothing."""
         try:
             may_match = self.index.may_match(leaf, self.cells)
         except (ParquetError, TypeError, ValueError, pa.ArrowException):
@@ -60,13 +60,13 @@ class Exclusion:
 
 
 def applicable_indexes(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
-    """Return the indexes that apply to a condition of ``filter``."""
+    """Return the indexes that apply to at least one condition in ``filter``."""
     conditions = [*_conditions(push_down_not(normalize_types(filter)))]
     return [index for index in indexes if any(index.applies_to(leaf) for leaf in conditions)]
 
 
 def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
-    """Return the objects that cannot match ``filter``, among ``count`` objects.
+    """Return the objects, out of ``count`` objects, in which no row matches ``filter``.
 
     Each object is listed once, with the first reason.
     """
@@ -83,7 +83,7 @@ def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> 
 
 
 def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
-    """Return the objects that each index excludes for a condition."""
+    """Return the objects that ``condition`` excludes, for each index that applies."""
     if isinstance(condition, And):
         return [exclusion for part in condition.operands for exclusion in _exclusions(part, evidence, count)]
     if isinstance(condition, Or):

@@ -44,7 +44,7 @@ def pending_folder(folder: Any) -> Any:
 
 
 def current_parts(folder: Any) -> list[Any]:
-    """Return the parts in a folder, or else the pending parts that replace them. Empty without a store."""
+    """Return the parts in a folder or, if there are none, the pending parts that will replace them."""
     for _ in range(_LOOKS):
         parts = part_files(folder) or part_files(pending_folder(folder))
         if parts:

@@ -104,7 +104,7 @@ class Store(PickledByFields):
         for remaining in reversed(range(_LISTINGS)):
             files = current_parts(folder)
             if not files:
-                raise FileNotFoundError(f"no data-skipping store found in {source_name(folder)}")
+                raise FileNotFoundError(f"{source_name(folder)} contains no data-skipping store; build a store first")
             try:
                 return files, read_parts(files, selected, self.decryption, limits=self.limits, with_rows=rows)
             except (FileNotFoundError, ChangedFileError):
@@ -130,19 +130,19 @@ class Store(PickledByFields):
     def is_fresh(self, objects: Objects) -> NDArray[np.bool_]:
         """Return a mask of the objects that have up-to-date rows."""
         result = np.zeros(len(objects), bool)
-        result[fresh_rows(self._read(self.location, ()).table, objects)[1]] = True
+        result[match_rows(self._read(self.location, ()).table, objects)[1]] = True
         extra = self._extra_rows(objects, None)
         if extra is not None:
             same = np.zeros(len(objects), bool)
-            same[extra.same] = True
+            same[extra.current] = True
             result &= same
         return result
 
     def has_ambiguous_versions(self, objects: Objects) -> bool:
-        """Return whether rows describe versions of ``objects`` that differ from the current ones only in size or etag.
+        """Return whether rows describe other versions of ``objects`` with the same modification time.
         """
         extra = self._extra_rows(objects, None)
-        return extra is not None and len(extra.others) > 0
+        return extra is not None and len(extra.ambiguous) > 0
 
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
         """Return the entries that describe ``objects``, for each index that applies to ``filter``."""
@@ -152,9 +152,9 @@ class Store(PickledByFields):
         extra = self._extra_rows(objects, filter)
         if _applicable_indexes(self.metadata, filter):
             cached = self._rows(False, filter)
-            rows, numbers = cached.fresh(objects)
+            rows, numbers = cached.match(objects)
             if extra is not None:
-                is_certain = ~np.isin(numbers, extra.others)
+                is_certain = ~np.isin(numbers, extra.ambiguous)
                 rows, numbers = rows[is_certain], numbers[is_certain]
             # The merged metadata of all parts that were read determines the indexes.
             result += _evidence(cached.table, _applicable_indexes(cached.metadata, filter), rows, numbers)
@@ -167,14 +167,14 @@ class Store(PickledByFields):
             return None
 
         cached = self._rows(True, filter)
-        rows, numbers = cached.fresh(objects)
+        rows, numbers = cached.match(objects)
         same_rows, same_numbers = filter_by_version(cached.table, objects, rows, numbers)
-        others = np.unique(numbers[~np.isin(rows, same_rows)]) if len(same_rows) < len(rows) else rows[:0]
+        ambiguous = np.unique(numbers[~np.isin(rows, same_rows)]) if len(same_rows) < len(rows) else rows[:0]
         indexes = [] if filter is None else _applicable_indexes(cached.metadata, filter)
-        return _ExtraRows(_evidence(cached.table, indexes, same_rows, same_numbers), same_numbers, others)
+        return _ExtraRows(_evidence(cached.table, indexes, same_rows, same_numbers), same_numbers, ambiguous)
 
     def _is_unchanged(self, is_extra: bool) -> bool:
-        """Return whether the parts are the same as when the cached rows were read."""
+        """Return whether the parts are unchanged since the cached rows were read."""
         cached = self._cache.get(is_extra)
         return cached is not None and cached.stamp == _stamp(current_parts(self._folder(is_extra)))
 
@@ -205,7 +205,7 @@ class Store(PickledByFields):
     def prune_reasons(
         self, sources: Sequence[Any], filter: Expression, is_trusted: Callable[[Evidence], bool] | None = None
     ) -> list[str | None]:
-        """Return, for each file, the reason that no row matches ``filter``; None if a row may match.
+        """Return, for each file, the reason why no row matches ``filter``; None if a row may match.
 
         ``is_trusted`` returns whether the evidence of an index is valid for the values as the query reads them, if
         files do not declare their types.
@@ -264,7 +264,7 @@ class Store(PickledByFields):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Cached rows of parts. ``stamp`` is the state of the parts, and ``names`` the columns that were read."""
+    """Cached rows of parts. ``stamp`` identifies the state of the parts, and ``names`` are the columns read."""
 
     stamp: Any
     names: frozenset[str]
@@ -273,9 +273,9 @@ class _Rows:
     paths: pa.Array
     modified: NDArray[np.int64]
 
-    def fresh(self, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the up-to-date rows and the number of each row's object; see :func:`fresh_rows`."""
-        return _fresh_rows(self.paths, self.modified, objects)
+    def match(self, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that match an object, and the number of each row's object; see :func:`match_rows`."""
+        return _match_rows(self.paths, self.modified, objects)
 
 
 def _stamp(files: Sequence[Any]) -> Any:
@@ -290,9 +290,9 @@ def _stamp(files: Sequence[Any]) -> Any:
 class _ExtraRows:
     """Evidence from the extra parts, which record the size and etag of each object."""
     evidence: list[Evidence]
-    same: NDArray[np.int64]
+    current: NDArray[np.int64]
     """Objects with rows for their current version."""
-    others: NDArray[np.int64]
+    ambiguous: NDArray[np.int64]
     """Objects with rows for other versions with the same time. Own rows, which have no version, may describe these."""
 
 
@@ -350,12 +350,12 @@ def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tup
     return [(column, index) for column, index in usable_indexes(metadata) if applicable_indexes(filter, [index])]
 
 
-def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def match_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows whose path and modification time match an object, and the number of each row's object."""
-    return _fresh_rows(*object_versions(table), objects)
+    return _match_rows(*object_versions(table), objects)
 
 
-def _fresh_rows(
+def _match_rows(
     paths: pa.Array, mtimes: NDArray[np.int64], objects: Objects
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     matches = pc.index_in(paths, value_set=objects.paths, skip_nulls=True)
@@ -375,14 +375,14 @@ def object_versions(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
 
 def current_rows(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
     """Return the positions of the rows that describe the current versions of ``objects``."""
-    rows, numbers = fresh_rows(table, objects)
+    rows, numbers = match_rows(table, objects)
     return filter_by_version(table, objects, rows, numbers)[0] if VERSION in table.column_names else rows
 
 
 def filter_by_version(
     table: pa.Table, objects: Objects, rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows whose size and etag match their object, and the numbers of the objects.
+    """Return the rows that record the size and etag of their object, and the numbers of these objects.
 
     Returns no rows if the table does not record versions.
     """
@@ -397,13 +397,13 @@ def filter_by_version(
 
 
 def versions_of(table: pa.Table) -> pa.StructArray:
-    """Return the recorded size and etag of the object of each row.
+    """Return the size and etag that each row records for its object.
 
     Raises ``CorruptFileError`` if the column has another type.
     """
     type = table.schema.field(VERSION).type
     if type != VERSION_TYPE:
-        raise CorruptFileError(f"versions of objects must be of type {VERSION_TYPE}, not {type}", column=VERSION)
+        raise CorruptFileError(f"object versions must have the type {VERSION_TYPE}, not {type}", column=VERSION)
     return table.column(VERSION).combine_chunks()
 
 

@@ -70,7 +70,7 @@ class Table:
         return replace(self, partitions=self.partitions.cast(types))
 
     def current_mask(self, rows: pa.Table) -> NDArray[np.bool_]:
-        """Return a mask of the ``rows`` of a store that are not known to be outdated.
+        """Return a mask of the ``rows`` of a store that may be current.
 
         True for rows that describe the current version of one of these files, or a file outside ``complete_folders``.
         """
@@ -102,7 +102,7 @@ def common_folder(sources: Sequence[Any]) -> tuple[Any, str]:
 
 
 def _folder(source: Any) -> str | None:
-    """Return the common prefix of the names of the files in a folder; None for sources that are not folders."""
+    """Return the prefix that all file names in a folder share; None if the source is not a folder."""
     if isinstance(source, Location):
         is_folder = not source.is_file() and not set("*?[{") & set(source.key)
         return canonical_path(source.path).rstrip("/") + "/" if is_folder else None
